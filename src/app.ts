@@ -1,0 +1,120 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { ApiClient } from './http/client.ts';
+import { createClient } from './http/create-client.ts';
+import type { Clock } from './model/clock.ts';
+import { scrub } from './observe/scrub.ts';
+import { createGovernor, type Governor } from './queue/governor.ts';
+import type { SourceSettings } from './settings/settings.ts';
+import type { AuthSettings } from './source/auth.ts';
+import { readLimit, saveLimit } from './state/limits.ts';
+import type { SyncCommand } from './sync/plan.ts';
+import type { RunReport } from './sync/report.ts';
+import { runSync, type RunWatcher } from './sync/run.ts';
+import { openWarehouse } from './warehouse/open.ts';
+import type { Warehouse } from './warehouse/warehouse.ts';
+
+/** How often the governor's knowledge is stored, so that a restart does not start a storm. */
+const SAVE_LIMITS_MS = 1_000;
+
+export interface AppOptions {
+  source: SourceSettings;
+  clock: Clock;
+  log: Logger;
+  /** Texts that must not be written; tokens fetched later are added. */
+  secrets: string[];
+}
+
+export interface SyncRequest {
+  command: SyncCommand;
+  resources: readonly string[];
+  restart: boolean;
+  signal: AbortSignal;
+  watcher: RunWatcher;
+}
+
+/** One source, wired up and ready to work. */
+export interface App {
+  readonly source: SourceSettings;
+  readonly warehouse: Warehouse;
+  readonly client: ApiClient;
+  readonly governor: Governor;
+  readonly listing: { baseUrl: URL; prefix: string };
+  sync(request: SyncRequest): Promise<RunReport>;
+  /** Closes what was opened, in reverse order. */
+  close(): Promise<void>;
+}
+
+/** The one place that builds things. Throws `ConfigError` before any request where something cannot be used. */
+export async function openApp(options: AppOptions): Promise<App> {
+  const { source, clock, log, secrets } = options;
+  const warehouse = await openWarehouse(source.warehouse, source.name, clock);
+  const limitName = budgetName(source);
+  const governor = createGovernor({
+    clock,
+    dialect: source.profile.rate_limit,
+    requestsPerSecond: source.rate.requests_per_second,
+    share: source.rate.share,
+    concurrency: source.profile.http.concurrency,
+    maxWaitMs: source.max_wait,
+    restored: (await readLimit(warehouse.own, limitName)) ?? undefined,
+  });
+  const baseUrl = new URL(source.base_url);
+  const { profile, auth } = source;
+  const client = createClient({
+    baseUrl, profile, auth, governor, clock, secrets,
+    log: (event) => log.debug(event),
+  });
+  const limits = keepLimits(warehouse, governor, limitName, clock);
+  const listing = { baseUrl, prefix: source.profile.version_prefix };
+  return {
+    source, warehouse, client, governor, listing,
+    sync: (request) =>
+      runSync({
+        ...request, source: source.name, runId: newRunId(clock), profile: source.profile,
+        listing, warehouse, client, clock, scrub: (text) => scrub(text, secrets),
+      }),
+    close: async () => {
+      await limits.stop();
+      await client.close();
+      governor.close();
+      await warehouse.close();
+    },
+  };
+}
+
+/** Stores what the governor knows whenever it has changed, and once more at the end. */
+function keepLimits(warehouse: Warehouse, governor: Governor, name: string, clock: Clock) {
+  let stored = governor.state();
+  const save = async (): Promise<void> => {
+    const state = governor.state();
+    if (state === stored) return;
+    stored = state;
+    await saveLimit(warehouse.own, name, state, clock.now());
+  };
+  // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
+  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
+  timer.unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await save();
+    },
+  };
+}
+
+/** The budget belongs to the origin and the credential, so that another key starts with a clean slate. */
+function budgetName(source: SourceSettings): string {
+  const credential = createHash('sha256').update(credentialOf(source.auth)).digest('hex').slice(0, 12);
+  return `${new URL(source.base_url).origin} ${credential}`;
+}
+
+function credentialOf(auth: AuthSettings): string {
+  return auth.type === 'api_key' ? auth.key : auth.client_id;
+}
+
+/** Sorts by time, so that the newest run is the last one. */
+function newRunId(clock: Clock): string {
+  const time = new Date(clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
+  return `${time}-${randomBytes(4).toString('hex')}`;
+}

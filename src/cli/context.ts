@@ -1,0 +1,17 @@
+import type { Clock } from '../model/clock.ts';
+import type { ExitCode } from './exit-code.ts';
+
+/** What a command may touch of the world outside; made once in `main.ts`, and by tests. */
+export interface CliContext {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+  stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
+  signal: AbortSignal;
+  clock: Clock;
+  /** Texts that must not be written anywhere; filled by whoever reads the settings. */
+  secrets: string[];
+  /** A command says here how the process is to end. */
+  exit: (code: ExitCode) => void;
+}

@@ -1,0 +1,34 @@
+import { countText, durationText } from '../observe/figures.ts';
+import type { ResourceReport, RunReport } from '../sync/report.ts';
+
+/** A run's end for a person: a line per resource, and what to do about those that did not end well. */
+export function summaryText(report: RunReport): string {
+  const width = Math.max(...report.resources.map(({ resource }) => resource.length));
+  const lines = report.resources.flatMap((resource) => [
+    `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
+    ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+function figuresOf(report: ResourceReport): string {
+  const { status, mode, inserted, updated, unchanged, rejected, requests, limited, seconds } = report;
+  const parts = [
+    `${countText(inserted)} new`,
+    `${countText(updated)} changed`,
+    `${countText(unchanged)} unchanged`,
+    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+    `${countText(requests)} requests`,
+    ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
+    durationText(seconds),
+  ];
+  return `${status} (${mode}): ${parts.join(', ')}`;
+}
+
+function adviceOf({ error, rejected }: ResourceReport): string[] {
+  return [
+    ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
+    ...(error?.hint === undefined ? [] : [`→ ${error.hint}`]),
+    ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
+  ];
+}

@@ -1,0 +1,20 @@
+import type { SourceRecord } from '../model/json.ts';
+
+/** Where a walk stands: the next request as path and query, relative to the source's base URL. Serialisable. */
+export type PagePosition = string;
+
+/** One page of a walk, checked by the guards, in the order of the listing. */
+export interface Page {
+  /** 1 for the first page of the whole walk, counted on over a resume. */
+  number: number;
+  position: PagePosition;
+  /** The position after this page; null at the end of the listing. */
+  next: PagePosition | null;
+  records: SourceRecord[];
+  /** Local epoch milliseconds just before the page was asked for. */
+  requestedAt: number;
+  /** The service's clock as told by the answer; null where it does not say. */
+  serverDate: number | null;
+  /** How many records the service says there are in all. */
+  total: number | null;
+}

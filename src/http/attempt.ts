@@ -1,0 +1,74 @@
+import type { Clock } from '../model/clock.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Attempted } from '../queue/governor.ts';
+import type { Credentials } from './auth.ts';
+import type { RequestMeter } from './client.ts';
+import type { Exchange, WireAnswer } from './exchange.ts';
+import { interpret } from './interpret.ts';
+import type { Reading } from './interpret.ts';
+import type { Seen } from './outcome-row.ts';
+import type { Verdict } from './outcome.ts';
+import type { Hop } from './redirect.ts';
+
+/** What one slot was used for. */
+export type AttemptResult =
+  | { kind: 'judged'; verdict: Verdict; answer: WireAnswer; reading: Reading; authorization: string }
+  | { kind: 'redirect'; answer: WireAnswer }
+  /** The credential ran out while waiting for the slot; nothing was sent. */
+  | { kind: 'stale_credential' };
+
+/** What every attempt of a client needs. */
+export interface AttemptParts {
+  clock: Clock;
+  credentials: Credentials;
+  exchange: Exchange;
+  judge: (seen: Seen) => Verdict;
+  hasRecords: (body: JsonValue) => boolean;
+  /** Headers for the home origin (the profile's), and those that go anywhere. */
+  homeHeaders: Readonly<Record<string, string>>;
+  plainHeaders: Readonly<Record<string, string>>;
+}
+
+export interface AttemptOf {
+  hop: Hop;
+  meter: RequestMeter;
+  signal: AbortSignal | undefined;
+  /** Send even what is known to have run out: it was renewed for this request already. */
+  evenStale: boolean;
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** One attempt, inside its slot: sends, reads, judges, and tells the governor what it saw. */
+export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attempted<AttemptResult>> {
+  const { credentials } = parts;
+  if (of.hop.credentialed && !of.evenStale && !credentials.fresh()) {
+    return { result: { kind: 'stale_credential' }, facts: null };
+  }
+  const authorization = of.hop.credentialed ? credentials.header() : '';
+  of.meter.requests += 1;
+  const answer = await parts.exchange(
+    { url: of.hop.url, method: 'GET', headers: headersFor(parts, authorization), signal: of.signal },
+    (bytes) => (of.meter.bytes += bytes),
+  );
+  if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
+  const reading = interpret(answer, parts.hasRecords);
+  const verdict = parts.judge(reading.seen);
+  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, authorization };
+  return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');
+}
+
+/** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
+function headersFor(parts: AttemptParts, authorization: string): Record<string, string> {
+  return authorization === '' ? { ...parts.plainHeaders } : { ...parts.homeHeaders, authorization };
+}
+
+function withFacts(
+  result: AttemptResult,
+  answer: WireAnswer,
+  body: JsonValue | undefined,
+  limited: boolean,
+): Attempted<AttemptResult> {
+  const { status, headers, receivedAt, latencyMs } = answer;
+  return { result, facts: status === 0 ? null : { status, headers, body, receivedAt, latencyMs, limited } };
+}

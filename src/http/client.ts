@@ -1,0 +1,56 @@
+import type { JsonValue } from '../model/json.ts';
+import type { Lane, Outcome } from '../model/words.ts';
+
+/** Counters that a caller hands in and reads afterwards, also when the request fails. */
+export interface RequestMeter {
+  /** Attempts sent, retries included. */
+  requests: number;
+  retries: number;
+  /** Answers that said "too many requests". */
+  limited: number;
+  /** Bytes of answers as received, before decompression. */
+  bytes: number;
+}
+
+export interface ApiRequest {
+  url: URL;
+  lane: Lane;
+  meter: RequestMeter;
+  signal?: AbortSignal | undefined;
+}
+
+/** One answer whose outcome is `ok` (or `skip`, where `json` is null). */
+export interface ApiAnswer {
+  outcome: 'ok' | 'skip';
+  url: URL;
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** The decoded body; `json` is parsed from exactly this text. */
+  text: string;
+  json: JsonValue;
+  /** Local epoch milliseconds just before the successful attempt was sent. */
+  requestedAt: number;
+  /** Milliseconds from sending to the last byte of the successful attempt; waiting for a slot does not count. */
+  latencyMs: number;
+  /** The answer's own `Date` as epoch milliseconds; null where there is none. */
+  serverDate: number | null;
+}
+
+/** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
+export interface ApiClient {
+  get(request: ApiRequest): Promise<ApiAnswer>;
+  close(): Promise<void>;
+}
+
+/** One attempt, for the log; `status` is null where no answer came. */
+export interface AttemptEvent {
+  msg: 'request';
+  method: 'GET';
+  url: string;
+  status: number | null;
+  outcome: Outcome;
+  code: string;
+  attempt: number;
+  latency_ms: number;
+  request_id: string | null;
+}

@@ -1,0 +1,113 @@
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { Governor } from '../queue/governor.ts';
+import type { AuthSettings } from '../source/auth.ts';
+import type { Profile } from '../source/profile.ts';
+import { BACKOFF, createRetryQuota } from './backoff.ts';
+import type { BackoffLimits } from './backoff.ts';
+import { recordFinder } from './body-place.ts';
+import type { ApiClient, AttemptEvent } from './client.ts';
+import { createCredentials } from './credentials.ts';
+import { createAgent, createExchange } from './exchange.ts';
+import { createJudge } from './outcome.ts';
+import { runRequest } from './request-loop.ts';
+
+export interface ClientOptions {
+  baseUrl: URL;
+  profile: Profile;
+  auth: AuthSettings;
+  governor: Governor;
+  clock: Clock;
+  /** Hears of every attempt; meant for the log at debug level. */
+  log?: ((event: AttemptEvent) => void) | undefined;
+  /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
+  allowedOrigins?: readonly string[] | undefined;
+  /** PEM of a certificate authority to trust besides the system's. */
+  ca?: string | undefined;
+  /** Accepts any certificate; for tests only. */
+  insecureTls?: boolean | undefined;
+  /** The log's list of texts that must never be written: the credential and every token are added to it. */
+  secrets?: string[] | undefined;
+  /** 0 <= x < 1; `Math.random` where absent. */
+  random?: (() => number) | undefined;
+  backoff?: BackoffLimits | undefined;
+}
+
+/**
+ * The client of one source: one governor, one credential, one pool of connections. Throws `ConfigError` for settings
+ * under which nothing may be sent.
+ */
+export function createClient(options: ClientOptions): ApiClient {
+  const { profile, clock, governor } = options;
+  refuseUncheckedTls(options.insecureTls ?? false);
+  const secrets = options.secrets ?? [];
+  const agent = createAgent(profile.http, { ca: options.ca, insecure: options.insecureTls ?? false });
+  const exchange = createExchange(agent, profile.http, clock);
+  const { plainHeaders, homeHeaders } = requestHeaders(profile.headers);
+  const parts = {
+    clock,
+    governor,
+    exchange,
+    plainHeaders,
+    homeHeaders,
+    credentials: createCredentials(options, exchange, (secret) => secrets.push(secret)),
+    judge: createJudge(profile.outcomes),
+    hasRecords: recordFinder(profile),
+    origins: {
+      home: options.baseUrl.origin,
+      allowed: new Set([options.baseUrl.origin, ...(options.allowedOrigins ?? [])]),
+      secrets,
+    },
+    attempts: profile.http.attempts,
+    quota: createRetryQuota(),
+    backoff: options.backoff ?? BACKOFF,
+    random: options.random ?? Math.random,
+    shownParams: positionParams(profile),
+    log: options.log,
+  };
+  return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+}
+
+/** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */
+function refuseUncheckedTls(insecure: boolean): void {
+  if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
+  throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
+    hint: 'Unset it; for a private certificate authority, give its certificate (ca).',
+  });
+}
+
+/** Headers by name in lower case: what goes to any allowed origin, and what goes home as well. */
+function requestHeaders(profile: Readonly<Record<string, string>>) {
+  const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
+  // The service's document shows Content-Type on a request without a body.
+  const homeHeaders: Record<string, string> = { ...plainHeaders, 'content-type': 'application/json' };
+  for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;
+  return { plainHeaders, homeHeaders };
+}
+
+const OURS: ReadonlySet<string> = new Set([
+  'authorization',
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+]);
+
+/** The name in lower case; throws for what would break out of its line or is not the profile's to set. */
+function headerName(name: string, value: string): string {
+  const lower = name.toLowerCase();
+  if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value) && !OURS.has(lower)) return lower;
+  throw new ConfigError('bad_header', `the header ${JSON.stringify(name)} of the profile cannot be sent`, {
+    hint: 'Header values hold printable characters and no line break; Authorization belongs into auth.',
+  });
+}
+
+/** Parameters that say which page or since when: they help in a message and hold no secret. */
+function positionParams(profile: Profile): ReadonlySet<string> {
+  const resources = Object.values(profile.resources);
+  const pageParams = resources
+    .flatMap(({ page }) => Object.entries(page))
+    .flatMap(([key, value]) => (key.endsWith('_param') && typeof value === 'string' ? [value] : []));
+  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : [incremental.param]));
+  return new Set(pageParams.concat(sinceParams));
+}

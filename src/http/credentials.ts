@@ -1,0 +1,72 @@
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { Lane } from '../model/words.ts';
+import type { Governor } from '../queue/governor.ts';
+import type { AuthSettings } from '../source/auth.ts';
+import type { Profile } from '../source/profile.ts';
+import { apiKeyCredentials } from './auth.ts';
+import type { Credentials } from './auth.ts';
+import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
+import { oauthCredentials } from './oauth.ts';
+import { requestToken } from './token-request.ts';
+import type { OauthSettings } from './token-request.ts';
+
+export interface CredentialSource {
+  baseUrl: URL;
+  profile: Pick<Profile, 'oauth'>;
+  auth: AuthSettings;
+  governor: Governor;
+  clock: Clock;
+}
+
+/** The credential that the settings describe. `keepSecret` hears of everything that must never be written anywhere. */
+export function createCredentials(
+  source: CredentialSource,
+  exchange: Exchange,
+  keepSecret: (secret: string) => void,
+): Credentials {
+  const { auth, clock } = source;
+  if (auth.type === 'api_key') {
+    keepSecret(auth.key);
+    return apiKeyCredentials(auth.key);
+  }
+  keepSecret(auth.client_secret);
+  const url = tokenUrl(auth, source);
+  return oauthCredentials({
+    clock,
+    keepSecret,
+    request: (lane) =>
+      requestToken(auth, {
+        url,
+        clientAuth: source.profile.oauth.client_auth,
+        send: (request) => sendForToken(source, exchange, lane, request),
+      }),
+  });
+}
+
+function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): URL {
+  const url = new URL(auth.token_url ?? baseUrl.pathname.replace(/\/$/, '') + profile.oauth.token_path, baseUrl);
+  if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
+    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
+      hint: 'The client secret must not go over an open line.',
+    });
+  }
+  return url;
+}
+
+/** A request to the service's own origin takes a slot like any other; another origin has limits of its own. */
+function sendForToken(
+  source: CredentialSource,
+  exchange: Exchange,
+  lane: Lane,
+  request: WireRequest,
+): Promise<WireAnswer> {
+  const sent = (): Promise<WireAnswer> => exchange(request, () => undefined);
+  if (request.url.origin !== source.baseUrl.origin) return sent();
+  return source.governor.run(lane, async () => {
+    const result = await sent();
+    const { status, headers, receivedAt, latencyMs } = result;
+    const facts = { status, headers, body: undefined, receivedAt, latencyMs, limited: status === 429 };
+    return { result, facts: status === 0 ? null : facts };
+  });
+}

@@ -1,0 +1,141 @@
+import { getCACertificates } from 'node:tls';
+import { Agent, errors, request as send } from 'undici';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import type { HttpProfile } from '../source/profile.ts';
+import { ACCEPTED_ENCODINGS, decompress, readWhole } from './body.ts';
+import type { AnswerHeaders } from './outcome-row.ts';
+
+const MAX_HEADER_BYTES = 16_384;
+const NO_BYTES = Buffer.alloc(0);
+
+/** What goes over the wire once. */
+export interface WireRequest {
+  url: URL;
+  method: 'GET' | 'POST';
+  headers: Readonly<Record<string, string>>;
+  body?: string;
+  signal?: AbortSignal | undefined;
+}
+
+/** What came back, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
+export interface WireAnswer {
+  /** 0 where no answer came. */
+  status: number;
+  headers: AnswerHeaders;
+  /** The whole body, decompressed; empty where there is a failure, or where an error answer's body is unreadable. */
+  bytes: Buffer;
+  /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null where nothing did. */
+  failure: string | null;
+  /** True where a kept-alive connection turned out to be closed before the request reached anybody. */
+  stale: boolean;
+  /** Local epoch milliseconds just before sending, and when the headers arrived. */
+  sentAt: number;
+  receivedAt: number;
+  /** Milliseconds from sending to the headers, and to the last byte. */
+  latencyMs: number;
+  elapsedMs: number;
+}
+
+/** Sends one request; `count` hears of the bytes of the body as received. Throws only the signal's reason, and bugs. */
+export type Exchange = (request: WireRequest, count: (bytes: number) => void) => Promise<WireAnswer>;
+
+/** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
+export function createAgent(http: HttpProfile, tls: { ca: string | undefined; insecure: boolean }): Agent {
+  const authorities = tls.ca === undefined ? {} : { ca: [...getCACertificates('default'), tls.ca] };
+  return new Agent({
+    connections: http.concurrency,
+    allowH2: false,
+    headersTimeout: http.headers_timeout,
+    // The total deadline covers the body: a timeout between chunks does not end a drip.
+    bodyTimeout: 0,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    connect: { timeout: http.headers_timeout, rejectUnauthorized: !tls.insecure, ...authorities },
+  });
+}
+
+/** One request over the agent with one total deadline, decompressed under the profile's cap. Follows no redirect. */
+export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): Exchange {
+  let answered = false;
+  return async (request, count) => {
+    const start = clock.monotonic();
+    const answer = unanswered(clock.now());
+    const deadline = startDeadline(http.timeout, request.signal);
+    try {
+      const response = await send(request.url, { ...wireOptions(request), dispatcher: agent, signal: deadline.signal });
+      Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
+      answer.latencyMs = clock.monotonic() - start;
+      const wire = await readWhole(response.body, http.max_body, count);
+      answer.bytes = await decompress(wire, String(response.headers['content-encoding'] ?? ''), http.max_body);
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const failure = failureCode(error);
+      answer.stale = answer.status === 0 && isStale(error, failure, answered);
+      // An error status has said enough without its body.
+      if (answer.status < 300) answer.failure = failure;
+    } finally {
+      deadline.clear();
+    }
+    answered ||= answer.status !== 0;
+    answer.elapsedMs = clock.monotonic() - start;
+    return answer;
+  };
+}
+
+function wireOptions({ method, headers, body }: WireRequest) {
+  return { method, headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers }, body: body ?? null };
+}
+
+function unanswered(sentAt: number): WireAnswer {
+  return {
+    status: 0,
+    headers: {},
+    bytes: NO_BYTES,
+    failure: null,
+    stale: false,
+    sentAt,
+    receivedAt: sentAt,
+    latencyMs: 0,
+    elapsedMs: 0,
+  };
+}
+
+/** A signal that also fires after `ms`. By hand: `AbortSignal.any` on a long-lived signal is slow to be collected. */
+function startDeadline(ms: number, outer: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  const passOn = (): void => controller.abort(outer?.reason);
+  const timer = setTimeout(() => {
+    controller.abort(new SyncError('deadline', `no whole answer within ${ms} ms`, { recovery: 'retry' }));
+  }, ms);
+  outer?.addEventListener('abort', passOn, { once: true });
+  return {
+    signal: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      outer?.removeEventListener('abort', passOn);
+    },
+  };
+}
+
+/** The code of a failure on the wire; anything without one is a bug and is thrown on. */
+function failureCode(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ('code' in at && typeof at.code === 'string') return at.code;
+    // undici 8 leaves the code of most of these undefined.
+    if (at instanceof errors.HTTPParserError) return 'HPE_INVALID';
+  }
+  throw error;
+}
+
+/** Closed by the other side while it was idle: the socket had served before, and nothing of this answer came. */
+function isStale(error: unknown, failure: string, answeredBefore: boolean): boolean {
+  if (failure === 'UND_ERR_SOCKET') return bytesReadBefore(error) > 0;
+  return answeredBefore && (failure === 'ECONNRESET' || failure === 'EPIPE');
+}
+
+function bytesReadBefore(error: unknown): number {
+  const socket = error instanceof Error && 'socket' in error ? error.socket : null;
+  const read = typeof socket === 'object' && socket !== null && 'bytesRead' in socket ? socket.bytesRead : 0;
+  return typeof read === 'number' ? read : 0;
+}

@@ -1,0 +1,42 @@
+import { SyncError } from '../model/errors.ts';
+import { scrub } from '../observe/scrub.ts';
+import type { AttemptResult } from './attempt.ts';
+import { snippet } from './safe-text.ts';
+
+type Judged = Extract<AttemptResult, { kind: 'judged' }>;
+
+/** The id under which the service's operators find this request; null where the answer has none. */
+export function requestId(headers: Judged['answer']['headers']): string | null {
+  const value = headers['x-request-id'] ?? headers['request-id'];
+  return typeof value === 'string' ? snippet(value, 80) : null;
+}
+
+/**
+ * The error with which a request ends: method, URL (as `shownUrl` writes it), status, request id, attempts, and the
+ * beginning of what came, cleaned. `recovery` is `stop` for a verdict that asking again cannot change.
+ */
+export function requestError(of: {
+  judged: Judged;
+  url: string;
+  attempts: number;
+  secrets: readonly string[];
+  note?: string;
+}): SyncError {
+  const { verdict, answer, reading } = of.judged;
+  const id = requestId(answer.headers);
+  const parts = [
+    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${id})`}`,
+    `: ${verdict.reason}`,
+    answer.failure === null ? '' : ` (${answer.failure})`,
+    detail(reading.defect === '' ? reading.seen.excerpt : reading.defect, of.secrets),
+    of.attempts > 1 ? `; ${of.attempts} attempts` : '',
+    of.note === undefined ? '' : `; ${of.note}`,
+  ];
+  const recovery = verdict.outcome === 'stop' || verdict.outcome === 'reauth' ? 'stop' : 'retry';
+  return new SyncError(verdict.code, parts.join(''), { recovery, hint: verdict.hint });
+}
+
+function detail(text: string, secrets: readonly string[]): string {
+  const trimmed = text.slice(0, 4_000).trim();
+  return trimmed === '' ? '' : `: ${snippet(scrub(trimmed, secrets))}`;
+}

@@ -1,0 +1,82 @@
+import type { JsonValue } from '../model/json.ts';
+import { SyncError } from '../model/errors.ts';
+import { parseJson } from '../shape/parse-json.ts';
+import { decodeText } from './decode-text.ts';
+import type { WireAnswer } from './exchange.ts';
+import type { Seen } from './outcome-row.ts';
+
+/** What is kept of the body of an error answer, in bytes. */
+const EXCERPT = 65_536;
+const AROUND = 40;
+
+/** What an answer says, before anybody judges it. */
+export interface Reading {
+  seen: Seen;
+  /** The decoded body of a 2xx, empty otherwise. */
+  text: string;
+  /** What is wrong with the body, for the message; empty where nothing is. */
+  defect: string;
+}
+
+interface Content {
+  text: string;
+  json: JsonValue | undefined;
+  code: string | null;
+  defect: string;
+}
+
+/** Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. Never throws. */
+export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean): Reading {
+  const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
+  const content = success ? readContent(answer) : { text: '', json: undefined, code: null, defect: '' };
+  const excerpt = success ? '' : answer.bytes.toString('utf8', 0, EXCERPT);
+  const json = success ? content.json : looseJson(excerpt);
+  return {
+    seen: {
+      status: answer.status,
+      headers: answer.headers,
+      transport: answer.failure,
+      content: content.code,
+      json,
+      excerpt,
+      hasRecords: json !== undefined && hasRecords(json),
+    },
+    text: content.text,
+    defect: content.defect,
+  };
+}
+
+function readContent({ bytes, headers }: WireAnswer): Content {
+  let text = '';
+  try {
+    text = decodeText(bytes, String(headers['content-type'] ?? ''));
+    const start = text.search(/\S/);
+    if (start === -1) return unusable(text, 'empty_body', '');
+    if (text[start] === '<') return unusable(text, 'not_the_api', text.slice(start));
+    const json = parseJson(text);
+    return json === null ? unusable(text, 'empty_body', 'the body is null') : { text, json, code: null, defect: '' };
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    return unusable(text, error.code, error.message + around(text, error.message));
+  }
+}
+
+function unusable(text: string, code: string, defect: string): Content {
+  return { text, json: undefined, code, defect };
+}
+
+/** The text around the position that a parser's message names, where it does. */
+function around(text: string, message: string): string {
+  const position = /position (\d+)/.exec(message)?.[1];
+  if (position === undefined) return '';
+  const at = Number(position);
+  return `, near ${JSON.stringify(text.slice(Math.max(0, at - AROUND), at + AROUND))}`;
+}
+
+function looseJson(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

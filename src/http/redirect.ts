@@ -1,0 +1,84 @@
+import { SyncError } from '../model/errors.ts';
+import { scrub } from '../observe/scrub.ts';
+
+const MAX_HOPS = 3;
+
+/** Which origins may be spoken to, and which one the credential belongs to. */
+export interface OriginPolicy {
+  /** Origin of the base URL. */
+  home: string;
+  /** All origins that may be asked, `home` included. */
+  allowed: ReadonlySet<string>;
+  /** What no URL may carry away from home. */
+  secrets: readonly string[];
+}
+
+/** Where a request stands on its way through redirects. */
+export interface Hop {
+  url: URL;
+  /** True while the request has never left the home origin: only then does it carry the credential. */
+  credentialed: boolean;
+  /** Redirects followed so far. */
+  count: number;
+}
+
+/** The first hop of a request; throws `SyncError` for a URL that must not be asked. */
+export function firstHop(url: URL, policy: OriginPolicy): Hop {
+  refuseUnlessAllowed(url, new URL(policy.home), policy, 'address');
+  return { url, credentialed: url.origin === policy.home, count: 0 };
+}
+
+/** The hop that a `Location` leads to; throws `SyncError` (stop) where it must not be followed. Nothing is sent. */
+export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
+  if (from.count >= MAX_HOPS) {
+    throw refusal('too_many_redirects', `more than ${MAX_HOPS} redirects`, 'Set base_url to where the redirects lead.');
+  }
+  if (typeof location !== 'string' || !URL.canParse(location, from.url.href)) {
+    throw refusal('redirect_refused', 'a redirect without a usable Location', 'Ask the service, or check base_url.');
+  }
+  const url = new URL(location, from.url);
+  refuseUnlessAllowed(url, from.url, policy, 'redirect');
+  return { url, credentialed: from.credentialed && url.origin === policy.home, count: from.count + 1 };
+}
+
+function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'address' | 'redirect'): void {
+  const code = what === 'redirect' ? 'redirect_refused' : 'origin_refused';
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw refusal(
+      code,
+      `${what} to ${url.protocol} instead of http: or https:`,
+      'Check base_url and what the service sends as next.',
+    );
+  }
+  if (from.protocol === 'https:' && url.protocol === 'http:') {
+    throw refusal('insecure_refused', `${what} from https: to http:`, 'The service must stay on https:.');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw refusal(code, `${what} that carries a user name or password`, 'Put credentials into auth, not into a URL.');
+  }
+  if (!policy.allowed.has(url.origin)) {
+    throw refusal(
+      code,
+      `${what} to ${url.origin}, which is not allowed`,
+      `Add ${url.origin} to the allowed origins if it belongs to the service.`,
+    );
+  }
+  if (url.origin !== policy.home && scrub(url.href, policy.secrets) !== url.href) {
+    throw refusal(
+      code,
+      `${what} to ${url.origin} that carries the credential`,
+      'The service must not put credentials into URLs.',
+    );
+  }
+  if (/%0[ad]/i.test(url.pathname + url.search)) {
+    throw refusal(
+      'bad_url',
+      `${what} with a line break in it`,
+      'An id or a cursor holds a line break; the service must not use it.',
+    );
+  }
+}
+
+function refusal(code: string, message: string, hint: string): SyncError {
+  return new SyncError(code, message, { recovery: 'stop', hint });
+}

@@ -1,0 +1,188 @@
+import type { Clock } from '../model/clock.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import type { Outcome } from '../model/words.ts';
+import type { Governor } from '../queue/governor.ts';
+import { attempt } from './attempt.ts';
+import type { AttemptParts, AttemptResult } from './attempt.ts';
+import { backoffDelay } from './backoff.ts';
+import type { BackoffLimits, RetryQuota } from './backoff.ts';
+import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
+import { requestError, requestId } from './failure-message.ts';
+import { firstHop, nextHop } from './redirect.ts';
+import type { Hop, OriginPolicy } from './redirect.ts';
+import { shownUrl } from './safe-text.ts';
+
+/** Answers of "too many requests" to one request after which something else must be wrong. */
+const MOST_LIMITED = 50;
+
+export interface LoopParts extends AttemptParts {
+  clock: Clock;
+  governor: Governor;
+  origins: OriginPolicy;
+  /** Attempts per request, the first one included. */
+  attempts: number;
+  quota: RetryQuota;
+  backoff: BackoffLimits;
+  random: () => number;
+  /** Query parameters whose values may stand in messages. */
+  shownParams: ReadonlySet<string>;
+  log: ((event: AttemptEvent) => void) | undefined;
+}
+
+/** Where one request stands. */
+interface Progress {
+  request: ApiRequest;
+  hop: Hop;
+  /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
+  failures: number;
+  limited: number;
+  renewed: boolean;
+  staleUsed: boolean;
+  evenStale: boolean;
+}
+
+type Judged = Extract<AttemptResult, { kind: 'judged' }>;
+
+/**
+ * One request from its first attempt to its answer. The loop is outside and the slot inside: every attempt and every
+ * redirect pays for itself, and nothing is held while waiting. Throws `SyncError` when it is over without an answer,
+ * the governor's `DeferredError`, and the signal's reason.
+ */
+export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
+  const hop = firstHop(request.url, parts.origins);
+  const state: Progress = { request, hop, failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  for (;;) {
+    request.signal?.throwIfAborted();
+    const result = await takeSlot(parts, state);
+    if (result === null) continue;
+    if (result.kind === 'stale_credential') state.evenStale = true;
+    else if (result.kind === 'redirect') follow(parts, state, result);
+    else {
+      report(parts, state, result);
+      const answer = await REACTIONS[result.verdict.outcome](parts, state, result);
+      if (answer !== null) return answer;
+    }
+  }
+}
+
+/** One attempt through the governor; null where the credential could not be had yet and it is worth another try. */
+async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
+  const { lane, signal, meter } = state.request;
+  if (state.hop.credentialed) {
+    try {
+      await parts.credentials.ready(lane, signal);
+    } catch (error) {
+      await retryCredential(parts, state, error);
+      return null;
+    }
+  }
+  return parts.governor.run(
+    lane,
+    () => attempt(parts, { hop: state.hop, meter, signal, evenStale: state.evenStale }),
+    signal,
+  );
+}
+
+async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {
+  if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
+  state.failures += 1;
+  if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
+  await pause(parts, state);
+}
+
+function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
+  try {
+    state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    const message = `GET ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
+    throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
+  }
+}
+
+type Reaction = (parts: LoopParts, state: Progress, judged: Judged) => Promise<ApiAnswer | null>;
+
+/** What each outcome means for the request: an answer, an error, or null for another attempt. */
+const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
+  ok: async (parts, state, judged) => answerOf(parts, state, judged, 'ok'),
+  skip: async (parts, state, judged) => answerOf(parts, state, judged, 'skip'),
+  retry: retryLater,
+  limited: async (parts, state, judged) => {
+    state.request.meter.limited += 1;
+    state.limited += 1;
+    if (state.limited >= MOST_LIMITED) throw failure(parts, state, judged, 'it never stopped limiting');
+    return null;
+  },
+  reauth: async (parts, state, judged) => {
+    if (state.renewed || judged.authorization === '') throw failure(parts, state, judged);
+    if (!parts.credentials.renew(judged.authorization)) throw failure(parts, state, judged);
+    state.renewed = true;
+    return null;
+  },
+  stop: async (parts, state, judged) => {
+    throw failure(parts, state, judged);
+  },
+};
+
+async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+  if (judged.answer.stale && !state.staleUsed) {
+    state.staleUsed = true;
+    return null;
+  }
+  state.failures += 1;
+  const most = Math.min(parts.attempts, judged.verdict.attempts ?? parts.attempts);
+  if (state.failures >= most) throw failure(parts, state, judged);
+  if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
+  state.request.meter.retries += 1;
+  await pause(parts, state);
+  return null;
+}
+
+function pause(parts: LoopParts, state: Progress): Promise<void> {
+  return parts.clock.sleep(backoffDelay(state.failures, parts.backoff, parts.random), state.request.signal);
+}
+
+function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
+  const { answer, reading } = judged;
+  const date = Date.parse(String(answer.headers['date'] ?? ''));
+  parts.quota.refund();
+  return {
+    outcome,
+    url: state.hop.url,
+    status: answer.status,
+    headers: answer.headers,
+    text: reading.text,
+    json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
+    requestedAt: answer.sentAt,
+    latencyMs: answer.elapsedMs,
+    serverDate: Number.isNaN(date) ? null : date,
+  };
+}
+
+function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
+  return requestError({
+    judged,
+    url: urlOf(parts, state),
+    attempts: Math.max(state.failures, state.limited, 1),
+    secrets: parts.origins.secrets,
+    ...(note === undefined ? {} : { note }),
+  });
+}
+
+function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+  parts.log?.({
+    msg: 'request',
+    method: 'GET',
+    url: urlOf(parts, state),
+    status: answer.status === 0 ? null : answer.status,
+    outcome: verdict.outcome,
+    code: verdict.code,
+    attempt: state.failures + 1,
+    latency_ms: Math.round(answer.elapsedMs),
+    request_id: requestId(answer.headers),
+  });
+}
+
+function urlOf(parts: LoopParts, state: Progress): string {
+  return shownUrl(state.hop.url, parts.shownParams);
+}

@@ -1,0 +1,56 @@
+import type { Cell } from '../model/table.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
+import type { WalkMode } from '../model/words.ts';
+import type { StoredRow } from '../warehouse/warehouse.ts';
+import type { KeyedRecord } from './key-records.ts';
+
+/** A record that is to be written, with the version it becomes. */
+export interface FreshRecord extends KeyedRecord {
+  version: number;
+}
+
+export interface Difference {
+  inserts: FreshRecord[];
+  /** Known, with another text than the stored one. */
+  updates: FreshRecord[];
+  /** Same text, or older than what is stored. */
+  unchanged: number;
+  /** Among the updates: those whose own clock went back, which only a full walk lets through. */
+  wentBack: number;
+}
+
+/**
+ * Sorts a page's records by what must be written. The later request wins; an incremental walk also leaves alone what
+ * the service's own clock calls older, because a lagging replica may answer it.
+ */
+export function difference(
+  records: readonly KeyedRecord[],
+  stored: ReadonlyMap<string, StoredRow>,
+  requestedAt: string,
+  mode: WalkMode,
+): Difference {
+  const result: Difference = { inserts: [], updates: [], unchanged: 0, wentBack: 0 };
+  for (const record of records) {
+    const row = stored.get(record.key);
+    if (row === undefined) {
+      result.inserts.push({ ...record, version: 1 });
+    } else if (row.hash === record.hash || row.syncedAt > requestedAt) {
+      result.unchanged += 1;
+    } else {
+      const older = isOlder(record, row.updated);
+      if (older && mode === 'incremental') {
+        result.unchanged += 1;
+      } else {
+        if (older) result.wentBack += 1;
+        result.updates.push({ ...record, version: row.version + 1 });
+      }
+    }
+  }
+  return result;
+}
+
+function isOlder(record: KeyedRecord, stored: Cell): boolean {
+  if (record.updated === null || typeof stored !== 'string') return false;
+  const at = timestampMs(stored);
+  return !Number.isNaN(at) && record.updated.at < at;
+}

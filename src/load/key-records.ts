@@ -1,0 +1,77 @@
+import type { SourceRecord } from '../model/json.ts';
+import type { HistoryPolicy } from '../model/words.ts';
+import { canonicalHash, textHash } from '../shape/fingerprint.ts';
+import { fieldAt, recordKey } from '../shape/record-key.ts';
+import { parseInstant } from '../shape/timestamps.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+
+/** A record that has a key, with what is needed to tell whether it is new, changed or old. */
+export interface KeyedRecord extends SourceRecord {
+  key: string;
+  hash: string;
+  /** When the service says it last changed; null where it does not say or not in a way we can read. */
+  updated: Updated | null;
+}
+
+/** The service's own text for a moment, and the moment in epoch milliseconds. */
+export interface Updated {
+  text: string;
+  at: number;
+}
+
+/** A record that cannot become a row. */
+export interface SetAside {
+  key: string | null;
+  reason: string;
+  detail: string;
+  text: string;
+}
+
+/**
+ * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
+ * a record without a usable key is set aside.
+ */
+export function keyRecords(
+  records: readonly SourceRecord[],
+  profile: ResourceProfile,
+): { keyed: KeyedRecord[]; setAside: SetAside[] } {
+  const byKey = new Map<string, KeyedRecord>();
+  const setAside: SetAside[] = [];
+  for (const record of records) {
+    const found = recordKey(record.value, profile.id);
+    if ('reject' in found) {
+      setAside.push({ key: null, ...found.reject, text: record.text });
+      continue;
+    }
+    const keyed: KeyedRecord = {
+      key: found.key,
+      value: record.value,
+      text: record.text,
+      hash: hashOf(record, profile.history),
+      updated: updatedOf(record, profile.updated),
+    };
+    const before = byKey.get(keyed.key);
+    if (before === undefined || !isOlder(keyed, before)) byKey.set(keyed.key, keyed);
+  }
+  return { keyed: [...byKey.values()], setAside };
+}
+
+/**
+ * Where bodies are kept, the hash of the source text does: a text that only looks different is compared with the
+ * stored body. Without bodies the hash itself must not depend on the order of keys.
+ */
+function hashOf(record: SourceRecord, history: HistoryPolicy): string {
+  return history === 'none' ? canonicalHash(record.value) : textHash(record.text);
+}
+
+function updatedOf(record: SourceRecord, path: string | null): Updated | null {
+  if (path === null) return null;
+  const value = fieldAt(record.value, path);
+  if (typeof value !== 'string' && typeof value !== 'number') return null;
+  const instant = parseInstant(value);
+  return instant === null ? null : { text: String(value), at: instant.epochMs };
+}
+
+function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
+  return record.updated !== null && than.updated !== null && record.updated.at < than.updated.at;
+}

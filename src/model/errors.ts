@@ -1,0 +1,53 @@
+/** What the caller may do about an error: try the same again, leave this one thing out, or give up on the resource. */
+export type Recovery = 'retry' | 'skip' | 'stop';
+
+export interface SyncErrorOptions {
+  recovery: Recovery;
+  /** What the operator should do next, as one sentence; ends up in front of a person. */
+  hint?: string | undefined;
+  cause?: unknown;
+}
+
+/**
+ * The one error class that crosses floors. `code` is stable (scripts may match on it), the message says what
+ * happened, `hint` says what to do next. Anything else that is thrown is a bug and is never retried.
+ */
+export class SyncError extends Error {
+  override readonly name: string = 'SyncError';
+  readonly code: string;
+  readonly recovery: Recovery;
+  readonly hint: string | undefined;
+
+  constructor(code: string, message: string, options: SyncErrorOptions) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.recovery = options.recovery;
+    this.hint = options.hint;
+  }
+}
+
+/** Settings, profile, stored state or arguments that cannot be used as they are: exit code 2, before any request. */
+export class ConfigError extends SyncError {
+  override readonly name = 'ConfigError';
+
+  constructor(code: string, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(code, message, { recovery: 'stop', ...options });
+  }
+}
+
+/** The service asked for a longer wait than `max_wait`: the work is parked until `until`, exit code 4. */
+export class DeferredError extends SyncError {
+  override readonly name = 'DeferredError';
+  /** Epoch milliseconds on the local clock from which the service may be asked again. */
+  readonly until: number;
+
+  constructor(message: string, until: number, options: { hint?: string; cause?: unknown } = {}) {
+    super('deferred', message, { recovery: 'stop', ...options });
+    this.until = until;
+  }
+}
+
+/** The message of anything thrown, for a log line or a stored run. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,17 @@
+/**
+ * A JSON number whose digits a double would lose (integers beyond 2^53, long decimals, exponents out of range).
+ * It is the object that `JSON.rawJSON` makes, so `JSON.stringify` writes the source digits back unchanged.
+ */
+export interface ExactNumber {
+  readonly rawJSON: string;
+}
+
+export type JsonObject = { [key: string]: JsonValue };
+export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonObject;
+
+/** One record as the service sent it: its parsed value and its own slice of the page's text. */
+export interface SourceRecord {
+  value: JsonValue;
+  /** The exact source text of the record (no copy is re-serialised). */
+  text: string;
+}

@@ -1,0 +1,45 @@
+import type { ColumnType } from './words.ts';
+
+/** What a column or table holds the values of: the way from the record to the value; `[]` stands for "each element". */
+export type SourcePath = readonly string[];
+
+/** One column made from a source field. Columns of ours (`_synced_at`, ...) and keys are not listed here. */
+export interface Column {
+  /** The name in the warehouse: snake_case, unique within its table, at most 63 bytes. */
+  name: string;
+  path: SourcePath;
+  type: ColumnType;
+}
+
+/** A table made from a resource, or from an array inside its records. Position in `columns` is the slot in a row. */
+export interface TableShape {
+  name: string;
+  /** Path of the array this child table holds, e.g. `['tags', '[]']`; empty for the resource's own table. */
+  path: SourcePath;
+  /** Key columns in order: the record's key, then one position per array level; the resource's own table has one. */
+  key: readonly string[];
+  columns: Column[];
+}
+
+/** All tables of one resource, its own table first. Treated as a value: a changed shape is a new object. */
+export interface ResourceShape {
+  resource: string;
+  tables: TableShape[];
+}
+
+/** What may stand in a row for the database: already converted for its column's type. Booleans stay booleans. */
+export type Cell = string | number | bigint | boolean | null;
+
+/** One step of schema evolution, found while shaping; `from` is null where the column or table is new. */
+export interface ShapeChange {
+  table: string;
+  column: Column;
+  from: ColumnType | null;
+}
+
+/** Rows of one table, row-major and flat: `width` cells per row, key cells first, then `columns` in order. */
+export interface TableRows {
+  table: TableShape;
+  width: number;
+  cells: Cell[];
+}

@@ -1,0 +1,27 @@
+/** Why and how a resource is walked: `full` reads every page, `incremental` asks for what changed since the cursor. */
+export const WALK_MODES = ['full', 'incremental'] as const;
+export type WalkMode = (typeof WALK_MODES)[number];
+
+/** Who goes first through the governor; earlier in the list wins. */
+export const LANES = ['refetch', 'incremental', 'backfill', 'bulk'] as const;
+export type Lane = (typeof LANES)[number];
+
+/** How a resource's walk, and a whole run, ended. */
+export const RUN_STATUSES = ['ok', 'partial', 'failed', 'deferred', 'interrupted'] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+/** What one HTTP answer means for the request that asked. */
+export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** Which bodies `_sync_versions` keeps: every distinct one, the latest only, or none. */
+export const HISTORY_POLICIES = ['all', 'latest', 'none'] as const;
+export type HistoryPolicy = (typeof HISTORY_POLICIES)[number];
+
+/** What happens when a record does not fit the table as it stands. */
+export const CONTRACTS = ['evolve', 'freeze', 'discard_row', 'discard_value'] as const;
+export type Contract = (typeof CONTRACTS)[number];
+
+/** What stands in a column, independent of the database. Widening only ever moves towards `text` and `json`. */
+export const COLUMN_TYPES = ['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp', 'text', 'json'] as const;
+export type ColumnType = (typeof COLUMN_TYPES)[number];

@@ -1,0 +1,117 @@
+/** Plain figures of the governor, for the line below the resources. */
+export interface GovernorProgress {
+  requests: number;
+  /** Answers that said "too many requests". */
+  limited: number;
+  /** Requests per second that the service allows; null while nothing is known. */
+  allowedPerSecond: number | null;
+  /** Part of what was allowed since the start that was used, 0..1; null while nothing is known. */
+  shareUsed: number | null;
+  /** Milliseconds for which nothing may be sent; 0 when open. */
+  pausedForMs: number;
+}
+
+/** Where one resource stood at a moment. */
+interface Sample {
+  /** Monotonic milliseconds. */
+  at: number;
+  records: number;
+  requests: number;
+}
+
+/** How far one resource's walk is. `state` is free text for the end of a line once it is done: `ok`, `failed`, ... */
+export interface ResourceProgress {
+  resource: string;
+  /** Records of the whole walk, those before a resume included. */
+  records: number;
+  /** What the service says; null where it does not. */
+  total: number | null;
+  pages: number;
+  /** Requests of this run, retries included. */
+  requests: number;
+  /** Where this run's walk began; null before. */
+  began: Sample | null;
+  /** Monotonic milliseconds; null while it is under way. */
+  endedAt: number | null;
+  state: string;
+  /** The last moments, oldest first, for the rates. */
+  recent: readonly Sample[];
+}
+
+/** All that a display needs at one moment. */
+export interface ProgressSnapshot {
+  /** Monotonic milliseconds. */
+  at: number;
+  resources: readonly ResourceProgress[];
+  governor: GovernorProgress;
+}
+
+/** What is told about a resource while it is walked; counts are totals so far, not differences. */
+export interface ProgressNews {
+  records: number;
+  pages: number;
+  requests: number;
+  total: number | null;
+}
+
+export interface Rates {
+  recordsPerSecond: number;
+  requestsPerSecond: number;
+  /** 0..1; null without a total. */
+  done: number | null;
+  /** Null without a total, or while nothing moves. */
+  etaSeconds: number | null;
+}
+
+/** The rates are those of the last ten seconds, so that a pause shows and a slow start is forgotten. */
+const WINDOW_MS = 10_000;
+const MAX_SAMPLES = 200;
+
+/** A resource of which nothing is known yet. */
+export function waitingResource(resource: string): ResourceProgress {
+  const none = { records: 0, total: null, pages: 0, requests: 0, began: null, endedAt: null };
+  return { resource, ...none, state: 'waiting', recent: [] };
+}
+
+/** The resource as its walk begins, maybe in the middle of an earlier one. */
+export function startResource(progress: ResourceProgress, at: number, news: ProgressNews): ResourceProgress {
+  const began = sampleOf(at, news);
+  return { ...progress, ...news, total: totalOf(news), began, endedAt: null, state: 'running', recent: [began] };
+}
+
+/** The resource after a page. */
+export function advanceResource(progress: ResourceProgress, at: number, news: ProgressNews): ResourceProgress {
+  const samples = [...progress.recent, sampleOf(at, news)].slice(-MAX_SAMPLES);
+  // The last sample before the window stays: the rate is to cover all of the window.
+  const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
+  return { ...progress, ...news, total: totalOf(news), recent: samples.slice(Math.max(0, inWindow - 1)) };
+}
+
+/** The resource when its walk is over; from here on its rates are those of the whole walk. */
+export function endResource(progress: ResourceProgress, at: number, state: string): ResourceProgress {
+  return { ...progress, endedAt: at, state, recent: progress.began === null ? [] : [progress.began] };
+}
+
+/** Rates, part done and time left at the moment `at` (monotonic milliseconds). */
+export function ratesOf(progress: ResourceProgress, at: number): Rates {
+  const [oldest] = progress.recent;
+  const seconds = oldest === undefined ? 0 : Math.max((progress.endedAt ?? at) - oldest.at, 1) / 1_000;
+  const perSecond = (count: number, before: number): number => (seconds === 0 ? 0 : (count - before) / seconds);
+  const recordsPerSecond = perSecond(progress.records, oldest?.records ?? 0);
+  const { total, records } = progress;
+  return {
+    recordsPerSecond,
+    requestsPerSecond: perSecond(progress.requests, oldest?.requests ?? 0),
+    done: total === null ? null : total === 0 ? 1 : records / total,
+    etaSeconds: total === null || recordsPerSecond <= 0 ? null : (total - records) / recordsPerSecond,
+  };
+}
+
+function sampleOf(at: number, { records, requests }: ProgressNews): Sample {
+  return { at, records, requests };
+}
+
+/** A total that the walk has passed is no total. */
+function totalOf({ records, total }: ProgressNews): number | null {
+  return total !== null && total >= records ? total : null;
+}

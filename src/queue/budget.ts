@@ -1,0 +1,188 @@
+import type { RateDialect } from '../source/rate-dialect.ts';
+import type { RestoredBudget } from './budget-state.ts';
+import {
+  newConcurrencyLimit,
+  noteAnswer,
+  noteUnderWay,
+  type ConcurrencyLimit,
+} from './concurrency-limit.ts';
+import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from './quota.ts';
+import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from './rate-ceiling.ts';
+import type { QuotaHint, RateHint } from './rate-headers.ts';
+
+export interface BudgetOptions {
+  dialect: RateDialect;
+  /** What the service is known to allow, if anything; `share` counts here as well. */
+  requestsPerSecond?: number | undefined;
+  /** Part of what the service allows that may be used, above 0 and up to 1. */
+  share: number;
+  concurrency: number;
+}
+
+/** One answer as the budget sees it; `hint` is what its headers and body say. */
+export interface BudgetAnswer {
+  hint: RateHint;
+  latencyMs: number;
+  limited: boolean;
+  /** When its headers arrived. */
+  at: number;
+}
+
+/**
+ * When the next request may start. A state machine without a clock: every call says what time it is, in milliseconds
+ * of a monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
+ * under way are found by trying.
+ */
+export interface Budget {
+  readonly options: BudgetOptions;
+  /** What is known beforehand, as requests per second; null where nothing is. */
+  readonly knownRate: number | null;
+  quotas: Map<string, Quota>;
+  ceiling: RateCeiling;
+  slots: ConcurrencyLimit;
+  pausedUntil: number;
+  /** True until an answer shows that the way is open: until then one request goes at a time. */
+  probing: boolean;
+  /** "Too many requests" in a row. */
+  refusals: number;
+  /** Start times of the requests under way, by their number. */
+  open: Map<number, number>;
+  started: number;
+  /** When the latest request was due; the next one is due a pace later. */
+  due: number;
+}
+
+/** What a stall of the process may catch up on: this much of the pace, not more. */
+const CATCH_UP_MS = 250;
+/** Pauses of our own choosing grow up to this. */
+const LONGEST_OWN_PAUSE_MS = 60_000;
+/** A quota that was not spoken of for so long is forgotten. */
+const FORGET_MS = 60_000;
+
+export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: number): Budget {
+  const known = options.dialect.known_limits.map((limit) => (limit.requests / limit.window_ms) * 1_000);
+  if (options.requestsPerSecond !== undefined) known.push(options.requestsPerSecond);
+  return {
+    options,
+    knownRate: known.length === 0 ? null : Math.min(...known),
+    quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
+    ceiling: newCeiling(restored.peak, at),
+    slots: newConcurrencyLimit(options.concurrency, at),
+    pausedUntil: restored.pausedUntil,
+    probing: true,
+    refusals: restored.refusals,
+    open: new Map(),
+    started: 0,
+    due: at - CATCH_UP_MS,
+  };
+}
+
+/** Milliseconds until the next request may start; infinite while only an answer to an open one can tell. */
+export function delayOf(budget: Budget, at: number): number {
+  const open = budget.open.size;
+  if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
+  const gates = [...budget.quotas.values()].map((quota) => opensAt(quota, at, open));
+  const due = budget.due + 1_000 / paceNow(budget, at);
+  return Math.max(0, budget.pausedUntil - at, due - at, ...gates.map((gate) => gate - at));
+}
+
+/** Local monotonic time until which nothing at all is sent; null when the way is open. */
+export function closedUntil(budget: Budget, at: number): number | null {
+  const until = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => quota.blockedUntil));
+  return until > at ? until : null;
+}
+
+/** Requests per second at which to go on now; infinite while no limit is known. */
+function paceNow(budget: Budget, at: number): number {
+  const { share } = budget.options;
+  const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
+  return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at) * share);
+}
+
+/** Requests per second that the service is understood to allow; null while nothing is known. */
+export function allowedRate(budget: Budget, at: number): number | null {
+  const nominal = [...budget.quotas.values()].map(nominalRate).filter((rate) => rate !== null);
+  const ceiling = Math.min(budget.ceiling.peak ?? Number.POSITIVE_INFINITY, ceilingAt(budget.ceiling, at));
+  const rate = Math.min(...nominal, budget.knownRate ?? Number.POSITIVE_INFINITY, ceiling);
+  return Number.isFinite(rate) ? rate : null;
+}
+
+/** Counts one request as started; returns its number, by which its answer is told. */
+export function noteStart(budget: Budget, at: number): number {
+  budget.due = Math.max(budget.due + 1_000 / paceNow(budget, at), at - CATCH_UP_MS);
+  budget.started += 1;
+  budget.open.set(budget.started, at);
+  for (const quota of budget.quotas.values()) quota.spendable -= 1;
+  noteUnderWay(budget.slots, budget.open.size);
+  return budget.started;
+}
+
+/** A request that ended without an answer: nothing is known, and nothing comes back. */
+export function noteFailure(budget: Budget, request: number): void {
+  budget.open.delete(request);
+}
+
+export function noteBudgetAnswer(budget: Budget, request: number, answer: BudgetAnswer): void {
+  const sentAt = budget.open.get(request) ?? answer.at;
+  budget.open.delete(request);
+  noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
+  learnQuotas(budget, request, answer);
+  if (answer.limited) refused(budget, answer, sentAt);
+  else accepted(budget, answer.at);
+  if (answer.hint.waitMs !== null) stop(budget, answer, answer.hint.waitMs);
+}
+
+function learnQuotas(budget: Budget, request: number, { hint, at }: BudgetAnswer): void {
+  const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
+  const position = { request, started: budget.started, earlierOpen, at };
+  for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
+  if (hint.quotas.length === 0) return;
+  const named = new Set(hint.quotas.map((said) => said.name));
+  for (const quota of budget.quotas.values()) if (!named.has(quota.name)) notNamed(budget, quota, at);
+}
+
+/** A request counted against the quotas that its answer names, so the others get theirs back. */
+function notNamed(budget: Budget, quota: Quota, at: number): void {
+  quota.spendable = Math.min(quota.spendable + 1, quota.remaining ?? 0);
+  if (at > Math.max(quota.answeredAt + FORGET_MS, quota.blockedUntil)) budget.quotas.delete(quota.name);
+}
+
+function quotaOf(budget: Budget, hint: QuotaHint): Quota {
+  const quota = budget.quotas.get(hint.name) ?? quotaFrom(hint);
+  budget.quotas.set(hint.name, quota);
+  return quota;
+}
+
+function accepted(budget: Budget, at: number): void {
+  budget.probing = false;
+  budget.refusals = 0;
+  noteAccepted(budget.ceiling, at);
+}
+
+/** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and we cut it. */
+function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
+  const before = budget.pausedUntil;
+  if (sentAt >= budget.ceiling.cutAt || budget.probing) budget.refusals += 1;
+  budget.probing = true;
+  const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
+  if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
+  const stated = answer.hint.waitMs !== null || (explained && closedUntil(budget, answer.at) !== null);
+  const own = budget.options.dialect.limited_wait_ms * 2 ** Math.min(20, budget.refusals - 1);
+  const wait = stated ? SHORTEST_PAUSE_MS : Math.min(Math.max(LONGEST_OWN_PAUSE_MS, budget.options.dialect.limited_wait_ms), own);
+  budget.pausedUntil = Math.max(before, answer.at + Math.max(SHORTEST_PAUSE_MS, wait));
+}
+
+/** A refusal is never answered with a hot loop, whatever wait it states. */
+const SHORTEST_PAUSE_MS = 1_000;
+
+/** A stated wait wins over what the quotas of the same answer say about their end. */
+function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
+  budget.pausedUntil = Math.max(budget.pausedUntil, answer.at + waitMs);
+  if (waitMs === 0) return;
+  budget.probing = true;
+  budget.due = Math.max(budget.due, budget.pausedUntil - CATCH_UP_MS);
+  for (const said of answer.hint.quotas) {
+    const quota = budget.quotas.get(said.name);
+    if (quota && said.remaining === 0) quota.blockedUntil = answer.at + waitMs;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Queue, QueueAddOptions, RunFunction } from 'p-queue';
+import { LANES, type Lane } from '../model/words.ts';
+
+export interface LaneOptions extends QueueAddOptions {
+  lane?: Lane;
+}
+
+interface Waiting {
+  id: string | undefined;
+  lane: Lane;
+  /** Order of arrival over all lanes. */
+  number: number;
+  run: RunFunction;
+}
+
+/** Lanes that may never take all slots. */
+const YIELDING: readonly Lane[] = ['backfill', 'bulk'];
+/** Every so many turns the request that has waited longest goes first, whatever its lane, so that none starves. */
+const OLDEST_EVERY = 5;
+/** Part of the slots that is kept free of yielding lanes. */
+const KEPT_FREE = 0.2;
+
+/** The waiting room that p-queue takes its next task from: earlier lanes first, and every fifth turn the oldest. */
+export class LaneQueue implements Queue<RunFunction, LaneOptions> {
+  #lanes = new Map<Lane, Waiting[]>(LANES.map((lane) => [lane, []]));
+  #arrivals = 0;
+  #turns = 0;
+
+  get size(): number {
+    return this.#heads().reduce((sum, head) => sum + (this.#lanes.get(head.lane)?.length ?? 0), 0);
+  }
+
+  enqueue(run: RunFunction, options: Partial<LaneOptions> = {}): void {
+    const { id, lane = 'backfill' } = options;
+    this.#arrivals += 1;
+    this.#lanes.get(lane)?.push({ id, lane, number: this.#arrivals, run });
+  }
+
+  dequeue(): RunFunction | undefined {
+    const heads = this.#heads();
+    this.#turns += 1;
+    const byAge = heads.toSorted((a, b) => a.number - b.number);
+    const next = this.#turns % OLDEST_EVERY === 0 ? byAge[0] : heads[0];
+    return next && this.#lanes.get(next.lane)?.shift()?.run;
+  }
+
+  filter(options: Readonly<Partial<LaneOptions>>): RunFunction[] {
+    return (options.lane ? (this.#lanes.get(options.lane) ?? []) : [...this.#lanes.values()].flat()).map(
+      (waiting) => waiting.run,
+    );
+  }
+
+  remove(id: string): void {
+    for (const lane of this.#lanes.values()) {
+      const at = lane.findIndex((waiting) => waiting.id === id);
+      if (at !== -1) lane.splice(at, 1);
+    }
+  }
+
+  /** Lanes are fixed on arrival. */
+  setPriority(): void {}
+
+  /** The first of each lane, in the order of the lanes. */
+  #heads(): Waiting[] {
+    return LANES.flatMap((lane) => this.#lanes.get(lane)?.[0] ?? []);
+  }
+}

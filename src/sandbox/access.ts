@@ -1,0 +1,93 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../model/clock.ts';
+import { Refusal } from './answer.ts';
+
+export interface OAuthClient {
+  clientId: string;
+  clientSecret: string;
+}
+
+export interface IssuedToken {
+  access_token: string;
+  token_type: 'Bearer';
+  /** Seconds. */
+  expires_in: number;
+  scope: string;
+}
+
+/** Who may do what. */
+export interface Access {
+  /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
+  check(authorization: string | undefined, writes: boolean): void;
+  /** True for the client's own id and secret. */
+  isClient(id: string, secret: string): boolean;
+  issue(scope: string): IssuedToken;
+  /** Ends every access token at once, as a service does that rotates its keys. */
+  revokeTokens: () => void;
+}
+
+export interface AccessRules {
+  apiKey: string;
+  client: OAuthClient;
+  /** Seconds. */
+  tokenLifetime: number;
+  /** Refuses every write with 403. */
+  readOnly: boolean;
+}
+
+const SCOPES = ['read', 'write'] as const;
+
+/** Keeps the tokens it gave out until they have expired. */
+export function access(rules: AccessRules, clock: Clock): Access {
+  const tokens = new Map<string, { expires: number; scope: string }>();
+  const scopeOf = (credential: string): string => {
+    if (isSame(credential, rules.apiKey)) return rules.readOnly ? 'read' : SCOPES.join(' ');
+    const token = tokens.get(credential);
+    if (token !== undefined && token.expires > clock.monotonic()) return rules.readOnly ? 'read' : token.scope;
+    const description = token === undefined ? 'The credential is not known.' : 'The access token has expired.';
+    throw unauthorized(description, 'error="invalid_token"');
+  };
+  return {
+    check: (authorization, writes) => {
+      const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+      if (credential === undefined) throw unauthorized('Send the header "Authorization: Bearer <API key or token>".');
+      if (writes && !scopeOf(credential).split(' ').includes('write')) {
+        throw new Refusal(403, 'This credential may read, but not write.');
+      }
+      if (!writes) scopeOf(credential);
+    },
+    isClient: (id, secret) => isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
+    issue: (scope) => {
+      const now = clock.monotonic();
+      for (const [token, { expires }] of tokens) if (expires <= now) tokens.delete(token);
+      const token = `at_${randomBytes(24).toString('base64url')}`;
+      tokens.set(token, { expires: now + rules.tokenLifetime * 1_000, scope });
+      return { access_token: token, token_type: 'Bearer', expires_in: rules.tokenLifetime, scope };
+    },
+    revokeTokens: () => {
+      tokens.clear();
+    },
+  };
+}
+
+/** The scopes that were asked for and exist; all of them where none was asked for, null where one does not exist. */
+export function grantedScope(asked: string | null): string | null {
+  const scopes = (asked ?? '').split(' ').filter((scope) => scope !== '');
+  if (scopes.length === 0) return SCOPES.join(' ');
+  return scopes.every((scope) => SCOPES.some((known) => known === scope)) ? scopes.join(' ') : null;
+}
+
+function unauthorized(detail: string, challenge = ''): Refusal {
+  return new Refusal(401, detail, {
+    'www-authenticate': `Bearer realm="content-sync sandbox"${challenge && `, ${challenge}`}`,
+  });
+}
+
+/** Compares by digest: no secret leaks through timing or length. */
+function isSame(given: string, secret: string): boolean {
+  return timingSafeEqual(digest(given), digest(secret));
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

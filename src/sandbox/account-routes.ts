@@ -1,0 +1,85 @@
+import type { JsonValue } from '../model/json.ts';
+import { grantedScope } from './access.ts';
+import type { Answer, ApiRequest } from './answer.ts';
+import { Refusal, json, nothing } from './answer.ts';
+import { recordIn } from './record-changes.ts';
+import { checkJson } from './record-routes.ts';
+import type { Handler, Service } from './service.ts';
+import type { Subscription } from './webhooks.ts';
+
+const NO_STORE = { 'cache-control': 'no-store' };
+
+/** POST /oauth/token: client credentials (RFC 6749 4.4); the client proves itself in the form or by Basic. */
+export const issueToken: Handler = async (service, request) => {
+  const type = request.headers['content-type'] ?? '';
+  if (!type.startsWith('application/x-www-form-urlencoded')) {
+    throw new Refusal(415, 'Send the form as application/x-www-form-urlencoded.');
+  }
+  const form = new URLSearchParams(new TextDecoder().decode(await request.body()));
+  if (!isClient(service, request, form)) return oauthError(401, 'invalid_client', { 'www-authenticate': 'Basic' });
+  if (form.get('grant_type') !== 'client_credentials') return oauthError(400, 'unsupported_grant_type');
+  const scope = grantedScope(form.get('scope'));
+  return scope === null ? oauthError(400, 'invalid_scope') : json(200, service.access.issue(scope), NO_STORE);
+};
+
+/** POST /v1/webhooks: `{ url, events }`; the only answer that shows the secret. */
+export const subscribe: Handler = async (service, request) => {
+  checkJson(request);
+  const { url, events } = recordIn(await request.body());
+  if (!isWebAddress(url)) throw new Refusal(422, '"url" must be an http or https address.');
+  if (!isListOfNames(events))
+    throw new Refusal(422, '"events" must be a list such as ["content.updated", "images.*"].');
+  return json(201, service.webhooks.subscribe(url, events ?? ['*']));
+};
+
+/** GET /v1/webhooks */
+export const listSubscriptions: Handler = (service) => json(200, { data: service.webhooks.list().map(shown) });
+
+/** GET /v1/webhooks/{id} */
+export const readSubscription: Handler = (service, { params }) => {
+  const found = service.webhooks.list().find(({ id }) => id === params['id']);
+  if (found === undefined) throw new Refusal(404, 'There is no such webhook subscription.');
+  return json(200, shown(found));
+};
+
+/** DELETE /v1/webhooks/{id}: also gives up what was not delivered yet. */
+export const unsubscribe: Handler = (service, { params }) => {
+  if (!service.webhooks.remove(params['id'] ?? '')) throw new Refusal(404, 'There is no such webhook subscription.');
+  return nothing();
+};
+
+function shown({ id, url, events, created_at }: Subscription): Omit<Subscription, 'secret'> {
+  return { id, url, events, created_at };
+}
+
+function isClient(service: Service, request: ApiRequest, form: URLSearchParams): boolean {
+  const basic = /^basic +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (basic === undefined) return service.access.isClient(form.get('client_id') ?? '', form.get('client_secret') ?? '');
+  const [id = '', secret = ''] = Buffer.from(basic, 'base64')
+    .toString()
+    .split(/:([^]*)/);
+  return service.access.isClient(formDecoded(id), formDecoded(secret));
+}
+
+/** RFC 6749 2.3.1: id and secret are form-encoded before they become Basic credentials. */
+function formDecoded(text: string): string {
+  return new URLSearchParams(`v=${text.replaceAll('&', '%26')}`).get('v') ?? '';
+}
+
+function oauthError(status: number, error: string, headers: Record<string, string> = {}): Answer {
+  return json(status, { error }, { ...NO_STORE, ...headers });
+}
+
+function isWebAddress(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && ['http:', 'https:'].includes(URL.parse(value)?.protocol ?? '');
+}
+
+function isListOfNames(value: JsonValue | undefined): value is string[] | undefined {
+  return value === undefined || (Array.isArray(value) && value.length > 0 && value.every(isName));
+}
+
+function isName(value: JsonValue): boolean {
+  return (
+    typeof value === 'string' && /^(\*|[a-z][\w-]*\.(\*|created|updated|deleted|published|unpublished))$/.test(value)
+  );
+}

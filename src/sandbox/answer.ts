@@ -1,0 +1,73 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES } from 'node:http';
+import type { Clock } from '../model/clock.ts';
+import type { PageParts } from './page-render.ts';
+
+export type AnswerHeaders = Record<string, string | string[]>;
+
+/** What a delivery works on: the connection, the service's clock and a signal that fires when the client is gone. */
+export interface Wire {
+  request: IncomingMessage;
+  response: ServerResponse;
+  clock: Clock;
+  gone: AbortSignal;
+}
+
+/** Puts an answer on the wire; the ordinary one is in `send.ts`, the broken ones are faults. */
+export type Delivery = (wire: Wire, answer: Answer) => void | Promise<void>;
+
+/** One answer before it is sent. Treated as a value: a fault makes a new one. */
+export interface Answer {
+  status: number;
+  headers: AnswerHeaders;
+  body: Uint8Array;
+  /** The parts of a listing's page, for faults that change the page rather than its bytes. */
+  page?: (() => PageParts) | undefined;
+  /** 1 for the first page of a walk; only with `page`. */
+  pageNumber?: number;
+  /** Milliseconds to wait before anything is sent. */
+  delayMs?: number;
+  deliver?: Delivery | undefined;
+}
+
+/** One request as the routes see it. */
+export interface ApiRequest {
+  method: string;
+  url: URL;
+  headers: IncomingHttpHeaders;
+  /** Parts of the path named in the route, decoded. */
+  params: Readonly<Record<string, string>>;
+  /** The whole body; rejects with a `Refusal` (413) beyond the limit. */
+  body(): Promise<Uint8Array>;
+}
+
+/** An answer that a route gives by throwing: 4xx as problem+json. */
+export class Refusal extends Error {
+  readonly answer: Answer;
+
+  constructor(status: number, detail: string, headers: AnswerHeaders = {}) {
+    super(detail);
+    this.answer = problem(status, detail, headers);
+  }
+}
+
+/** An error answer in the form of RFC 9457. */
+export function problem(status: number, detail: string, headers: AnswerHeaders = {}): Answer {
+  const body = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Unknown', status, detail };
+  return {
+    status,
+    headers: { 'content-type': 'application/problem+json', ...headers },
+    body: Buffer.from(JSON.stringify(body)),
+  };
+}
+
+/** A JSON answer; text and bytes are sent as they are. */
+export function json(status: number, value: unknown, headers: AnswerHeaders = {}): Answer {
+  const body = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
+  return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
+}
+
+/** 204. */
+export function nothing(): Answer {
+  return { status: 204, headers: {}, body: Buffer.alloc(0) };
+}

@@ -1,0 +1,136 @@
+import type { Clock } from '../model/clock.ts';
+import type { AnswerHeaders } from './answer.ts';
+
+/** Names of the rate-limit header dialects. */
+export const RATE_DIALECTS = ['ietf', 'legacy', 'github', 'none'] as const;
+export type RateDialect = (typeof RATE_DIALECTS)[number];
+
+/** How a 429 says when to come back. */
+export const RETRY_AFTER_FORMS = ['seconds', 'date', 'none'] as const;
+export type RetryAfterForm = (typeof RETRY_AFTER_FORMS)[number];
+
+/** May be changed at run time. */
+export interface Rate {
+  /** Requests per second; null for no limit. */
+  rate: number | null;
+  /** Requests that may come at once; the rate itself, and at least 1, where it is null. */
+  burst: number | null;
+  /** Requests that may be under way at once; more are answered with 429. */
+  concurrency: number | null;
+}
+
+/** What the limiter says to one request. */
+export interface RateVerdict {
+  allowed: boolean;
+  headers: AnswerHeaders;
+  /** Epoch milliseconds on the machine's monotonic clock before which a refused client was told not to come. */
+  notBefore: number | null;
+}
+
+export interface RateLimiter {
+  take(inFlight: number): RateVerdict;
+  set: (rate: Partial<Rate>) => void;
+}
+
+/** Where the bucket stands, for the headers. */
+interface Standing {
+  rate: number;
+  burst: number;
+  tokens: number;
+  /** Epoch milliseconds on the service's clock. */
+  now: number;
+}
+
+/** A token bucket over all requests of the account. A refused request takes nothing. */
+export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterForm, clock: Clock): RateLimiter {
+  let limits = start;
+  let tokens = burstOf(start);
+  let filledAt = clock.monotonic();
+  const fill = () => {
+    const now = clock.monotonic();
+    tokens = Math.min(burstOf(limits), tokens + ((now - filledAt) / 1_000) * (limits.rate ?? 0));
+    filledAt = now;
+  };
+  return {
+    take: (inFlight) => {
+      if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {}, form, clock);
+      if (limits.rate === null) return { allowed: true, headers: {}, notBefore: null };
+      fill();
+      const allowed = tokens >= 1;
+      if (allowed) tokens -= 1;
+      const standing = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
+      const headers = DIALECTS[dialect](standing);
+      if (allowed) return { allowed, headers, notBefore: null };
+      return refused(((1 - tokens) / limits.rate) * 1_000, headers, form, clock);
+    },
+    set: (rate) => {
+      fill();
+      if (limits.rate === null) tokens = Number.POSITIVE_INFINITY;
+      limits = { ...limits, ...rate };
+      tokens = Math.min(tokens, burstOf(limits));
+    },
+  };
+}
+
+const DIALECTS: Readonly<Record<RateDialect, (standing: Standing) => AnswerHeaders>> = {
+  ietf: (standing) => {
+    const { quota, window } = policyOf(standing.rate);
+    return {
+      'ratelimit-policy': `"default";q=${quota};w=${window}`,
+      ratelimit: `"default";r=${Math.floor(standing.tokens)};t=${secondsToFull(standing)}`,
+    };
+  },
+  legacy: (standing) => ({
+    'ratelimit-limit': String(standing.burst),
+    'ratelimit-remaining': String(Math.floor(standing.tokens)),
+    'ratelimit-reset': String(secondsToFull(standing)),
+  }),
+  github: (standing) => ({
+    'x-ratelimit-limit': String(standing.burst),
+    'x-ratelimit-remaining': String(Math.floor(standing.tokens)),
+    'x-ratelimit-used': String(standing.burst - Math.floor(standing.tokens)),
+    'x-ratelimit-resource': 'core',
+    'x-ratelimit-reset': String(Math.ceil(standing.now / 1_000 + msToFull(standing) / 1_000)),
+  }),
+  none: () => ({}),
+};
+
+const RETRY_AFTER: Readonly<Record<RetryAfterForm, (waitMs: number, clock: Clock) => [AnswerHeaders, number]>> = {
+  seconds: (waitMs) => {
+    const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+    return [{ 'retry-after': String(seconds) }, seconds * 1_000];
+  },
+  date: (waitMs, clock) => {
+    const now = clock.now();
+    const until = Math.ceil((now + waitMs) / 1_000) * 1_000;
+    return [{ 'retry-after': new Date(until).toUTCString() }, until - now];
+  },
+  none: (waitMs) => [{}, waitMs],
+};
+
+function refused(waitMs: number, headers: AnswerHeaders, form: RetryAfterForm, clock: Clock): RateVerdict {
+  const [retryAfter, toldMs] = RETRY_AFTER[form](waitMs, clock);
+  return { allowed: false, headers: { ...headers, ...retryAfter }, notBefore: clock.monotonic() + toldMs };
+}
+
+function burstOf(limits: Rate): number {
+  if (limits.rate === null) return Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.floor(limits.burst ?? limits.rate));
+}
+
+/** The rate as a quota over whole seconds: 20/s is 20 in 1 s, 0.5/s is 1 in 2 s. */
+function policyOf(rate: number): { quota: number; window: number } {
+  for (let window = 1; window <= 3_600; window += 1) {
+    const quota = rate * window;
+    if (quota >= 1 && Math.abs(quota - Math.round(quota)) < 1e-6) return { quota: Math.round(quota), window };
+  }
+  return { quota: Math.max(1, Math.floor(rate * 3_600)), window: 3_600 };
+}
+
+function msToFull(standing: Standing): number {
+  return ((standing.burst - standing.tokens) / standing.rate) * 1_000;
+}
+
+function secondsToFull(standing: Standing): number {
+  return Math.max(1, Math.ceil(msToFull(standing) / 1_000));
+}

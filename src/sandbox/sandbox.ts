@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { OAuthClient } from './access.ts';
+import { access } from './access.ts';
+import type { Faults } from './fault-script.ts';
+import { faultScript } from './fault-script.ts';
+import { pageCache } from './page-cache.ts';
+import type { Rate } from './rate-limit.ts';
+import { rateLimiter } from './rate-limit.ts';
+import type { RequestLog } from './request-log.ts';
+import { requestLog } from './request-log.ts';
+import { machineClock, skewedClock } from './sandbox-clock.ts';
+import { startingFiles, startingRecords } from './sandbox-data.ts';
+import type { SandboxSettings } from './sandbox-options.ts';
+import { settingsFrom } from './sandbox-options.ts';
+import { listener } from './server.ts';
+import type { Service } from './service.ts';
+import type { Store } from './store.ts';
+import { recordStore } from './store.ts';
+import type { DeliveryCounts } from './webhooks.ts';
+import { webhooks } from './webhooks.ts';
+
+export type SandboxOptions = Partial<SandboxSettings> & {
+  /** Time for limits, stamps and waits; the machine's where it is absent. */
+  clock?: Clock;
+};
+
+/** A content service that runs in this process, and the strings to pull while it does. */
+export interface Sandbox {
+  /** `http://host:port`, without a path. */
+  url: string;
+  apiKey: string;
+  oauth: OAuthClient & {
+    /** Ends every access token at once: the next request with one is answered 401. */
+    revokeTokens(): void;
+  };
+  store: Store;
+  requests: RequestLog;
+  faults: Faults;
+  /** Webhook deliveries so far. */
+  deliveries: Readonly<DeliveryCounts>;
+  /** Changes limits while it runs; what is left out stays. */
+  setRate(rate: Partial<Rate>): void;
+  /** Ends every connection and gives up what is undelivered. */
+  close(): Promise<void>;
+}
+
+/** Starts a Content Service. Throws ConfigError for data that cannot be read and a port that cannot be had. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { clock: ownClock = machineClock, ...given } = options;
+  const settings = settingsFrom(given);
+  const clock = skewedClock(ownClock, settings.clockSkew);
+  const apiKey = settings.apiKey ?? `key_${randomBytes(18).toString('base64url')}`;
+  const client = {
+    clientId: settings.clientId,
+    clientSecret: settings.clientSecret ?? randomBytes(24).toString('base64url'),
+  };
+  const service = buildService(settings, clock, apiKey, client);
+  const limiter = rateLimiter(settings, settings.rateHeaders, settings.retryAfter, clock);
+  const [log, faults] = [requestLog(), faultScript()];
+  for (const script of settings.fault) faults.add(script);
+  const server = createServer(listener({ service, limiter, log, faults }));
+  const url = await listen(server, settings);
+  return {
+    url,
+    apiKey,
+    oauth: { ...client, revokeTokens: service.access.revokeTokens },
+    store: service.store,
+    requests: log,
+    faults,
+    deliveries: service.webhooks.counts,
+    setRate: limiter.set,
+    close: async () => {
+      service.webhooks.close();
+      await stop(server);
+    },
+  };
+}
+
+function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, client: OAuthClient): Service {
+  const bases = startingRecords(settings);
+  const hooks = webhooks(clock, settings.webhookRetry);
+  const { tokenLifetime, readOnly, sort, visibilityLag } = settings;
+  return {
+    settings,
+    clock,
+    webhooks: hooks,
+    cache: pageCache(settings.cache),
+    access: access({ apiKey, client, tokenLifetime, readOnly }, clock),
+    store: recordStore({
+      bases,
+      files: startingFiles(settings, bases.get('images')),
+      sort,
+      visibilityLagMs: visibilityLag,
+      clock,
+      changed: hooks.emit,
+    }),
+  };
+}
+
+async function listen(server: Server, { port, host }: SandboxSettings): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  server.once('error', reject);
+  server.listen(port, host, () => resolve(undefined));
+  try {
+    await promise;
+  } catch (error) {
+    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${reasonOf(error)}.`, {
+      hint: 'Choose another --port, or 0 to have a free one picked.',
+      cause: error,
+    });
+  }
+  const address = server.address();
+  const taken = typeof address === 'object' && address !== null ? address.port : port;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${taken}`;
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is in use',
+  EACCES: 'the port needs more rights',
+  EADDRNOTAVAIL: 'this machine does not have the address',
+};
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return REASONS[code] ?? String(error);
+}
+
+async function stop(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  server.close(() => resolve(undefined));
+  server.closeAllConnections();
+  await promise;
+}

@@ -1,0 +1,129 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { messageOf } from '../model/errors.ts';
+import type { Answer, ApiRequest, Wire } from './answer.ts';
+import { Refusal, problem } from './answer.ts';
+import type { AppliedFaults } from './fault-script.ts';
+import { listPage } from './page-list.ts';
+import { renderPage } from './page-render.ts';
+import type { RateLimiter } from './rate-limit.ts';
+import type { RequestEntry, WrittenLog } from './request-log.ts';
+import { routeOf } from './routes.ts';
+import { gzipped, sendPlain } from './send.ts';
+import type { Service } from './service.ts';
+
+/** What stands between the socket and the routes. */
+export interface Front {
+  service: Service;
+  limiter: RateLimiter;
+  log: WrittenLog;
+  faults: AppliedFaults;
+}
+
+/** One request: log, credential, limit, route, faults, wire. */
+export function listener(front: Front): RequestListener {
+  return (request, response) => {
+    const entry = entryOf(front, request);
+    const gone = new AbortController();
+    front.log.arrived(entry);
+    response.once('close', () => {
+      gone.abort();
+      front.log.ended();
+    });
+    const wire: Wire = { request, response, clock: front.service.clock, gone: gone.signal };
+    serve(front, wire, entry).catch(() => response.destroy());
+  };
+}
+
+async function serve(front: Front, wire: Wire, entry: RequestEntry): Promise<void> {
+  const { settings, clock } = front.service;
+  const answer = await answerTo(front, wire.request, entry);
+  const ready = settings.gzip ? gzipped(answer, wire.request.headers['accept-encoding']) : answer;
+  const delay = settings.latency + (ready.delayMs ?? 0);
+  if (delay > 0) await clock.sleep(delay, wire.gone);
+  front.log.answered(entry, ready.status);
+  wire.response.setHeader('date', new Date(clock.now()).toUTCString());
+  await (ready.deliver ?? sendPlain)(wire, ready);
+}
+
+async function answerTo(front: Front, request: IncomingMessage, entry: RequestEntry): Promise<Answer> {
+  const url = urlOf(request);
+  if (url === null) return problem(400, 'The address of the request cannot be read.');
+  try {
+    const limited = admit(front, request, entry);
+    if (limited.status !== null) return limited.status;
+    const answer = await routed(front, request, url).catch(refusalOf);
+    const headers = { ...limited.headers, ...answer.headers };
+    return spoiled(front, { ...answer, headers }, url, entry);
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+/** Credential and limit; the token endpoint has neither. A request without credential costs nothing. */
+function admit(front: Front, request: IncomingMessage, entry: RequestEntry) {
+  if (!entry.path.startsWith('/v1/')) return { status: null, headers: {} };
+  const writes = request.method !== 'GET' && request.method !== 'HEAD';
+  front.service.access.check(request.headers.authorization, writes);
+  const verdict = front.limiter.take(front.log.inFlight);
+  if (verdict.allowed) return { status: null, headers: verdict.headers };
+  entry.notBefore = verdict.notBefore;
+  return { status: problem(429, 'Too many requests.', verdict.headers), headers: {} };
+}
+
+async function routed(front: Front, request: IncomingMessage, url: URL): Promise<Answer> {
+  const method = request.method ?? 'GET';
+  const { handler, params } = routeOf(method, url.pathname);
+  const body = () => bodyOf(request, front.service.settings.maxBody);
+  const asked: ApiRequest = { method, url, headers: request.headers, params, body };
+  return handler(front.service, asked);
+}
+
+function spoiled(front: Front, answer: Answer, url: URL, entry: RequestEntry): Answer {
+  const { settings, store } = front.service;
+  const occasion = {
+    method: entry.method,
+    resource: entry.resource,
+    path: entry.path,
+    page: answer.pageNumber ?? null,
+  };
+  return front.faults.apply(answer, occasion, {
+    url,
+    render: (parts) => renderPage(parts, settings.pagination),
+    list: (query) => {
+      const collection = store.collection(entry.resource ?? '');
+      if (collection === undefined) throw new Refusal(404, 'There is nothing to list.');
+      return listPage(collection, query, settings.total);
+    },
+  });
+}
+
+function refusalOf(error: unknown): Answer {
+  return error instanceof Refusal ? error.answer : problem(500, `The sandbox failed: ${messageOf(error)}`);
+}
+
+function entryOf(front: Front, request: IncomingMessage): RequestEntry {
+  const path = request.url ?? '/';
+  const resource = path.startsWith('/oauth/') ? 'oauth' : (/^\/v1\/([^/?]+)/.exec(path)?.[1] ?? null);
+  const at = front.service.clock.monotonic();
+  return { at, method: request.method ?? 'GET', path, resource, status: 0, notBefore: null };
+}
+
+/** The address as the client wrote it, so that links lead back the same way. */
+function urlOf(request: IncomingMessage): URL | null {
+  const path = request.url ?? '';
+  const host = request.headers.host ?? 'localhost';
+  return path.startsWith('/') && /^[\w.:[\]-]+$/.test(host) ? URL.parse(`http://${host}${path}`) : null;
+}
+
+async function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Array> {
+  const tooLarge = () => new Refusal(413, `A body may have ${most} bytes.`, { connection: 'close' });
+  if (Number(request.headers['content-length'] ?? '0') > most) throw tooLarge();
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    length += piece.length;
+    if (length > most) throw tooLarge();
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,21 @@
+import type { Clock } from '../model/clock.ts';
+import type { Access } from './access.ts';
+import type { Answer, ApiRequest } from './answer.ts';
+import type { PageCache } from './page-cache.ts';
+import type { SandboxSettings } from './sandbox-options.ts';
+import type { RecordStore } from './store.ts';
+import type { Webhooks } from './webhooks.ts';
+
+/** What the routes work with. */
+export interface Service {
+  settings: SandboxSettings;
+  /** The service's own clock, skew included. */
+  clock: Clock;
+  store: RecordStore;
+  cache: PageCache;
+  access: Access;
+  webhooks: Webhooks;
+}
+
+/** One route; refuses by throwing a `Refusal`. */
+export type Handler = (service: Service, request: ApiRequest) => Answer | Promise<Answer>;

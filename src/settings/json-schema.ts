@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { profileSchema } from '../source/profile.ts';
+import { settingsSchema } from './settings.ts';
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** JSON Schema of the config file, for editors and `content-sync config schema`. */
+export function configJsonSchema(): JsonSchema {
+  return { title: 'content-sync config', ...z.toJSONSchema(settingsSchema, { io: 'input' }) };
+}
+
+/**
+ * JSON Schema of a profile, for editors. Nothing is required in it, because with `extends` a profile says only what
+ * differs from another, and null leaves a resource out; whether the whole is complete is checked when it is loaded.
+ */
+export function profileJsonSchema(): JsonSchema {
+  const schema = z.toJSONSchema(profileSchema, { io: 'input', override: ({ jsonSchema }) => loosen(jsonSchema) });
+  const resources = schema.properties?.['resources'];
+  if (typeof resources === 'object' && typeof resources.additionalProperties === 'object') {
+    resources.additionalProperties = { anyOf: [resources.additionalProperties, { type: 'null' }] };
+  }
+  return { title: 'content-sync profile', ...schema };
+}
+
+function loosen(schema: JsonSchema): void {
+  delete schema.required;
+  // A part of a map may fit several branches of a union, which `oneOf` would refuse.
+  if (schema.oneOf === undefined) return;
+  schema.anyOf = schema.oneOf;
+  delete schema.oneOf;
+}

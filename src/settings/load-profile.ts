@@ -1,0 +1,135 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { extendProfile } from '../source/extend-profile.ts';
+import type { Profile } from '../source/profile.ts';
+import { profileSchema } from '../source/profile.ts';
+import { checkValue } from './check-value.ts';
+import type { Fault, FieldPath, Finding } from './fault.ts';
+import { pathKey } from './fault.ts';
+import type { Filled, Surroundings } from './interpolate.ts';
+import { interpolate } from './interpolate.ts';
+import { suggestion } from './known-keys.ts';
+import { packageRoot } from './package-root.ts';
+import { isSecretField } from './show-value.ts';
+import { valueAt } from './explain.ts';
+import { isPlainMap } from './plain-map.ts';
+import type { YamlFile } from './yaml-file.ts';
+import { readYamlFile } from './yaml-file.ts';
+
+/** What a profile's name leads to: null with faults where it cannot be used. */
+export interface LoadedProfile {
+  profile: Profile | null;
+  faults: Fault[];
+  /** Texts that must not be logged. */
+  secrets: string[];
+}
+
+/** Where profiles are read from. */
+export interface ProfilePlace extends Surroundings {
+  /** How a file is shown to a person. */
+  shown(path: string): string;
+}
+
+/** One file of an `extends` chain, its texts filled in. */
+interface Layer {
+  read: YamlFile;
+  filled: Filled;
+}
+
+const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
+
+/**
+ * Reads a profile and all that it extends. A bare name means a profile that comes with this package
+ * (`config/profiles/<name>.yaml`), anything else is a path relative to `folder`.
+ */
+export function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedProfile | { missing: string } {
+  const path = profilePath(name, folder);
+  if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
+  const { layers, faults } = readChain(path, place, []);
+  const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...filledSecrets(filled)]);
+  if (faults.length > 0) return { profile: null, faults, secrets };
+  const value = layers
+    .map(({ filled }) => filled.value)
+    .filter(isPlainMap)
+    .reduceRight((base, over) => extendProfile(base, over), {});
+  const checked = checkValue(profileSchema, value, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
+  if (checked.findings === null) return { profile: checked.data, faults, secrets };
+  return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
+}
+
+/** Names of the profiles that come with this package. */
+export function packagedProfiles(): string[] {
+  const files = readdirSync(join(packageRoot(), 'config', 'profiles'));
+  return files
+    .filter((file) => file.endsWith('.yaml'))
+    .map((file) => file.slice(0, -'.yaml'.length))
+    .toSorted();
+}
+
+function profilePath(name: string, folder: string): string {
+  return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
+}
+
+function missingProfile(name: string, shown: string): string {
+  const names = packagedProfiles();
+  const known = BARE_NAME.test(name) ? suggestion(name, names) : '';
+  return `expected one of ${names.join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${shown})${known}`;
+}
+
+/** The file itself first, then what it extends, each layer below the one before. */
+function readChain(path: string, place: ProfilePlace, above: readonly string[]): { layers: Layer[]; faults: Fault[] } {
+  const { read, faults } = readYamlFile(path, place.shown(path));
+  if (read === null) return { layers: [], faults };
+  const filled = interpolate(read.value, place);
+  const layer: Layer = { read, filled };
+  const found = [...filled.findings, ...shapeFindings(filled.value)].map((finding) => read.locate(finding));
+  const base = valueAt(filled.value, ['extends']);
+  if (typeof base !== 'string' || base === '') return { layers: [layer], faults: found };
+  const basePath = profilePath(base, dirname(path));
+  const problem = baseProblem(base, basePath, [...above, path], place);
+  if (problem !== null) return { layers: [layer], faults: [...found, read.locate(problem)] };
+  const rest = readChain(basePath, place, [...above, path]);
+  return { layers: [layer, ...rest.layers], faults: [...found, ...rest.faults] };
+}
+
+function baseProblem(base: string, path: string, above: readonly string[], place: ProfilePlace): Finding | null {
+  const message = !existsSync(path)
+    ? missingProfile(base, place.shown(path))
+    : above.includes(path)
+      ? `expected profiles that do not extend each other in a circle, got ${JSON.stringify(base)} again`
+      : null;
+  return message === null ? null : { path: ['extends'], part: 'value', message };
+}
+
+function shapeFindings(value: unknown): Finding[] {
+  if (isPlainMap(value)) return [];
+  return [{ path: [], part: 'value', message: 'expected a map with the fields of a profile, got something else' }];
+}
+
+/** The layer in which a path leads furthest, the upper one first; a list or a plain value hides what lies below. */
+function locateInChain(layers: readonly Layer[], finding: Finding): Fault {
+  let best = layers[0];
+  let deepest = -1;
+  for (const layer of layers) {
+    const { depth, open } = layer.read.reach(finding.path);
+    if (depth > deepest) {
+      deepest = depth;
+      best = layer;
+    }
+    if (!open && depth > 0) break;
+  }
+  if (best === undefined) throw new Error('a profile without any file');
+  return best.read.locate(finding);
+}
+
+/** Texts from the environment in places that carry credentials. */
+function filledSecrets(filled: Filled): string[] {
+  const secrets: string[] = [];
+  const visit = (value: unknown, path: FieldPath): void => {
+    if (typeof value === 'string' && filled.paths.has(pathKey(path)) && isSecretField(path)) secrets.push(value);
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key]);
+  };
+  visit(filled.value, []);
+  return secrets;
+}

@@ -1,0 +1,34 @@
+import type { FieldPath } from './fault.ts';
+import { pathKey } from './fault.ts';
+
+const MAX_SHOWN = 60;
+const SECRET_NAME = /(^|[_-])(key|secret|password|passwd|token|credentials?|authorization|cookie)s?$/i;
+/** The value of a field for a message: its kind where it is no plain value, `***` where it may be a secret. */
+export function showValue(value: unknown, path: FieldPath, filled: ReadonlySet<string>): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'nothing (null)';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'a map';
+  if (isSecretField(path) || filled.has(pathKey(path))) return `a ${KINDS[typeof value] ?? 'value'} (***)`;
+  return typeof value === 'string' ? shorten(JSON.stringify(withoutCredentials(value))) : JSON.stringify(value);
+}
+
+const KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
+
+/** Whether what stands at this path may be a credential, whatever it is called. */
+export function isSecretField(path: FieldPath): boolean {
+  const last = path.at(-1);
+  // `sources.<name>.auth.*` in the settings; `headers.*` and `resources.<name>.query.*` in a profile.
+  if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if ((path.length === 2 && path[0] === 'headers') || path[2] === 'query') return true;
+  return typeof last === 'string' && SECRET_NAME.test(last);
+}
+
+/** A URL keeps its shape and loses what may be a credential: user name, password, query. */
+function withoutCredentials(text: string): string {
+  return text.replace(/\/\/[^/?#]*@/g, '//***@').replace(/[?#].*$/s, '?***');
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+}

@@ -1,0 +1,154 @@
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
+import { TO_CELL, type CellNotes } from './cells.ts';
+import { columnName, tableName } from './column-name.ts';
+import { carriesValue, isObject } from './field-at.ts';
+import { isFull, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
+import type { Level, List, ShapeProfile, ShapeTree, Slot, TableNode } from './shape-tree.ts';
+import { EACH, keysOf, OVERFLOW } from './source-path.ts';
+import { typeOf, widenFor } from './type-lattice.ts';
+
+/** Child tables of one resource; arrays beyond them become JSON columns. */
+const MAX_CHILD_TABLES = 64;
+/** Conversions are only tried here; what they would note is of no interest. */
+const UNNOTED: CellNotes = { suspect: false, repaired: 0 };
+
+/** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
+interface Draft {
+  resource: string;
+  tree: ShapeTree;
+  tableNames: Set<string>;
+  /** By table, in the order of the tree. */
+  columnNames: Set<string>[];
+}
+
+/**
+ * The shape with a column for each new field of `values` and each type wide enough. Never narrows, renames or takes
+ * away; a column appears with its first value that is not null, a table with its first column.
+ *
+ * A field that has been an object or array at one time and something else at another gets a JSON column that holds
+ * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere.
+ */
+export function evolveShape(
+  shape: ResourceShape,
+  profile: ShapeProfile,
+  values: readonly JsonObject[],
+  tableNames: ReadonlySet<string>,
+): ResourceShape {
+  const tables = shape.tables.map((table) => ({ ...table, columns: table.columns.map((column) => ({ ...column })) }));
+  const draft: Draft = {
+    resource: shape.resource,
+    tree: shapeTree({ resource: shape.resource, tables }, profile),
+    tableNames: new Set([...tableNames, ...tables.map((table) => table.name)]),
+    columnNames: tables.map((table) => new Set([...table.key, ...table.columns.map((column) => column.name)])),
+  };
+  for (const value of values) learnLevel(draft, draft.tree.root, value, false);
+  const grown = draft.tree.tables.map((table) => table.shape);
+  return {
+    resource: shape.resource,
+    tables: grown.filter((table, index) => index < tables.length || table.columns.length > 0),
+  };
+}
+
+/** What `after` has that `before` had not, or not as wide. */
+export function shapeChanges(before: ResourceShape, after: ResourceShape): ShapeChange[] {
+  return after.tables.flatMap(({ name: table, columns }) => {
+    const old = before.tables.find((candidate) => candidate.name === table)?.columns ?? [];
+    const types = new Map(old.map((column) => [column.name, column.type]));
+    return columns
+      .filter((column) => types.get(column.name) !== column.type)
+      .map((column) => ({ table, column, from: types.get(column.name) ?? null }));
+  });
+}
+
+/** `closed` as in `write-rows.ts`: types may widen, nothing new is made. */
+function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
+  for (const key of Object.keys(object)) {
+    const value = object[key];
+    if (value === undefined || value === null) continue;
+    const known = level.slots.get(key);
+    if (known !== undefined) learnSlot(draft, known, value, closed);
+    else if (closed || !carriesValue(value)) continue;
+    else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
+    else learnSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
+  }
+}
+
+function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (slot.skip) return;
+  if (slot.column !== null) widenColumn(slot.column, value);
+  else if (!closed && carriesValue(value) && !hasRoomInside(draft, slot, value)) placeValue(draft, slot, value);
+  learnInside(draft, slot, value, closed || slot.column !== null);
+}
+
+function widenColumn(column: Column, value: JsonValue): void {
+  if (TO_CELL[column.type](value, UNNOTED) === undefined) column.type = widenFor(column.type, value);
+}
+
+/** True if the value needs no column of its own, because its fields or elements have or get theirs. */
+function hasRoomInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
+  const { profile, tables } = draft.tree;
+  if (slot.json || slot.depth >= profile.depth) return false;
+  if (isObject(value)) return slot.level !== null || slot.list === null;
+  if (!Array.isArray(value)) return false;
+  if (slot.list !== null) return true;
+  return slot.level === null && !isElement(slot) && tables.length <= MAX_CHILD_TABLES;
+}
+
+/** An array within an array is no table of its own. */
+function isElement(slot: Slot): boolean {
+  return slot.path.length === slot.table.shape.path.length;
+}
+
+function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
+  if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
+  const names = draft.columnNames[slot.table.index] ?? new Set();
+  const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
+  const name = columnName(keys, names);
+  const whole = slot.json || slot.level !== null || slot.list !== null;
+  const column: Column = { name, path: slot.path, type: whole ? 'json' : (typeOf(value) ?? 'json') };
+  names.add(name);
+  slot.column = column;
+  slot.table.shape.columns.push(column);
+}
+
+/** Makes the column for fields without room, once. No source-made name begins with `_`. */
+function openOverflow(table: TableNode): void {
+  if (table.overflowAt >= 0) return;
+  const { path, key, columns } = table.shape;
+  table.overflowAt = key.length + columns.push({ name: '_overflow', path: [...path, OVERFLOW], type: 'json' }) - 1;
+}
+
+function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (isObject(value)) {
+    const level = closed || !hasRoomInside(draft, slot, value) ? slot.level : openLevel(slot);
+    if (level !== null) learnLevel(draft, level, value, closed);
+  } else if (Array.isArray(value)) {
+    const list = closed || !hasRoomInside(draft, slot, value) ? slot.list : openTable(draft, slot, value);
+    if (list !== null) learnList(draft, list, value, closed);
+  }
+}
+
+function learnList(draft: Draft, list: List, elements: readonly JsonValue[], closed: boolean): void {
+  for (const element of elements) if (element !== null) learnSlot(draft, list.element, element, closed);
+}
+
+/** The child table for the array in `slot`; it stays only if a column is found for it. */
+function openTable(draft: Draft, slot: Slot, value: JsonValue): List | null {
+  if (slot.list !== null || !carriesValue(value)) return slot.list;
+  const { tree, resource } = draft;
+  const parent = slot.table.shape;
+  const name = tableName(parent.name, keysOf(slot.path.slice(parent.path.length)), draft.tableNames);
+  const above = parent.key.length > 1 || parent.path.length > 0 ? parent.key : [`${resource}_id`];
+  const position = above.length === 1 ? 'position' : `position_${above.length}`;
+  const path = [...slot.path, EACH];
+  const table = {
+    index: tree.tables.length,
+    overflowAt: -1,
+    shape: { name, path, key: [...above, position], columns: [] },
+  };
+  tree.tables.push(table);
+  draft.tableNames.add(name);
+  draft.columnNames.push(new Set(table.shape.key));
+  return openList(slot, table, tree);
+}

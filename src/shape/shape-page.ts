@@ -1,0 +1,80 @@
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import type { ResourceShape, ShapeChange } from '../model/table.ts';
+import type { Contract } from '../model/words.ts';
+import { columnName } from './column-name.ts';
+import { evolveShape, shapeChanges } from './evolve-shape.ts';
+import { isObject } from './field-at.ts';
+import { refusal } from './limits.ts';
+import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
+import { writeRows, type ShapeRecord, type WrittenRows } from './write-rows.ts';
+
+export interface ShapeInput {
+  shape: ResourceShape;
+  profile: ShapeProfile;
+  records: readonly ShapeRecord[];
+  /** Names that no child table may take: tables and views of other resources. */
+  tableNames?: ReadonlySet<string>;
+}
+
+/** A page as rows. `rows` names the tables of `shape` that have any; the own table's rows stand in record order. */
+export interface ShapedPage extends Omit<WrittenRows, 'misfit'> {
+  /** The same object as went in where nothing had to change. */
+  shape: ResourceShape;
+  changes: ShapeChange[];
+}
+
+/** A resource before its first record: its own table with its key and nothing else. */
+export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
+  const key = typeof profile.id === 'string' ? columnName(profile.id.split('.'), new Set()) : '_id';
+  return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
+}
+
+/**
+ * Turns one page's records into rows, and grows the shape where they need it and the contract allows it. A contract
+ * other than `evolve` holds from the second page on: the first one that has a column makes the table.
+ *
+ * Records that are too deep or too wide, and under `discard_row` those that do not fit, are set aside. Throws
+ * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
+ */
+export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
+  const isNew = shape.tables.every((table) => table.columns.length === 0);
+  const contract: Contract = isNew ? 'evolve' : profile.contract;
+  let current = shape;
+  for (;;) {
+    const { misfit, ...written } = writeRows(treeOf(current, profile), contract, records);
+    if (!misfit) return finished(shape, current, written);
+    const grown = evolveShape(current, profile, usable(records), new Set([...viewNames(shape), ...tableNames]));
+    if (shapeChanges(current, grown).length === 0) throw new Error(`the shape of ${shape.resource} does not settle`);
+    current = grown;
+  }
+}
+
+function finished(before: ResourceShape, after: ResourceShape, written: Omit<WrittenRows, 'misfit'>): ShapedPage {
+  const { setAside, overflowed, discarded, repaired } = written;
+  const rows = written.rows.filter((table) => table.cells.length > 0);
+  return { shape: after, changes: shapeChanges(before, after), rows, setAside, overflowed, discarded, repaired };
+}
+
+function usable(records: readonly ShapeRecord[]): JsonObject[] {
+  return records.map(({ value }) => value).filter(isUsable);
+}
+
+function isUsable(value: JsonValue): value is JsonObject {
+  return isObject(value) && refusal(value) === null;
+}
+
+/** Names that the views on the warehouse have or will have. */
+function viewNames({ resource }: ResourceShape): string[] {
+  return [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
+}
+
+/** Trees by shape: a shape is a value, so its tree is built once for all its pages. */
+const trees = new WeakMap<ResourceShape, ShapeTree>();
+
+function treeOf(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
+  const known = trees.get(shape);
+  if (known !== undefined && known.profile === profile) return known;
+  const tree = shapeTree(shape, profile);
+  trees.set(shape, tree);
+  return tree;
+}

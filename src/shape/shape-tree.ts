@@ -1,0 +1,125 @@
+import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { TO_CELL, type ToCell } from './cells.ts';
+import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './source-path.ts';
+
+/** What the shape needs to know of a resource's profile. */
+export type ShapeProfile = Pick<ResourceProfile, 'id' | 'depth' | 'json' | 'max_columns' | 'contract'>;
+
+/** A table in the tree, by its place in `ResourceShape.tables`. */
+export interface TableNode {
+  index: number;
+  shape: TableShape;
+  /** Place in the row of the column for fields that found no room; -1 while there is none. */
+  overflowAt: number;
+}
+
+/** The fields of one object, or of one row. */
+export interface Level {
+  table: TableNode;
+  path: SourcePath;
+  /** Objects and arrays passed on the way here; the record itself is none. */
+  depth: number;
+  slots: Map<string, Slot>;
+}
+
+/** One field (or "each element"), and where its value goes: a column, columns of its own fields, a table, or several. */
+export interface Slot {
+  table: TableNode;
+  path: SourcePath;
+  depth: number;
+  /** The record's id, which is the key and no column. */
+  skip: boolean;
+  /** The profile wants it as one JSON column. */
+  json: boolean;
+  column: Column | null;
+  /** Place in the row; -1 without a column. */
+  at: number;
+  /** What turns a value into the column's cell; holds as long as the column keeps its type. */
+  toCell: ToCell;
+  level: Level | null;
+  list: List | null;
+}
+
+/** An array whose elements are rows of `table`. */
+export interface List {
+  table: TableNode;
+  element: Slot;
+}
+
+/** A resource's shape as a tree that follows the record, so that shaping looks up one key at a time. */
+export interface ShapeTree {
+  root: Level;
+  tables: TableNode[];
+  profile: ShapeProfile;
+}
+
+/** Builds the tree; its nodes share the `TableShape` and `Column` objects of `shape`. */
+export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
+  const [own, ...children] = shape.tables.map((table, index): TableNode => ({ index, shape: table, overflowAt: -1 }));
+  if (own === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
+  const tree = { root: { table: own, path: [], depth: 0, slots: new Map() }, tables: [own, ...children], profile };
+  // A child's path leads through its parent's, and parents stand before their children.
+  for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
+  // The id has its slot even before anything stands beside it.
+  if (typeof profile.id === 'string') slotAt(tree, profile.id.split('.').map(pathPart));
+  for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
+  return tree;
+}
+
+function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
+  const at = table.shape.key.length + index;
+  if (column.path.at(-1) === OVERFLOW) table.overflowAt = at;
+  else Object.assign(slotAt(tree, column.path), { column, at, toCell: TO_CELL[column.type] });
+}
+
+/** The slot for `key` in `level`, made if it is not there. */
+export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot {
+  const found = level.slots.get(key);
+  if (found !== undefined) return found;
+  const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
+  level.slots.set(key, slot);
+  return slot;
+}
+
+/** The level for the fields of the object in `slot`, made if it is not there. */
+export function openLevel(slot: Slot): Level {
+  slot.level ??= { table: slot.table, path: slot.path, depth: slot.depth + 1, slots: new Map() };
+  return slot.level;
+}
+
+/** Makes `table` the table of the array in `slot`. */
+export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
+  slot.list ??= { table, element: newSlot(table, [...slot.path, EACH], slot.depth + 1, tree.profile) };
+  return slot.list;
+}
+
+function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
+  const dotted = pathText(path);
+  const skip = dotted === profile.id && !path.includes(EACH);
+  const json = profile.json.includes(dotted);
+  return { table, path, depth, skip, json, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
+}
+
+/** The slot at a path from the record's root. */
+function slotAt(tree: ShapeTree, path: SourcePath): Slot {
+  let level = tree.root;
+  let slot: Slot | null = null;
+  for (const part of path) {
+    if (slot !== null && part === EACH) {
+      if (slot.list === null) throw new Error(`no table for ${pathText(path)}`);
+      slot = slot.list.element;
+      continue;
+    }
+    if (slot !== null) level = openLevel(slot);
+    slot = openSlot(level, sourceKey(part), tree.profile);
+  }
+  if (slot === null) throw new Error('a column without a path');
+  return slot;
+}
+
+/** True if the table has as many columns as the profile lets it have. */
+export function isFull(table: TableNode, profile: ShapeProfile): boolean {
+  const columns = table.shape.columns.length - (table.overflowAt < 0 ? 0 : 1);
+  return columns >= profile.max_columns;
+}

@@ -1,0 +1,195 @@
+import { SyncError } from '../model/errors.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import type { Cell, SourcePath, TableRows } from '../model/table.ts';
+import type { Contract } from '../model/words.ts';
+import { repairJson, type CellNotes } from './cells.ts';
+import { carriesValue, isObject } from './field-at.ts';
+import { refusal } from './limits.ts';
+import type { SetAside } from './set-aside.ts';
+import { isFull, type Level, type List, type ShapeTree, type Slot, type TableNode } from './shape-tree.ts';
+import { pathPart, pathText } from './source-path.ts';
+
+/** A record that has its key. `text` is the source text of `value`: what it does not hold is not looked for. */
+export interface ShapeRecord {
+  key: string;
+  value: JsonValue;
+  text: string;
+}
+
+/** What became of one page. */
+export interface WrittenRows {
+  rows: TableRows[];
+  setAside: ({ index: number } & SetAside)[];
+  /** Values that went into an `_overflow` column for want of room. */
+  overflowed: number;
+  /** Values left out by the contract `discard_value`. */
+  discarded: number;
+  /** Cells in which NUL or half a surrogate pair was replaced. */
+  repaired: number;
+  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
+  misfit: boolean;
+}
+
+/** The page under way. Arrays are by table, in the order of the shape. */
+interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
+  tree: ShapeTree;
+  contract: Contract;
+  cells: Cell[][];
+  /** Where each table's current row begins. */
+  bases: number[];
+  /** Members of the current row's `_overflow` object, as JSON text. */
+  overflow: string[][];
+  key: string;
+  /** Positions in the arrays that the walk is in, outermost first. */
+  positions: number[];
+  /** Why the current record does not fit under the contract `discard_row`. */
+  refused: SetAside | null;
+}
+
+/** What a value that fits no column means. */
+const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
+  evolve: (run) => {
+    run.misfit = true;
+  },
+  freeze: (run, path) => {
+    throw new SyncError('contract_frozen', `record ${run.key}: ${pathText(path)} does not fit the tables as they are`, {
+      recovery: 'stop',
+      hint: 'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.',
+    });
+  },
+  discard_row: (run, path) => {
+    run.refused ??= { reason: 'contract', detail: `${pathText(path)} does not fit the tables as they are` };
+  },
+  discard_value: (run) => {
+    run.discarded++;
+  },
+};
+
+/** Writes the records into rows of the tree's tables, in order. Throws `SyncError('contract_frozen')`. */
+export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+  const run: Run = {
+    tree,
+    contract,
+    cells: tree.tables.map(() => []),
+    bases: tree.tables.map(() => 0),
+    overflow: tree.tables.map(() => []),
+    key: '',
+    positions: [],
+    refused: null,
+    suspect: false,
+    setAside: [],
+    overflowed: 0,
+    discarded: 0,
+    repaired: 0,
+    misfit: false,
+  };
+  records.forEach((record, index) => {
+    const refused = writeRecord(run, record);
+    if (refused !== null) run.setAside.push({ index, ...refused });
+  });
+  return { ...run, rows: tableRows(run) };
+}
+
+function tableRows({ tree, cells }: Run): TableRows[] {
+  return tree.tables.map(({ shape: table, index }) => ({
+    table,
+    width: table.key.length + table.columns.length,
+    cells: cells[index] ?? [],
+  }));
+}
+
+function writeRecord(run: Run, { key, value, text }: ShapeRecord): SetAside | null {
+  const refused = refusal(value);
+  if (refused !== null || !isObject(value)) return refused;
+  const starts = run.cells.map((cells) => cells.length);
+  run.key = key;
+  run.suspect = text.includes('\\u') || !text.isWellFormed();
+  run.refused = null;
+  startRow(run, run.tree.root.table);
+  writeLevel(run, run.tree.root, value, false);
+  endRow(run, run.tree.root.table);
+  if (run.refused !== null) run.cells.forEach((cells, index) => (cells.length = starts[index] ?? 0));
+  return run.refused;
+}
+
+function startRow(run: Run, table: TableNode): void {
+  const cells = run.cells[table.index] ?? [];
+  run.bases[table.index] = cells.length;
+  cells.push(run.key);
+  for (const position of run.positions) cells.push(position);
+  for (let count = table.shape.columns.length; count > 0; count--) cells.push(null);
+}
+
+function endRow(run: Run, table: TableNode): void {
+  const overflow = run.overflow[table.index];
+  if (overflow === undefined || overflow.length === 0) return;
+  setCell(run, table, table.overflowAt, `{${overflow.join(',')}}`);
+  overflow.length = 0;
+}
+
+function setCell(run: Run, table: TableNode, at: number, cell: Cell): void {
+  const cells = run.cells[table.index];
+  if (cells !== undefined) cells[(run.bases[table.index] ?? 0) + at] = cell;
+}
+
+/**
+ * `closed` is true inside a value that is kept whole in a JSON column as well, because its field has been an object or
+ * array at one time and something else at another: what has columns goes on filling them, but nothing new gets one.
+ */
+function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean): void {
+  for (const key in object) {
+    const value = object[key];
+    if (value === null || value === undefined) continue;
+    const slot = level.slots.get(key);
+    if (slot !== undefined) writeSlot(run, slot, value, closed);
+    else if (!closed) placeless(run, level.table, [...level.path, pathPart(key)], value);
+  }
+}
+
+function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (slot.at >= 0) {
+    const cell = slot.toCell(value, run);
+    if (cell === undefined) ON_MISFIT[run.contract](run, slot.path);
+    else setCell(run, slot.table, slot.at, cell);
+    if (slot.level === null && slot.list === null) return;
+  } else if (slot.skip) {
+    return;
+  }
+  const inColumn = slot.at >= 0;
+  const inside = typeof value === 'object' && writeInside(run, slot, value, closed || inColumn);
+  if (!inColumn && !closed && (!inside || slot.json)) placeless(run, slot.table, slot.path, value);
+}
+
+/** Writes what has its own columns or rows in the object or array; false if it has none there. */
+function writeInside(run: Run, slot: Slot, value: JsonValue, closed: boolean): boolean {
+  if (Array.isArray(value)) {
+    if (slot.list !== null) writeList(run, slot.list, value, closed);
+    return slot.list !== null;
+  }
+  if (slot.level === null || !isObject(value)) return false;
+  writeLevel(run, slot.level, value, closed);
+  return true;
+}
+
+function writeList(run: Run, list: List, elements: readonly JsonValue[], closed: boolean): void {
+  const depth = run.positions.push(0);
+  elements.forEach((element, position) => {
+    run.positions[depth - 1] = position;
+    startRow(run, list.table);
+    if (element !== null) writeSlot(run, list.element, element, closed);
+    endRow(run, list.table);
+  });
+  run.positions.pop();
+}
+
+/** A value for which there is no column: into the overflow of a full table, else a misfit. */
+function placeless(run: Run, table: TableNode, path: SourcePath, value: JsonValue): void {
+  if (!carriesValue(value)) return;
+  if (table.overflowAt < 0 || !isFull(table, run.tree.profile)) {
+    ON_MISFIT[run.contract](run, path);
+    return;
+  }
+  const member = `${JSON.stringify(pathText(path.slice(table.shape.path.length)))}:${JSON.stringify(value)}`;
+  run.overflow[table.index]?.push(repairJson(member, run));
+  run.overflowed++;
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+
+/** Spaces, controls and anything outside printable ASCII cannot stand in an Authorization header. */
+const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
+
+/** A credential as it may stand in a header: not empty, printable ASCII, so no line break from a secret file. */
+const secret = z.string().regex(PRINTABLE_ASCII, {
+  // The value itself must never appear in a message.
+  error: 'expected a secret of printable characters without spaces or line breaks',
+});
+
+/** How a source proves who it is. A new way is a new entry here and a row in `http/auth.ts`. */
+export const authSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('api_key'), key: secret }),
+  z.strictObject({
+    type: z.literal('oauth'),
+    client_id: secret,
+    client_secret: secret,
+    scope: z.string().min(1).optional(),
+    /** Whole URL of the token endpoint; the profile's `token_path` below the base URL where absent. */
+    token_url: z.url({ protocol: /^https?$/ }).optional(),
+  }),
+]);
+
+export type AuthSettings = z.output<typeof authSchema>;

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { OUTCOMES } from '../model/words.ts';
+
+/**
+ * One row of the outcome table. All conditions that are present must hold; the first matching row decides.
+ * The service's own rows stand before the built-in ones (`http/outcome.ts`).
+ */
+export const outcomeRuleSchema = z.strictObject({
+  /** `404`, `5xx`, or a list of such. */
+  status: z.union([statusPattern(), z.array(statusPattern()).min(1)]).optional(),
+  /** A header that must be there; with `contains`, its value must contain this text (case does not count). */
+  header: z.strictObject({ name: z.string().min(1), contains: z.string().optional() }).optional(),
+  /** A place in the JSON body that must be there and not null; with `contains`, as text it must contain this. */
+  body: z.strictObject({ path: z.string(), contains: z.string().optional() }).optional(),
+  outcome: z.enum(OUTCOMES),
+  /** Said in logs and errors. */
+  reason: z.string().optional(),
+});
+
+export type OutcomeRule = z.output<typeof outcomeRuleSchema>;
+
+function statusPattern() {
+  return z.string().regex(/^[1-5](\d\d|xx)$/, 'expected a status such as "404" or "5xx", in quotes');
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** A place inside a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
+export const bodyPath = z.string();
+
+const sized = {
+  /** Query parameter that asks for a page size; null where the service has none. */
+  size_param: z.string().min(1).nullable().default('limit'),
+  /** Records asked for per page. */
+  size: z.int().min(1).max(100_000).default(100),
+  /** Where the body tells how many records there are in all; only for progress and checks, never trusted alone. */
+  total: bodyPath.nullable().default(null),
+  /** Where the body tells how many records this one page holds; a page that carries fewer is refused. */
+  count: bodyPath.nullable().default(null),
+};
+
+/** True where the service leaves the field out on the last page; else a full page without it is an error. */
+const absentIsEnd = z.boolean().default(false);
+
+/** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-style.ts`. */
+export const pageSchema = z.discriminatedUnion('style', [
+  z.strictObject({
+    style: z.literal('cursor'),
+    cursor_param: z.string().min(1).default('cursor'),
+    next_cursor: bodyPath.default('next_cursor'),
+    /** A boolean in the body that says whether another page follows; null where the cursor alone says it. */
+    has_more: bodyPath.nullable().default(null),
+    absent_is_end: absentIsEnd,
+    ...sized,
+  }),
+  z.strictObject({
+    style: z.literal('page'),
+    page_param: z.string().min(1).default('page'),
+    first: z.int().min(0).default(1),
+    ...sized,
+  }),
+  z.strictObject({
+    style: z.literal('offset'),
+    offset_param: z.string().min(1).default('offset'),
+    ...sized,
+  }),
+  z.strictObject({ style: z.literal('link'), ...sized }),
+  z.strictObject({
+    style: z.literal('next-url'),
+    next_url: bodyPath.default('next'),
+    absent_is_end: absentIsEnd,
+    ...sized,
+  }),
+]);
+
+export type PageProfile = z.output<typeof pageSchema>;

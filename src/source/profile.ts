@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { CONTRACTS, HISTORY_POLICIES } from '../model/words.ts';
+import { byteSize, duration } from './measures.ts';
+import { outcomeRuleSchema } from './outcome-rule.ts';
+import { bodyPath, pageSchema } from './page-style.ts';
+import { rateDialectSchema } from './rate-dialect.ts';
+
+/** How to ask for what changed since a moment; null in a resource where the service has no such filter. */
+const incrementalSchema = z.strictObject({
+  /** Query parameter that takes the moment. */
+  param: z.string().min(1),
+  /** How the moment is written: as the service writes it itself, or as a Unix time. */
+  format: z.enum(['as_sent', 'iso', 'epoch_s', 'epoch_ms']).default('as_sent'),
+  /** How far before the cursor the walk starts; covers late commits and ties. */
+  overlap: duration.prefault('10m'),
+});
+
+const resourceSchema = z.strictObject({
+  /** Collection path below the version prefix. */
+  path: z.string().regex(/^\//, 'expected a path that begins with /'),
+  /** Where the array of records lies in a page's body; the empty string where the body is the array. */
+  records: bodyPath.default('data'),
+  /** The field that identifies a record, or several that do so together. */
+  id: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).default('id'),
+  /** The field that says when a record last changed; null where there is none. */
+  updated: z.string().min(1).nullable().default('updated_at'),
+  page: pageSchema,
+  incremental: incrementalSchema.nullable().default(null),
+  /** Further query parameters of every listing request. */
+  query: z.record(z.string(), z.string()).default({}),
+  /** Path of one record, with `{id}`; null where a record cannot be read alone. */
+  item: z.string().includes('{id}').nullable().default(null),
+  history: z.enum(HISTORY_POLICIES).default('latest'),
+  contract: z.enum(CONTRACTS).default('evolve'),
+  /** Fields kept as one JSON column instead of being flattened or made a child table. */
+  json: z.array(z.string().min(1)).default([]),
+  /** Levels of objects and arrays that become columns and child tables; what lies deeper is a JSON column. */
+  depth: z.int().min(1).max(10).default(4),
+  /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
+  max_columns: z.int().min(10).max(900).default(200),
+});
+
+const httpSchema = z.strictObject({
+  /** Until the answer's headers are there. */
+  headers_timeout: duration.prefault('30s'),
+  /** For one attempt as a whole, body included. */
+  timeout: duration.prefault('2m'),
+  /** Attempts per request, the first one included. */
+  attempts: z.int().min(1).max(20).default(6),
+  /** Decompressed bytes of one answer. */
+  max_body: byteSize.prefault('64MiB'),
+  /** Requests under way at once, to one origin. */
+  concurrency: z.int().min(1).max(64).default(8),
+});
+
+const oauthSchema = z.strictObject({
+  token_path: z.string().regex(/^\//).default('/oauth/token'),
+  /** How the client proves itself to the token endpoint. */
+  client_auth: z.enum(['body', 'basic']).default('body'),
+});
+
+const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
+const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+
+/**
+ * What the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed rather
+ * than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
+ */
+export const profileSchema = z.strictObject({
+  /** Name or path of a profile to start from: its fields hold where this one says nothing. */
+  extends: z.string().min(1).optional(),
+  version_prefix: z
+    .string()
+    .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
+    .default('/v1'),
+  /** Sent with every request besides Authorization. */
+  headers: z.record(headerName, headerValue).default({}),
+  oauth: oauthSchema.prefault({}),
+  http: httpSchema.prefault({}),
+  outcomes: z.array(outcomeRuleSchema).default([]),
+  rate_limit: rateDialectSchema.prefault('auto'),
+  resources: z
+    .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+});
+
+export type Profile = z.output<typeof profileSchema>;
+export type ResourceProfile = Profile['resources'][string];
+export type IncrementalProfile = z.output<typeof incrementalSchema>;
+export type HttpProfile = z.output<typeof httpSchema>;

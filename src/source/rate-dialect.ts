@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { PRESET_NAMES, RATE_PRESETS } from './rate-presets.ts';
+
+/** What a header, or a place in a body, says about the limit. */
+export const RATE_MEANINGS = [
+  /** When the next request may be sent, whatever else the answer says. */
+  'retry_after',
+  /** The same in a vendor's own words; counts only where there is no `retry_after` and no standard field. */
+  'wait',
+  /** Requests per window; `10, 10;w=1, 1000;w=3600` is read as draft-ietf-httpapi-ratelimit-headers-06 meant it. */
+  'limit',
+  'remaining',
+  'used',
+  /** Used and limit in one: `32/40`. */
+  'used_of_limit',
+  /** When the window ends. */
+  'reset',
+  /** Length of the window. */
+  'window',
+  /** Requests per second that come back. */
+  'refill',
+  /** Name of the quota that this answer counted against. */
+  'bucket',
+  /** The structured `RateLimit` field: the current list, or the dictionary of draft 7. */
+  'ratelimit',
+  /** The structured `RateLimit-Policy` field. */
+  'ratelimit_policy',
+] as const;
+
+/** How a time is written. `auto` tells delta seconds from a Unix time by its size, and knows dates and durations. */
+export const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
+
+const meaning = {
+  means: z.enum(RATE_MEANINGS),
+  unit: z.enum(RATE_UNITS).default('auto'),
+  /** Entries of one group tell about the same quota; a service with several limits has several groups. */
+  group: z.string().min(1).default('default'),
+  /** Length of the group's window in milliseconds where the service does not send it. */
+  window_ms: z.number().positive().optional(),
+  /** Requests per second that come back, where the service does not send it. */
+  refill: z.number().positive().optional(),
+  /** False where the group counts something other than requests (tokens, bytes): then only its exhaustion counts. */
+  requests: z.boolean().default(true),
+};
+
+const customSchema = z.strictObject({
+  /** Preset whose entries hold beside the ones given here; an entry for the same header replaces the preset's. */
+  base: z.enum(PRESET_NAMES).default('auto'),
+  /** `name` in any case; `{window}` in it stands for second, minute, hour, day or month. */
+  headers: z.array(z.strictObject({ name: z.string().min(1), ...meaning })).default([]),
+  /** Places in the JSON body, as keys joined by dots. */
+  body: z.array(z.strictObject({ path: z.string().min(1), ...meaning })).default([]),
+  /** Limits that the service documents but does not send. */
+  known_limits: z
+    .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
+    .default([]),
+  /** Least wait after "too many requests" that comes without any stated wait, in milliseconds. */
+  limited_wait_ms: z.number().min(0).optional(),
+});
+
+/** A preset's name, or a dialect of one's own as data: no code per vendor. */
+export const rateDialectSchema = z
+  .union([z.enum(PRESET_NAMES), customSchema])
+  .transform((given) => resolve(given));
+
+/** How one service writes its limits; everything in it is looked for in every answer. */
+export interface RateDialect {
+  headers: readonly RateEntry[];
+  body: readonly RateEntry[];
+  known_limits: readonly { requests: number; window_ms: number }[];
+  limited_wait_ms: number;
+}
+
+/** One header (`at` is its lower-case name, maybe with `{window}`) or one place in a body (`at` is its path). */
+export interface RateEntry extends Omit<z.output<typeof customSchema>['headers'][number], 'name'> {
+  at: string;
+}
+
+type Custom = z.output<typeof customSchema>;
+
+/** Without a stated wait, one second is the shortest pause that is no hot loop. */
+const LIMITED_WAIT_MS = 1_000;
+
+function resolve(given: z.output<typeof customSchema> | (typeof PRESET_NAMES)[number]): RateDialect {
+  const own = typeof given === 'string' ? presetOf(given) : given;
+  const base = typeof given === 'string' ? customSchema.parse({ base: 'none' }) : presetOf(given.base);
+  return {
+    headers: merge(own.headers.map(headerEntry), base.headers.map(headerEntry)),
+    body: merge(own.body.map(bodyEntry), base.body.map(bodyEntry)),
+    known_limits: [...own.known_limits, ...base.known_limits],
+    limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
+  };
+}
+
+function presetOf(name: (typeof PRESET_NAMES)[number]): Custom {
+  return customSchema.parse({ base: 'none', ...RATE_PRESETS[name] });
+}
+
+function headerEntry({ name, ...rest }: Custom['headers'][number]): RateEntry {
+  return { at: name.toLowerCase(), ...rest };
+}
+
+function bodyEntry({ path, ...rest }: Custom['body'][number]): RateEntry {
+  return { at: path, ...rest };
+}
+
+function merge(own: RateEntry[], base: RateEntry[]): RateEntry[] {
+  const named = new Set(own.map((entry) => entry.at));
+  return [...own, ...base.filter((entry) => !named.has(entry.at))];
+}

@@ -1,0 +1,86 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { z } from 'zod';
+import { ConfigError } from '../model/errors.ts';
+import { WALK_MODES } from '../model/words.ts';
+import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
+
+/** Meaning of a checkpoint row as this version writes it. */
+export const CHECKPOINT_FORMAT = 1;
+
+const timestamp = z.string().regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS');
+const count = z.int().min(0);
+
+const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
+  resource: z.string().min(1),
+  format: z.int(),
+  fingerprint: z.string().min(1),
+  cursor: z.string().nullable(),
+  last_success_at: timestamp.nullable(),
+  last_full_at: timestamp.nullable(),
+  due_at: timestamp.nullable(),
+  walk_mode: z.enum(WALK_MODES).nullable(),
+  walk_position: z.string().nullable(),
+  walk_since: z.string().nullable(),
+  walk_started_at: timestamp.nullable(),
+  walk_clock: timestamp.nullable(),
+  walk_high_water: z.string().nullable(),
+  walk_pages: count,
+  walk_records: count,
+});
+
+/** A resource that was never walked. */
+export function freshCheckpoint(resource: string, fingerprint: string): CheckpointRow {
+  return {
+    resource,
+    format: CHECKPOINT_FORMAT,
+    fingerprint,
+    cursor: null,
+    last_success_at: null,
+    last_full_at: null,
+    due_at: null,
+    ...NO_WALK,
+  };
+}
+
+/** The part of a checkpoint that describes an unfinished walk, for none. */
+export const NO_WALK = {
+  walk_mode: null,
+  walk_position: null,
+  walk_since: null,
+  walk_started_at: null,
+  walk_clock: null,
+  walk_high_water: null,
+  walk_pages: 0,
+  walk_records: 0,
+} as const satisfies Partial<CheckpointRow>;
+
+/** The stored checkpoint, or null. Throws `ConfigError('state_invalid')` where it cannot be trusted. */
+export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
+  const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
+  if (row === undefined) return null;
+  const hint = `if nothing else helps, start it over: content-sync backfill ${resource} --restart`;
+  if (typeof row.format === 'number' && row.format > CHECKPOINT_FORMAT) {
+    throw new ConfigError('state_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
+      hint: 'run that version',
+    });
+  }
+  const read = checkpointSchema.safeParse(row);
+  if (read.success) return read.data;
+  throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
+    hint,
+  });
+}
+
+/** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */
+export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
+  const { resource: _, ...values } = row;
+  return own
+    .insertInto('_sync_checkpoints')
+    .values(row)
+    .onConflict((conflict) => conflict.column('resource').doUpdateSet(values))
+    .compile();
+}
+
+export function deleteCheckpoint(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  return own.deleteFrom('_sync_checkpoints').where('resource', '=', resource).compile();
+}

@@ -1,0 +1,115 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { z } from 'zod';
+import { ConfigError } from '../model/errors.ts';
+import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
+import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
+
+const pathText = z.array(z.string());
+
+/** The tables and columns of a resource as remembered, in their order; null where it has none yet. */
+export async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
+  const rows = await own
+    .selectFrom('_sync_columns')
+    .selectAll()
+    .where('resource', '=', resource)
+    .orderBy('table_name')
+    .orderBy('role')
+    .orderBy('position')
+    .execute();
+  if (rows.length === 0) return null;
+  const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(tableOf);
+  // The resource's own table first, parents before their children.
+  tables.sort((a, b) => a.path.length - b.path.length || a.name.localeCompare(b.name));
+  return { resource, tables };
+}
+
+/** The statements that remember tables new since `before` and the columns that were added or widened. */
+export function rememberShape(
+  own: Kysely<OwnTables>,
+  before: ResourceShape | null,
+  after: ResourceShape,
+  changes: readonly ShapeChange[],
+  at: string,
+): CompiledQuery[] {
+  const known = new Set(before?.tables.map((table) => table.name));
+  const fresh = after.tables.filter((table) => !known.has(table.name));
+  const keys = fresh.flatMap((table) => keyRows(after.resource, table, at));
+  const columns = changes.map((change) => columnRow(after, change, at));
+  const upserts = [...keys, ...columns].map((row) =>
+    own
+      .insertInto('_sync_columns')
+      .values(row)
+      .onConflict((conflict) => conflict.columns(['table_name', 'column_name']).doUpdateSet({ type: row.type }))
+      .compile(),
+  );
+  const history = changes.map((change) =>
+    own
+      .insertInto('_sync_schema_changes')
+      .values({
+        changed_at: at,
+        resource: after.resource,
+        table_name: change.table,
+        column_name: change.column.name,
+        from_type: change.from,
+        to_type: change.column.type,
+      })
+      .compile(),
+  );
+  return [...upserts, ...history];
+}
+
+function tableOf(rows: ColumnRow[]): TableShape {
+  const [first] = rows;
+  if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
+  return {
+    name: first.table_name,
+    path: pathOf(first, first.table_path),
+    key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
+    columns: rows
+      .filter((row) => row.role === 'source')
+      .map((row): Column => ({ name: row.column_name, path: pathOf(row, row.source_path), type: row.type })),
+  };
+}
+
+function pathOf(row: ColumnRow, text: string): string[] {
+  try {
+    return pathText.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
+      hint: `start it over: content-sync backfill ${row.resource} --restart`,
+      cause,
+    });
+  }
+}
+
+function keyRows(resource: string, table: TableShape, at: string): ColumnRow[] {
+  return table.key.map((name, position) => ({
+    table_name: table.name,
+    column_name: name,
+    resource,
+    table_path: JSON.stringify(table.path),
+    position,
+    role: 'key',
+    source_path: '[]',
+    type: position === 0 ? 'text' : 'integer',
+    first_seen: at,
+    comment: position === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.',
+  }));
+}
+
+function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, at: string): ColumnRow {
+  const table = shape.tables.find((candidate) => candidate.name === name);
+  const position = table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1;
+  return {
+    table_name: name,
+    column_name: column.name,
+    resource: shape.resource,
+    table_path: JSON.stringify(table?.path ?? []),
+    position,
+    role: 'source',
+    source_path: JSON.stringify(column.path),
+    type: column.type,
+    first_seen: at,
+    comment: `Field ${column.path.join('.')} of the ${shape.resource} record.`,
+  };
+}

@@ -1,0 +1,84 @@
+import type { Kysely } from 'kysely';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/words.ts';
+import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
+
+/** The figures of one resource's walk, as counted so far. */
+export type RunFigures = Pick<
+  RunRow,
+  | 'pages'
+  | 'requests'
+  | 'records'
+  | 'inserted'
+  | 'updated'
+  | 'unchanged'
+  | 'rejected'
+  | 'retries'
+  | 'limited'
+  | 'bytes'
+>;
+
+export const NO_FIGURES: RunFigures = {
+  pages: 0,
+  requests: 0,
+  records: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  rejected: 0,
+  retries: 0,
+  limited: 0,
+  bytes: 0,
+};
+
+type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
+
+/** Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted. */
+export async function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): Promise<void> {
+  const at = timestampText(now);
+  await own
+    .updateTable('_sync_runs')
+    .set({ status: 'interrupted', finished_at: at, error_code: 'killed', error: 'the process ended without a word' })
+    .where('resource', '=', start.resource)
+    .where('status', '=', 'running')
+    .execute();
+  await own
+    .insertInto('_sync_runs')
+    .values({ ...start, ...NO_FIGURES, status: 'running', started_at: at, finished_at: null, error_code: null, error: null })
+    .execute();
+}
+
+export interface RunEnd {
+  status: RunStatus;
+  figures: RunFigures;
+  error: { code: string; message: string } | null;
+}
+
+export async function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: number): Promise<void> {
+  await own
+    .updateTable('_sync_runs')
+    .set({
+      ...end.figures,
+      mode: run.mode,
+      status: end.status,
+      finished_at: timestampText(now),
+      error_code: end.error?.code ?? null,
+      error: end.error?.message ?? null,
+    })
+    .where('run_id', '=', run.run_id)
+    .where('resource', '=', run.resource)
+    .execute();
+}
+
+/** The newest run of a resource, or null. */
+export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
+  const row = await own
+    .selectFrom('_sync_runs')
+    .selectAll()
+    .where('resource', '=', resource)
+    .orderBy('started_at', 'desc')
+    .orderBy('run_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row ?? null;
+}

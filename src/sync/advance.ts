@@ -1,0 +1,85 @@
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { parseInstant } from '../shape/timestamps.ts';
+import { NO_WALK } from '../state/checkpoints.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+
+/** The part of a page that moves a checkpoint. */
+export interface Passed {
+  next: string | null;
+  records: number;
+  /** The service's clock at this page; null where it does not tell. */
+  serverDate: number | null;
+  updated: readonly { text: string; at: number }[];
+}
+
+/**
+ * The checkpoint after a page: the next position, or, after the last page, a finished walk with its cursor moved.
+ * Pure, so that the checkpoint can be committed together with the page's rows.
+ */
+export function advance(checkpoint: CheckpointRow, page: Passed, now: number): CheckpointRow {
+  const clock = checkpoint.walk_clock ?? clockAtStart(page);
+  const walked: CheckpointRow = {
+    ...checkpoint,
+    walk_position: page.next,
+    walk_clock: clock,
+    walk_high_water: highWater(checkpoint.walk_high_water, page, clock),
+    walk_pages: checkpoint.walk_pages + 1,
+    walk_records: checkpoint.walk_records + page.records,
+  };
+  return page.next === null ? finished(walked, now) : walked;
+}
+
+/**
+ * What the service's clock showed when the walk began. Where no answer has a `Date`, the newest record of the first
+ * page is a lower bound of it. Never the local clock: it may be wrong by hours.
+ */
+function clockAtStart(page: Passed): string | null {
+  if (page.serverDate !== null) return timestampText(page.serverDate);
+  const newest = page.updated.reduce((most, { at }) => Math.max(most, at), -Infinity);
+  return Number.isFinite(newest) ? timestampText(newest) : null;
+}
+
+/**
+ * The newest time seen, as the service wrote it. What lies behind the walk's beginning does not count: it may have
+ * been changed after its page was passed, or be a date in the year 9999.
+ */
+function highWater(before: string | null, page: Passed, clock: string | null): string | null {
+  const limit = clock === null ? Infinity : timestampMs(clock);
+  let best = before;
+  let bestAt = before === null ? -Infinity : instantOf(before);
+  for (const { text, at } of page.updated) {
+    if (at > bestAt && at <= limit) {
+      best = text;
+      bestAt = at;
+    }
+  }
+  return best;
+}
+
+function finished(walked: CheckpointRow, now: number): CheckpointRow {
+  const at = timestampText(now);
+  return {
+    ...walked,
+    ...NO_WALK,
+    cursor: laterCursor(walked),
+    last_success_at: at,
+    last_full_at: walked.walk_mode === 'full' ? at : walked.last_full_at,
+    due_at: null,
+  };
+}
+
+/** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
+function laterCursor(walked: CheckpointRow): string | null {
+  const seen = walked.walk_high_water ?? (walked.cursor === null || walked.walk_records > 0 ? clockText(walked) : null);
+  if (seen === null) return walked.cursor;
+  if (walked.cursor === null || walked.walk_mode === 'full') return seen;
+  return instantOf(seen) > instantOf(walked.cursor) ? seen : walked.cursor;
+}
+
+function clockText(walked: CheckpointRow): string | null {
+  return walked.walk_clock === null ? null : new Date(timestampMs(walked.walk_clock)).toISOString();
+}
+
+function instantOf(text: string): number {
+  return parseInstant(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)?.epochMs ?? -Infinity;
+}

@@ -1,0 +1,193 @@
+import type { CompiledQuery } from 'kysely';
+import type { Clock } from '../model/clock.ts';
+import type { SourceRecord } from '../model/json.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { WalkMode } from '../model/words.ts';
+import { sameJson, textHash } from '../shape/fingerprint.ts';
+import { parseJson } from '../shape/parse-json.ts';
+import { initialShape, shapeRecords } from '../shape/shape-page.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { readShape, rememberShape } from '../state/column-catalog.ts';
+import { resolveRejects, saveReject } from '../state/rejects.ts';
+import type { LeaseProof, PageCommit, Warehouse } from '../warehouse/warehouse.ts';
+import { difference, type Difference, type FreshRecord } from '../load/diff.ts';
+import { keyRecords, type KeyedRecord, type SetAside, type Updated } from '../load/key-records.ts';
+
+export interface LoaderOptions {
+  warehouse: Warehouse;
+  resource: string;
+  profile: ResourceProfile;
+  mode: WalkMode;
+  runId: string;
+  lease: () => LeaseProof;
+  /** Rejects still open from before: while there are none, no record can resolve one. */
+  openRejects: number;
+  clock: Clock;
+}
+
+/** What a page was, before it is committed: enough to move the checkpoint. */
+export interface PageFacts {
+  records: number;
+  /** The service's own times of the page's records, those that have one. */
+  updated: readonly Updated[];
+}
+
+/** What one page did to the warehouse. */
+export interface PageOutcome {
+  records: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  wentBack: number;
+}
+
+/** Turns pages of one resource into committed rows; holds the resource's shape as it grows. */
+export interface PageLoader {
+  /**
+   * Loads one page. `statements` is asked, once the page is understood, for what must be committed with it (the
+   * checkpoint). Throws `SyncError`; then nothing of the page was written.
+   */
+  load(page: LoadablePage, statements: (facts: PageFacts) => CompiledQuery[]): Promise<PageOutcome>;
+}
+
+export interface LoadablePage {
+  records: readonly SourceRecord[];
+  /** Local epoch milliseconds just before the page was asked for. */
+  requestedAt: number;
+}
+
+/** Makes the resource's table, empty, where it is not there yet, so that a query finds it from the first run on. */
+export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
+  const { warehouse, resource, profile } = options;
+  const remembered = await readShape(warehouse.own, resource);
+  let shape = remembered ?? initialShape(resource, profile);
+  if (remembered === null) {
+    const at = timestampText(options.clock.now());
+    await warehouse.evolve(shape, [], rememberShape(warehouse.own, null, shape, [], at));
+  }
+  let openRejects = options.openRejects;
+
+  return {
+    async load(page, statements) {
+      const requestedAt = timestampText(page.requestedAt);
+      const { keyed, setAside } = keyRecords(page.records, profile);
+      const found = await findDifference(options, shape, keyed, requestedAt);
+      const fresh = [...found.inserts, ...found.updates];
+
+      const shaped = shapeRecords({ shape, profile, records: fresh });
+      if (shaped.shape !== shape) {
+        const memory = rememberShape(warehouse.own, shape, shaped.shape, shaped.changes, requestedAt);
+        await warehouse.evolve(shaped.shape, shaped.changes, memory);
+        shape = shaped.shape;
+      }
+
+      const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
+      const written = fresh.filter((_, index) => !aside.has(index));
+      for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
+      openRejects += setAside.length;
+
+      const facts = { records: page.records.length, updated: updatedTimes(keyed) };
+      await warehouse.commit({
+        ...pageRows(options, shape, shaped.rows, written, requestedAt),
+        statements: [
+          ...(openRejects > 0 ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
+          ...setAside.map((reject) => rejectStatement(options, reject, requestedAt)),
+          ...statements(facts),
+        ],
+      });
+      return outcomeOf(found, aside, setAside, page.records.length);
+    },
+  };
+}
+
+async function findDifference(
+  options: LoaderOptions,
+  shape: ResourceShape,
+  keyed: readonly KeyedRecord[],
+  requestedAt: string,
+): Promise<Difference> {
+  const { warehouse, resource, profile, mode } = options;
+  const [table] = shape.tables;
+  if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
+  const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
+  const stored = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
+  const found = difference(keyed, stored, requestedAt, mode);
+  if (profile.history === 'none' || found.updates.length === 0) return found;
+
+  const changed: FreshRecord[] = [];
+  for (const record of found.updates) {
+    const body = await warehouse.storedBody(resource, record.key, record.version - 1);
+    // The same members in another order, or other spacing, is no change.
+    if (body === null || !sameJson(parseJson(body), record.value)) changed.push(record);
+  }
+  return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
+}
+
+function pageRows(
+  options: LoaderOptions,
+  shape: ResourceShape,
+  rows: PageCommit['rows'],
+  written: readonly FreshRecord[],
+  requestedAt: string,
+): Omit<PageCommit, 'statements'> {
+  const { profile } = options;
+  return {
+    lease: options.lease(),
+    resource: options.resource,
+    history: profile.history,
+    requestedAt,
+    rows,
+    children: shape.tables.slice(1),
+    stamps: written,
+    replaced: written.filter((record) => record.version > 1).map(keyOf),
+    versions:
+      profile.history === 'none'
+        ? []
+        : written.map(({ key, version, hash, text }) => ({ id: key, version, hash, body: text })),
+  };
+}
+
+function outcomeOf(
+  found: Difference,
+  aside: ReadonlyMap<number, unknown>,
+  setAside: readonly SetAside[],
+  records: number,
+): PageOutcome {
+  const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
+  const inserted = found.inserts.length - asideInserts;
+  const updated = found.updates.length - (aside.size - asideInserts);
+  // What is left are records that say nothing new, a key's second copy on the same page among them.
+  const unchanged = records - inserted - updated - setAside.length;
+  return { records, inserted, updated, unchanged, rejected: setAside.length, wentBack: found.wentBack };
+}
+
+function rejected(record: FreshRecord | undefined, reason: string, detail: string): SetAside {
+  return { key: record?.key ?? null, reason, detail, text: record?.text ?? '' };
+}
+
+function rejectStatement(options: LoaderOptions, reject: SetAside, seenAt: string): CompiledQuery {
+  const { resource, runId, warehouse } = options;
+  return saveReject(
+    warehouse.own,
+    {
+      resource,
+      hash: textHash(reject.text),
+      reason: reject.reason,
+      record_id: reject.key,
+      detail: reject.detail,
+      body: reject.text,
+      run_id: runId,
+    },
+    seenAt,
+  );
+}
+
+function keyOf(record: { key: string }): string {
+  return record.key;
+}
+
+function updatedTimes(records: readonly KeyedRecord[]): Updated[] {
+  return records.flatMap((record) => (record.updated === null ? [] : [record.updated]));
+}

@@ -1,0 +1,84 @@
+import { ConfigError, DeferredError } from '../model/errors.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import type { WalkMode } from '../model/words.ts';
+import { canonicalHash } from '../shape/fingerprint.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { sinceValue } from './since.ts';
+
+/** What a command asks of a resource. */
+export type SyncCommand = 'backfill' | 'sync';
+
+export interface WalkPlan {
+  mode: WalkMode;
+  /** The checkpoint to go on from, its walk fields filled in for this walk. */
+  checkpoint: CheckpointRow;
+  /** True where an unfinished walk is taken up again. */
+  resumed: boolean;
+}
+
+export interface PlanInput {
+  command: SyncCommand;
+  resource: string;
+  profile: ResourceProfile;
+  stored: CheckpointRow | null;
+  /** Start over, whatever is stored. */
+  restart: boolean;
+  /** Local epoch milliseconds. */
+  now: number;
+}
+
+/**
+ * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
+ * where the profile has a filter. Throws `ConfigError` when the stored rows were made under another profile.
+ */
+export function planWalk(input: PlanInput): WalkPlan {
+  const { command, resource, profile, restart, now } = input;
+  const fingerprint = fingerprintOf(profile);
+  const stored = restart ? null : input.stored;
+  if (stored !== null) refuseOtherData(stored, fingerprint, resource);
+  const base = stored ?? freshCheckpoint(resource, fingerprint);
+  if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
+
+  const isUnfinished = base.walk_mode !== null && base.fingerprint === fingerprint;
+  if (isUnfinished && base.walk_mode !== null && (command === 'sync' || base.walk_mode === 'full')) {
+    return { mode: base.walk_mode, checkpoint: base, resumed: true };
+  }
+  const since = command === 'sync' ? sinceFor(base, profile) : null;
+  const mode: WalkMode = since === null ? 'full' : 'incremental';
+  return { mode, checkpoint: startWalk({ ...base, fingerprint }, mode, since, now), resumed: false };
+}
+
+/** The checkpoint at the first page of a walk. */
+export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | null, now: number): CheckpointRow {
+  return { ...base, ...NO_WALK, due_at: null, walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
+}
+
+/** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
+function fingerprintOf(profile: ResourceProfile): string {
+  const { path, records, id, updated, query, page, depth, json } = profile;
+  const rows = canonicalHash({ path, records, id, updated, query, depth, json });
+  return `${rows}.${canonicalHash(page)}`;
+}
+
+function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: string): void {
+  if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
+  throw new ConfigError(
+    'profile_changed',
+    `${resource}: the profile's path, records, id, updated, query, depth or json is not what the stored rows were made with`,
+    { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
+  );
+}
+
+function stillParked(resource: string, dueAt: string): DeferredError {
+  return new DeferredError(`${resource}: the service asked to be left alone until ${dueAt} UTC`, timestampMs(dueAt), {
+    hint: 'run the same command again after that time',
+  });
+}
+
+function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
+  const isComplete = checkpoint.last_full_at !== null && checkpoint.cursor !== null;
+  if (!isComplete || profile.incremental === null || checkpoint.cursor === null) return null;
+  return sinceValue(checkpoint.cursor, profile.incremental);
+}

@@ -1,0 +1,23 @@
+import type { Page } from '../extract/page.ts';
+import type { ListingTarget } from '../extract/listing-url.ts';
+import type { ApiClient, RequestMeter } from '../http/client.ts';
+import type { PageOutcome } from './page-loader.ts';
+import type { Clock } from '../model/clock.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+
+/** Everything that one resource's walk needs, made by `sync/run.ts`. */
+export interface ResourceJob {
+  resource: string;
+  profile: ResourceProfile;
+  warehouse: Warehouse;
+  client: ApiClient;
+  listing: ListingTarget;
+  /** Most pages in flight at once, where the page style allows it. */
+  runAhead: number;
+  meter: RequestMeter;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Told of every committed page. */
+  passed: (page: Page, outcome: PageOutcome) => void;
+}

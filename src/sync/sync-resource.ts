@@ -1,0 +1,57 @@
+import { walk } from '../extract/walk.ts';
+import type { PageLoader } from './page-loader.ts';
+import type { Lane, WalkMode } from '../model/words.ts';
+import { saveCheckpoint } from '../state/checkpoints.ts';
+import { resolveUnseenRejects } from '../state/rejects.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { advance } from './advance.ts';
+import type { ResourceJob } from './resource-job.ts';
+
+/** Which lane a walk's requests take: people wait for an incremental one. */
+const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
+
+/**
+ * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
+ * committed as one. A kill between two lines of this loop costs the page in hand and nothing else.
+ * Returns the finished checkpoint; throws `SyncError` with everything up to the last committed page in place.
+ */
+export async function syncResource(job: ResourceJob, loader: PageLoader, start: CheckpointRow): Promise<CheckpointRow> {
+  let checkpoint = start;
+  for await (const page of walk(walkOptions(job, start))) {
+    let next = checkpoint;
+    const outcome = await loader.load(page, ({ records, updated }) => {
+      next = advance(checkpoint, { next: page.next, records, serverDate: page.serverDate, updated }, job.clock.now());
+      return [saveCheckpoint(job.warehouse.own, next), ...afterFullWalk(job, checkpoint, next)];
+    });
+    checkpoint = next;
+    job.passed(page, outcome);
+    job.signal.throwIfAborted();
+  }
+  return checkpoint;
+}
+
+function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof walk>[0] {
+  const { resource, incremental } = { resource: job.profile, incremental: job.profile.incremental };
+  const mode = start.walk_mode ?? 'full';
+  const since = start.walk_since;
+  return {
+    client: job.client,
+    resource,
+    listing: job.listing,
+    extraQuery: since === null || incremental === null ? {} : { [incremental.param]: since },
+    lane: LANES_BY_MODE[mode],
+    from: start.walk_position,
+    pagesBefore: start.walk_pages,
+    meter: job.meter,
+    signal: job.signal,
+    runAhead: job.runAhead,
+    clock: job.clock,
+  };
+}
+
+/** A whole full walk has met every record there is: rejects that it did not meet are no longer there. */
+function afterFullWalk(job: ResourceJob, before: CheckpointRow, after: CheckpointRow) {
+  const isDone = after.walk_mode === null && before.walk_mode === 'full';
+  if (!isDone || before.walk_started_at === null || after.last_success_at === null) return [];
+  return [resolveUnseenRejects(job.warehouse.own, job.resource, before.walk_started_at, after.last_success_at)];
+}

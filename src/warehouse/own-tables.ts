@@ -1,0 +1,127 @@
+import type { ColumnType, RunStatus, WalkMode } from '../model/words.ts';
+
+/** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
+export type TimestampText = string;
+
+export interface RunRow {
+  run_id: string;
+  resource: string;
+  command: string;
+  mode: WalkMode;
+  status: RunStatus | 'running';
+  started_at: TimestampText;
+  finished_at: TimestampText | null;
+  pages: number;
+  requests: number;
+  records: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  retries: number;
+  limited: number;
+  bytes: number;
+  error_code: string | null;
+  error: string | null;
+}
+
+export interface CheckpointRow {
+  resource: string;
+  /** Version of this row's meaning; a newer one is refused. */
+  format: number;
+  /** What the checkpoint was made under (id, path, filter): another one means other data. */
+  fingerprint: string;
+  /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
+  cursor: string | null;
+  last_success_at: TimestampText | null;
+  last_full_at: TimestampText | null;
+  due_at: TimestampText | null;
+  /** The unfinished walk; all null between walks. */
+  walk_mode: WalkMode | null;
+  walk_position: string | null;
+  walk_since: string | null;
+  walk_started_at: TimestampText | null;
+  /** The service's clock when the walk began. */
+  walk_clock: TimestampText | null;
+  /** The highest updated value seen in the walk, as the service wrote it. */
+  walk_high_water: string | null;
+  walk_pages: number;
+  walk_records: number;
+}
+
+export interface ColumnRow {
+  table_name: string;
+  column_name: string;
+  resource: string;
+  /** JSON array: the path of the array that the table holds, `[]` for the resource's own table. */
+  table_path: string;
+  /** Order within the role. */
+  position: number;
+  role: 'key' | 'source';
+  /** JSON array. */
+  source_path: string;
+  type: ColumnType;
+  first_seen: TimestampText;
+  comment: string | null;
+}
+
+export interface SchemaChangeRow {
+  changed_at: TimestampText;
+  resource: string;
+  table_name: string;
+  column_name: string;
+  from_type: ColumnType | null;
+  to_type: ColumnType;
+}
+
+export interface VersionRow {
+  resource: string;
+  id: string;
+  version: number;
+  valid_from: TimestampText;
+  valid_to: TimestampText | null;
+  op: 'upsert' | 'delete';
+  hash: string;
+  body: string | null;
+}
+
+export interface RejectRow {
+  resource: string;
+  hash: string;
+  reason: string;
+  record_id: string | null;
+  detail: string;
+  body: string;
+  run_id: string;
+  first_seen: TimestampText;
+  last_seen: TimestampText;
+  resolved_at: TimestampText | null;
+}
+
+export interface LeaseRow {
+  name: string;
+  token: number;
+  owner: string;
+  host: string;
+  pid: number;
+  acquired_at: TimestampText;
+  expires_at: TimestampText;
+}
+
+export interface LimitRow {
+  name: string;
+  state: string;
+  updated_at: TimestampText;
+}
+
+/** The tables made by `migrations/`, as Kysely sees them. */
+export interface OwnTables {
+  _sync_runs: RunRow;
+  _sync_checkpoints: CheckpointRow;
+  _sync_columns: ColumnRow;
+  _sync_schema_changes: SchemaChangeRow;
+  _sync_versions: VersionRow;
+  _sync_rejects: RejectRow;
+  _sync_leases: LeaseRow;
+  _sync_limits: LimitRow;
+}

@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { FLOORS, violations, type SourceTree } from './support/floors.ts';
+
+const root = path.join(import.meta.dirname, '..');
+
+function sourceTree(): SourceTree {
+  const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  return new Map(
+    files
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => [`src/${file.split(path.sep).join('/')}`, readFileSync(path.join(root, 'src', file), 'utf8')]),
+  );
+}
+
+describe('the floors', () => {
+  it('are kept by every file in src', () => {
+    const tree = sourceTree();
+    expect(tree.size).toBeGreaterThan(50);
+    expect(violations(tree)).toEqual([]);
+  });
+
+  it.each([
+    ['an import that rises', 'src/queue/budget.ts', "import { createClient } from '../http/client.ts';", 'queue may not see http'],
+    ['a neighbour', 'src/shape/cells.ts', "import type { Settings } from '../settings/settings.ts';", 'shape may not see settings'],
+    ['a dynamic import that rises', 'src/model/clock.ts', "const app = await import('../app.ts');", 'model may not see app.ts'],
+    ['the sandbox seen from below cli', 'src/sync/run.ts', "import { startSandbox } from '../sandbox/sandbox.ts';", 'sync may not see sandbox'],
+    ['the sandbox looking around', 'src/sandbox/store.ts', "import { scrub } from '../observe/scrub.ts';", 'sandbox may not see observe'],
+    ['a file that is two things', 'src/load/diff.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
+    ['a name that says nothing', 'src/load/utils.ts', '', '"utils" says nothing'],
+  ])('find %s', (_, file, text, expected) => {
+    const seeded = new Map([...sourceTree(), [file, text]]);
+    expect(violations(seeded).join('\n')).toContain(expected);
+  });
+
+  it('find a circle', () => {
+    const seeded = new Map([
+      ['src/load/a.ts', "import { b } from './b.ts';"],
+      ['src/load/b.ts', "import { a } from './a.ts';"],
+    ]);
+    expect(violations(seeded)).toEqual(['circle: src/load/a.ts > src/load/b.ts > src/load/a.ts']);
+  });
+
+  it('are shown in the README as they are', () => {
+    const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+    for (const room of FLOORS.flat().filter((name) => !['views', 'trigger', 'web'].includes(name))) {
+      expect(readme).toMatch(new RegExp(`\\b${room.replace('.', '\\.')}`));
+    }
+  });
+});

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
+import { pageProfile, serve, STYLES } from './five-styles.ts';
+import type { Style } from './five-styles.ts';
+import { startListing } from './listing-server.ts';
+import type { Responder } from './listing-server.ts';
+import { collect, idsOf, numbered, walkOver } from './walking.ts';
+
+const SERIAL = ['cursor', 'link', 'next-url'] as const satisfies Style[];
+
+describe.each(STYLES)('%s: a walk', (style) => {
+  it('reads every record once and in order, numbers the pages, and ends with next null', async () => {
+    const server = await startListing(serve(style, numbered(25)));
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10)));
+    expect(error).toBeNull();
+    expect(idsOf(pages)).toEqual(numbered(25).map((record) => record.id));
+    expect(pages.map((page) => page.number)).toEqual(pages.map((_, at) => at + 1));
+    expect(pages.map((page) => page.next)).toEqual([...pages.slice(1).map((page) => page.position), null]);
+  });
+
+  it('of an empty listing is one empty page, asked for once', async () => {
+    const server = await startListing(serve(style, []));
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10)));
+    expect(error).toBeNull();
+    expect(pages).toMatchObject([{ number: 1, next: null, records: [] }]);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('sends the size, the profile query and the filter once, on every page or in the first request', async () => {
+    const server = await startListing(serve(style, numbered(3)));
+    const resource = {
+      path: '/content',
+      query: { lang: 'de', limit: '99' },
+      records: 'data',
+      page: pageProfile(style, 2),
+    };
+    await collect(
+      walkOver(server, resource.page, { resource, extraQuery: { updated_since: '2024-01-01T00:00:00+02:00' } }),
+    );
+    for (const [at, request] of server.requests.entries()) {
+      const query = new URL(request, server.url).searchParams;
+      expect([at, query.getAll('limit'), query.getAll('lang')]).toEqual([at, ['2'], ['de']]);
+      expect(query.getAll('updated_since')).toEqual(['2024-01-01T00:00:00+02:00']);
+    }
+  });
+
+  it('F060 goes on from any page it was cut off after, and asks for none of the pages before it', async () => {
+    const server = await startListing(serve(style, numbered(40)));
+    const whole = await collect(walkOver(server, pageProfile(style, 10)));
+    for (const cut of whole.pages.slice(0, -1)) {
+      server.requests.length = 0;
+      const rest = await collect(walkOver(server, pageProfile(style, 10), { from: cut.next, pagesBefore: cut.number }));
+      expect(rest.error).toBeNull();
+      expect(idsOf(rest.pages)).toEqual(idsOf(whole.pages.slice(cut.number)));
+      expect(rest.pages[0]?.number).toBe(cut.number + 1);
+      expect(server.requests[0]).toBe(cut.next);
+    }
+  });
+
+  it('F052 F053 goes on over pages that the service cuts shorter than asked for', async () => {
+    const server = await startListing(serve(style, numbered(23), { clamp: 4 }));
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10)));
+    expect(error).toBeNull();
+    expect(idsOf(pages)).toEqual(numbered(23).map((record) => record.id));
+  });
+
+  it('sends no size where the profile has no parameter for it', async () => {
+    const server = await startListing(serve(style, numbered(3)));
+    await collect(walkOver(server, pageProfile(style, 100, { size_param: null })));
+    expect(server.requests.join()).not.toContain('limit');
+  });
+
+  it('stops at once when it is told to, and asks for nothing more', async () => {
+    const server = await startListing(serve(style, numbered(40)));
+    const stop = new AbortController();
+    const pages = walkOver(server, pageProfile(style, 10), { signal: stop.signal });
+    await pages.next();
+    stop.abort(new Error('enough'));
+    await expect(pages.next()).rejects.toThrow('enough');
+    expect(server.requests.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe.each(SERIAL)('%s', (style) => {
+  it('F060 asks for the next page only when the page before was taken care of', async () => {
+    const server = await startListing(serve(style, numbered(50)));
+    const pages = walkOver(server, pageProfile(style, 10));
+    for (let page = 1; page <= 3; page++) {
+      await pages.next();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(server.requests).toHaveLength(page);
+    }
+    await pages.return();
+  });
+});
+
+describe('F033 an answer without an array of records', () => {
+  it.each([
+    ['null', 'null', 'found nothing'],
+    ['an empty object', '{}', 'found nothing'],
+    ['null for the records', '{"data":null}', 'found null'],
+    ['an object for the records', '{"data":{"a":1}}', 'found an object with the keys "a"'],
+    ['a string for the records', '{"data":"none"}', 'found the string "none"'],
+    ['another key', '{"items":[]}', 'found nothing'],
+    ['an array for the body', '[]', 'found nothing'],
+  ])('%s fails, as the first page and as the last', async (_, body, found) => {
+    const server = await startListing((_, count) =>
+      count % 2 === 0 ? { body } : { body: { data: [{ id: 1 }], next_cursor: 'A' } },
+    );
+    const later = await collect(walkOver(server, pageProfile('cursor', 1)));
+    expect(later.pages).toHaveLength(1);
+    expect(later.error).toMatchObject({ code: 'bad_page', recovery: 'stop', message: expect.stringContaining(found) });
+    server.requests.push('');
+    const first = await collect(walkOver(server, pageProfile('cursor', 1)));
+    expect(first).toMatchObject({ pages: [], error: { code: 'bad_page' } });
+  });
+
+  it('names the keys that are there', async () => {
+    const server = await startListing(() => ({ body: { items: [], meta: {} } }));
+    const { error } = await collect(walkOver(server, pageProfile('page', 1)));
+    expect(error).toMatchObject({
+      hint: 'The body has the keys "items", "meta". Set records in the profile to where the array is.',
+    });
+  });
+
+  it('reads a body that is the array itself', async () => {
+    const server = await startListing(() => ({ body: [{ id: 1 }] }));
+    const { pages, error } = await collect(walkOver(server, pageProfile('link', 1), { records: '' }));
+    expect([error, idsOf(pages)]).toEqual([null, [1]]);
+  });
+});
+
+describe('F058 a page that carries fewer records than it says', () => {
+  const short: Responder = () => ({ body: { data: [{ id: 1 }], count: 2, next_cursor: null } });
+
+  it('is asked for again, and fails if it stays so', async () => {
+    const server = await startListing(short);
+    const { error, pages } = await collect(walkOver(server, pageProfile('cursor', 5, { count: 'count' })));
+    expect(error).toMatchObject({ code: 'page_too_short', recovery: 'stop' });
+    expect([pages.length, server.requests.length]).toEqual([0, 3]);
+  });
+
+  it.each(['cursor', 'page', 'offset'] as const)('%s: is taken once it is whole', async (style) => {
+    const whole = serve(style, numbered(6));
+    const server = await startListing((url, count) => {
+      const reply = whole(url, count);
+      const headers = { 'content-range': 'items 0-1/6' };
+      return count === 2 ? { ...reply, body: { data: [{ id: 0 }] }, headers } : reply;
+    });
+    const { error, pages } = await collect(walkOver(server, pageProfile(style, 2)));
+    expect([error, idsOf(pages)]).toEqual([null, [1, 2, 3, 4, 5, 6]]);
+  });
+
+  it.each([
+    ['items 0-1/9', false],
+    ['0-1/*', false],
+    ['items 0-0/9', true],
+    ['items=0-0/9', true],
+    ['items 8-17/9', true],
+    ['bytes 0-999/1000', true],
+    ['items */0', true],
+    ['nonsense', true],
+  ])('Content-Range: %s on a page of one record passes: %s', async (range, passes) => {
+    const server = await startListing(() => ({
+      headers: { 'content-range': range },
+      body: { data: [{ id: 1 }], next_cursor: null },
+    }));
+    const { error } = await collect(walkOver(server, pageProfile('cursor', 5)));
+    expect(error === null).toBe(passes);
+  });
+});
+
+describe('F053 C35 a total that is wrong', () => {
+  const totals = [0, 3, '25', 'many', null, -1, 2.5, {}, true];
+  const cases = STYLES.flatMap((style) => totals.map((total) => [style, total] as const));
+
+  it.each(cases)('%s: %j stops nothing', async (style, total) => {
+    const right = serve(style, numbered(25));
+    const server = await startListing((url, count) => {
+      const reply = right(url, count);
+      return { ...reply, body: { ...(reply.body as object), total } };
+    });
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 10, { total: 'total' })));
+    expect([error, idsOf(pages)]).toEqual([null, numbered(25).map((record) => record.id)]);
+    expect(pages[0]?.total).toBe(
+      total === '25' ? 25 : typeof total === 'number' && total >= 0 && total !== 2.5 ? total : null,
+    );
+  });
+
+  it.each(['page', 'offset'] as const)('%s: a right one saves the request for an empty page', async (style) => {
+    const server = await startListing(serve(style, numbered(25), { total: true }));
+    await collect(walkOver(server, pageProfile(style, 10, { total: 'total' })));
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('offset: one that is too large fails instead of ending well', async () => {
+    const server = await startListing((url, count) => {
+      const reply = serve('offset', numbered(5))(url, count);
+      return { body: { ...(reply.body as object), total: 500 } };
+    });
+    const { error } = await collect(walkOver(server, pageProfile('offset', 10, { total: 'total' })));
+    expect(error).toMatchObject({ code: 'guard_empty_pages', hint: expect.stringContaining('page.total: null') });
+  });
+});
+
+describe('F038 a position that the service no longer knows', () => {
+  it.each([404, 410, 400, 204])('%i in the middle is cursor_expired', async (status) => {
+    const server = await startListing((url, count) =>
+      count === 4 ? { status, body: status === 204 ? '' : {} } : serve('cursor', numbered(50))(url, count),
+    );
+    const { pages, error } = await collect(walkOver(server, pageProfile('cursor', 10)));
+    expect(pages).toHaveLength(3);
+    expect(error).toMatchObject({
+      code: 'cursor_expired',
+      recovery: 'stop',
+      hint: expect.stringContaining('from the beginning'),
+    });
+  });
+
+  it('is cursor_expired right after a resume, too', async () => {
+    const server = await startListing(() => ({ status: 410 }));
+    const { error } = await collect(walkOver(server, pageProfile('cursor', 10), { from: '/v1/content?cursor=x' }));
+    expect(error).toMatchObject({ code: 'cursor_expired' });
+  });
+
+  it.each([
+    [404, 'not_found'],
+    [204, 'listing_missing'],
+  ])('but %i for the first page is %s', async (status, code) => {
+    const server = await startListing(() => ({ status, body: status === 204 ? '' : {} }));
+    const { error } = await collect(walkOver(server, pageProfile('cursor', 10)));
+    expect(error).toMatchObject({ code });
+  });
+});
+
+describe.each(STYLES)('%s: F039 a page that always fails', (style) => {
+  it('ends the walk there, with the pages before it handed out', async () => {
+    const server = await startListing((url, count) => {
+      const reply = serve(style, numbered(60))(url, count);
+      return JSON.stringify(reply.body).includes('{"id":31}') ? { status: 500 } : reply;
+    });
+    const { pages, error } = await collect(walkOver(server, pageProfile(style, 5)));
+    expect(error).toBeInstanceOf(SyncError);
+    expect(error).toMatchObject({ code: 'service_error' });
+    expect(idsOf(pages)).toEqual(numbered(30).map((record) => record.id));
+  });
+});
+
+describe('F210 control characters in what is sent', () => {
+  it('refuses them in a cursor, before anything is sent with it', async () => {
+    const server = await startListing(() => ({ body: { data: [{ id: 1 }], next_cursor: 'a\r\nX-Evil: 1' } }));
+    const { error } = await collect(walkOver(server, pageProfile('cursor', 1)));
+    expect(error).toMatchObject({ code: 'bad_cursor' });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('refuses them in the filter and in a stored position, before any request', async () => {
+    const server = await startListing(() => ({ body: { data: [], next_cursor: null } }));
+    const page = pageProfile('cursor', 1);
+    const filter = await collect(walkOver(server, page, { extraQuery: { since: '2024\r\n' } }));
+    expect(filter.error).toMatchObject({ code: 'bad_query_value' });
+    const stored = await collect(walkOver(server, page, { from: '/v1/content?cursor=\r\n' }));
+    expect(stored.error).toMatchObject({ code: 'bad_position' });
+    expect(server.requests).toEqual([]);
+  });
+});
+
+describe.each(STYLES)('%s: a listing that moves while it is walked', (style) => {
+  /** Changes the listing once, after the second page. */
+  async function walkMoving(change: (records: { id: number; v?: number }[]) => void) {
+    const records: { id: number; v?: number }[] = numbered(30);
+    const server = await startListing((url, count) => {
+      if (count === 3) change(records);
+      return serve(style, records)(url, count);
+    });
+    const moving = await collect(walkOver(server, pageProfile(style, 5), { runAhead: 1 }));
+    const quiet = await collect(walkOver(server, pageProfile(style, 5)));
+    return { moving, quiet };
+  }
+
+  it('F044 loses nothing when records appear at its head', async () => {
+    const { moving } = await walkMoving((records) => void records.unshift({ id: 101 }, { id: 102 }));
+    expect(moving.error).toBeNull();
+    expect(new Set(idsOf(moving.pages))).toEqual(new Set(numbered(30).map((record) => record.id)));
+  });
+
+  it('F045 ends well when a record at its head goes, and the next walk finds what slipped through', async () => {
+    const { moving, quiet } = await walkMoving((records) => void records.splice(0, 1));
+    expect(moving.error).toBeNull();
+    expect(idsOf(quiet.pages)).toEqual(
+      numbered(30)
+        .map((record) => record.id)
+        .slice(1),
+    );
+  });
+
+  it('F046 hands out a record that moved to the end in its last version', async () => {
+    const { moving } = await walkMoving(
+      (records) => void records.push({ ...(records.splice(20, 1)[0] ?? { id: 0 }), v: 2 }),
+    );
+    expect(moving.error).toBeNull();
+    expect(moving.pages.at(-1)?.records.length === 0 ? moving.pages.at(-2) : moving.pages.at(-1)).toMatchObject({
+      records: expect.arrayContaining([expect.objectContaining({ value: { id: 21, v: 2 } })]),
+    });
+  });
+});

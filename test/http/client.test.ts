@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import type { AttemptEvent } from '../../src/http/client.ts';
+import { createClient } from '../../src/http/create-client.ts';
+import { DeferredError } from '../../src/model/errors.ts';
+import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, realClock, serve, testProfile } from './stage.ts';
+
+describe('one request', () => {
+  it('sends the credential and the headers of the profile, and gives back text, value, times and headers', async () => {
+    const stage = await serve((_request, response) =>
+      json(response, PAGE, 200, { 'x-more': 'yes', date: 'Sat, 01 Jan 2022 00:00:00 GMT' }),
+    );
+    const client = clientFor(stage.origin, { profile: testProfile({ headers: { 'X-Tenant': 'blog' } }) });
+    const before = Date.now();
+    const answer = await get(client, `${stage.origin}/v1/content?limit=1`);
+    expect(stage.seen[0]).toMatchObject({
+      method: 'GET',
+      url: '/v1/content?limit=1',
+      headers: {
+        authorization: 'Bearer canary-api-key',
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'x-tenant': 'blog',
+      },
+    });
+    expect(answer).toMatchObject({ outcome: 'ok', status: 200, json: PAGE, text: JSON.stringify(PAGE) });
+    expect(answer.headers['x-more']).toBe('yes');
+    expect(answer.serverDate).toBe(Date.UTC(2022, 0, 1));
+    expect(answer.requestedAt).toBeGreaterThanOrEqual(before);
+    expect(answer.latencyMs).toBeGreaterThan(0);
+  });
+
+  it('takes a slot in its lane for every attempt, retries included, and counts them', async () => {
+    const stage = await serve((_request, response, nth) => json(response, nth < 3 ? '{}' : PAGE, nth < 3 ? 500 : 200));
+    const governor = openGovernor();
+    const meter = newMeter();
+    const answer = await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`, meter);
+    expect(answer.status).toBe(200);
+    expect(governor.lanes).toEqual(['backfill', 'backfill', 'backfill']);
+    expect(governor.facts.map((facts) => facts?.status)).toEqual([500, 500, 200]);
+    expect(meter).toEqual({ requests: 3, retries: 2, limited: 0, bytes: 2 + 2 + JSON.stringify(PAGE).length });
+  });
+
+  it('logs every attempt with its outcome and the request id', async () => {
+    const events: AttemptEvent[] = [];
+    const stage = await serve((_request, response, nth) =>
+      json(response, PAGE, nth === 1 ? 503 : 200, { 'x-request-id': `r${nth}` }),
+    );
+    await get(
+      clientFor(stage.origin, { log: (event) => events.push(event) }),
+      `${stage.origin}/v1/content?cursor=abc&k=canary`,
+    );
+    expect(events).toMatchObject([
+      {
+        msg: 'request',
+        method: 'GET',
+        status: 503,
+        outcome: 'retry',
+        code: 'service_error',
+        attempt: 1,
+        request_id: 'r1',
+      },
+      { msg: 'request', method: 'GET', status: 200, outcome: 'ok', attempt: 2, request_id: 'r2' },
+    ]);
+    expect(events[0]?.url).toBe(`${stage.origin}/v1/content?cursor=abc&k=***`);
+  });
+
+  it('F039 gives up on a page that fails always, after the attempts of the profile', async () => {
+    const stage = await serve((_request, response) =>
+      json(response, { title: 'broken' }, 500, { 'x-request-id': 'abc' }),
+    );
+    const client = clientFor(stage.origin, { profile: testProfile({ http: { attempts: 4 } }) });
+    const error = await errorOf(get(client, `${stage.origin}/v1/content?cursor=page7`));
+    expect(stage.seen).toHaveLength(4);
+    expect(error).toMatchObject({ code: 'service_error', recovery: 'retry' });
+    expect(error.message).toBe(
+      `GET ${stage.origin}/v1/content?cursor=page7 answered 500 (request abc): the service failed: {"title":"broken"}; 4 attempts`,
+    );
+  });
+
+  it('F029 stops adding to an outage once 50 retries in a row have failed', async () => {
+    const stage = await serve((_request, response) => json(response, '', 500));
+    const client = clientFor(stage.origin);
+    const requests = Array.from({ length: 200 }, () => errorOf(get(client, `${stage.origin}/v1/content`)));
+    const errors = await Promise.all(requests);
+    expect(errors.every((error) => error.code === 'service_error')).toBe(true);
+    expect(stage.seen).toHaveLength(250);
+  });
+
+  it('a success gives a retry back to the quota', async () => {
+    const stage = await serve((_request, response, nth) => json(response, PAGE, nth % 2 === 1 ? 500 : 200));
+    const client = clientFor(stage.origin);
+    for (let page = 0; page < 80; page += 1) await get(client, `${stage.origin}/v1/content`);
+    expect(stage.seen).toHaveLength(160);
+  });
+
+  it.each([
+    ['before it is sent', true],
+    ['while it is under way', false],
+  ])('ends with the reason of the signal when it is aborted %s', async (_name, early) => {
+    const reason = new Error('interrupted');
+    const controller = new AbortController();
+    const stage = await serve(() => controller.abort(reason));
+    if (early) controller.abort(reason);
+    await expect(
+      get(clientFor(stage.origin), `${stage.origin}/v1/content`, newMeter(), controller.signal),
+    ).rejects.toBe(reason);
+  });
+
+  it('ends with the reason of the signal when it is aborted while it waits for the next attempt', async () => {
+    const controller = new AbortController();
+    const stage = await serve((_request, response) => {
+      json(response, '', 500);
+      setTimeout(() => controller.abort(new Error('interrupted')), 20);
+    });
+    const client = clientFor(stage.origin, { backoff: { base: 60_000, cap: 60_000 } });
+    await expect(get(client, `${stage.origin}/v1/content`, newMeter(), controller.signal)).rejects.toThrow();
+    expect(stage.seen).toHaveLength(1);
+  });
+
+  it('F042 passes on that the governor parks the work', async () => {
+    const parked = new DeferredError('come back later', 1_000);
+    const governor = { ...openGovernor(), run: async () => Promise.reject(parked) };
+    await expect(get(clientFor('http://127.0.0.1:9', { governor }), 'http://127.0.0.1:9/v1/content')).rejects.toBe(
+      parked,
+    );
+  });
+});
+
+describe('what is refused before anything is sent', () => {
+  it('F215 NODE_TLS_REJECT_UNAUTHORIZED=0, unless it is asked for', async () => {
+    const options = {
+      baseUrl: new URL('https://127.0.0.1:9'),
+      profile: testProfile(),
+      auth: { type: 'api_key', key: 'k' } as const,
+      governor: openGovernor(),
+      clock: realClock,
+    };
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
+    try {
+      expect(() => createClient(options)).toThrow(
+        expect.objectContaining({ name: 'ConfigError', code: 'insecure_tls' }),
+      );
+      await createClient({ ...options, insecureTls: true }).close();
+    } finally {
+      delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
+    }
+  });
+
+  it.each([
+    ['a line break in a value', { 'x-a': 'b\r\nevil: 1' }],
+    ['a line feed in a value', { 'x-a': 'b\nevil: 1' }],
+    ['a line break in a name', { 'x-a\r\nb': 'c' }],
+    ['NUL in a value', { 'x-a': 'b\u0000' }],
+    ['a value outside Latin-1', { 'x-a': '😀' }],
+    ['an Authorization of its own', { Authorization: 'Bearer x' }],
+  ])('F210 a profile header with %s', (_name, headers) => {
+    expect(() => clientFor('http://127.0.0.1:9', { profile: { ...testProfile(), headers } })).toThrow(
+      expect.objectContaining({ name: 'ConfigError', code: 'bad_header' }),
+    );
+  });
+
+  it.each([
+    ['F210 a line break in a cursor', (origin: string) => `${origin}/v1/content?cursor=a%0D%0Ab`, 'bad_url'],
+    ['F210 a line break in an id', (origin: string) => `${origin}/v1/content/a%0ab`, 'bad_url'],
+    ['F055 another origin', () => 'http://127.0.0.2:9/v1/content', 'origin_refused'],
+    [
+      'F055 a user name and password',
+      (origin: string) => `${origin.replace('://', '://me:pw@')}/v1/content`,
+      'origin_refused',
+    ],
+    ['F205 a file', () => 'file:///etc/passwd', 'origin_refused'],
+  ])('%s in an address', async (_name, url, code) => {
+    const stage = await serve((_request, response) => json(response, PAGE));
+    const error = await errorOf(get(clientFor(stage.origin), url(stage.origin)));
+    expect(error).toMatchObject({ code, recovery: 'stop' });
+    expect(stage.seen).toHaveLength(0);
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import { createJudge } from '../../src/http/outcome.ts';
+import type { Seen } from '../../src/http/outcome-row.ts';
+import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, serve, testProfile } from './stage.ts';
+
+const judge = createJudge([]);
+
+function seen(over: Partial<Seen>): Seen {
+  return {
+    status: 200,
+    headers: {},
+    transport: null,
+    content: null,
+    json: undefined,
+    excerpt: '',
+    hasRecords: false,
+    ...over,
+  };
+}
+
+describe('the outcome table', () => {
+  it.each([
+    ['200 with records', { json: PAGE as never, hasRecords: true }, 'ok', 'ok'],
+    ['204 without content', { status: 204, content: 'empty_body' }, 'retry', 'empty_body'],
+    ['304 that nobody asked for', { status: 304 }, 'stop', 'unexpected_status'],
+    ['400', { status: 400 }, 'stop', 'bad_request'],
+    ['401', { status: 401 }, 'reauth', 'auth_failed'],
+    ['F028 403 of a permission', { status: 403, excerpt: '{"message":"no access"}' }, 'stop', 'forbidden'],
+    [
+      'F028 403 that says rate limit',
+      { status: 403, excerpt: 'You have exceeded a secondary rate limit' },
+      'limited',
+      'limited',
+    ],
+    [
+      'F028 403 with nothing remaining',
+      { status: 403, headers: { 'x-ratelimit-remaining': '0' } },
+      'limited',
+      'limited',
+    ],
+    ['F028 403 with ten remaining', { status: 403, headers: { 'x-ratelimit-remaining': '10' } }, 'stop', 'forbidden'],
+    ['F028 403 with r=0', { status: 403, headers: { ratelimit: '"default";r=0;t=20' } }, 'limited', 'limited'],
+    ['F028 403 with r=05', { status: 403, headers: { ratelimit: '"default";r=05;t=20' } }, 'stop', 'forbidden'],
+    ['F028 403 with a wait', { status: 403, headers: { 'retry-after': '60' } }, 'limited', 'limited'],
+    ['404', { status: 404 }, 'stop', 'not_found'],
+    ['407', { status: 407 }, 'stop', 'not_the_api'],
+    ['410', { status: 410 }, 'stop', 'gone'],
+    ['422', { status: 422 }, 'stop', 'bad_request'],
+    ['F019 429', { status: 429 }, 'limited', 'limited'],
+    ['501', { status: 501 }, 'stop', 'not_supported'],
+    ['500', { status: 500 }, 'retry', 'service_error'],
+    ['F029 503 with a wait', { status: 503, headers: { 'retry-after': '600' } }, 'limited', 'limited'],
+    ['F021 503 with a fraction', { status: 503, headers: { 'retry-after': '2.0' } }, 'limited', 'limited'],
+    [
+      'F020 503 with a date',
+      { status: 503, headers: { 'retry-after': 'Sat, 01 Jan 2022 00:00:00 GMT' } },
+      'limited',
+      'limited',
+    ],
+    ['F021 503 with "soon"', { status: 503, headers: { 'retry-after': 'soon' } }, 'retry', 'service_error'],
+    ['F021 503 with -5', { status: 503, headers: { 'retry-after': '-5' } }, 'retry', 'service_error'],
+    ['F021 503 with two waits', { status: 503, headers: { 'retry-after': ['1', '2'] } }, 'retry', 'service_error'],
+    ...['408', '409', '421', '423', '425'].map(
+      (status) => [`F040 ${status}`, { status: Number(status) }, 'retry', 'busy'] as const,
+    ),
+    ...['502', '504', '520', '521', '522', '523', '524', '529'].map(
+      (status) => [`F040 ${status}`, { status: Number(status) }, 'retry', 'service_error'] as const,
+    ),
+    ['F001 a refused connection', { status: 0, transport: 'ECONNREFUSED' }, 'retry', 'unreachable'],
+    ['F001 an unknown name', { status: 0, transport: 'ENOTFOUND' }, 'retry', 'unreachable'],
+    ['F001 a name server that is away', { status: 0, transport: 'EAI_AGAIN' }, 'retry', 'unreachable'],
+    ['F002 a reset in the middle', { transport: 'ECONNRESET' }, 'retry', 'connection_lost'],
+    ['F003 a body that ends early', { transport: 'UND_ERR_SOCKET' }, 'retry', 'connection_lost'],
+    ['F010 too large headers', { status: 0, transport: 'UND_ERR_HEADERS_OVERFLOW' }, 'stop', 'headers_too_large'],
+    ['F011 no HTTP', { status: 0, transport: 'HPE_INVALID_CONSTANT' }, 'retry', 'bad_http'],
+    ['F012 an expired certificate', { status: 0, transport: 'CERT_HAS_EXPIRED' }, 'stop', 'tls'],
+    ['a code of Node that is new', { status: 0, transport: 'WHATEVER' }, 'stop', 'network'],
+    ['F034 declared as a web page', { headers: { 'content-type': 'text/html; charset=utf-8' } }, 'stop', 'not_the_api'],
+    ['F032 an error in the body', { json: { error: { code: 'boom' } } }, 'retry', 'error_in_body'],
+    ['F032 errors in the body', { json: { errors: ['boom'] } }, 'retry', 'error_in_body'],
+    ['an error that is null', { json: { error: null } }, 'ok', 'ok'],
+    ['a record with a field named error', { json: { id: '1', error: 'x' }, hasRecords: true }, 'ok', 'ok'],
+    ['a throttled answer by its body', { json: { errors: [{ code: 'THROTTLED' }] } }, 'limited', 'limited'],
+  ] as const)('%s', (_name, over, outcome, code) => {
+    expect(judge(seen(over as Partial<Seen>))).toMatchObject({ outcome, code });
+  });
+
+  it.each([
+    ['a status', { status: '404', outcome: 'skip' }, { status: 404 }, 'skip'],
+    ['one of several statuses', { status: ['404', '5xx'], outcome: 'skip' }, { status: 502 }, 'skip'],
+    [
+      'a header',
+      { header: { name: 'Stripe-Should-Retry', contains: 'false' }, outcome: 'stop' },
+      { status: 500, headers: { 'stripe-should-retry': 'false' } },
+      'stop',
+    ],
+    ['a header that is not there', { header: { name: 'x-no' }, outcome: 'stop' }, { status: 500 }, 'retry'],
+    [
+      'a place in the body',
+      { body: { path: 'status.state', contains: 'maintenance' }, outcome: 'limited' },
+      { json: { status: { state: 'Maintenance' } } },
+      'limited',
+    ],
+    [
+      'the whole body',
+      { status: '200', body: { path: '', contains: 'later' }, outcome: 'retry' },
+      { json: ['try later'] },
+      'retry',
+    ],
+    ['a place that is null', { body: { path: 'error' }, outcome: 'stop' }, { json: { error: null } }, 'ok'],
+    ['an answer that did not come', { status: '2xx', outcome: 'skip' }, { transport: 'ECONNRESET' }, 'retry'],
+    ['a status as ok whose body is unreadable', { status: '200', outcome: 'ok' }, { content: 'bad_json' }, 'retry'],
+    ['nothing at all, which holds for everything', { outcome: 'skip' }, { status: 403 }, 'skip'],
+  ])("the profile's row decides first: %s", (_name, rule, over, outcome) => {
+    const { outcomes } = testProfile({ outcomes: [rule] });
+    expect(createJudge(outcomes)(seen(over as Partial<Seen>)).outcome).toBe(outcome);
+  });
+});
+
+describe('what an outcome does', () => {
+  it('F019 a limited answer goes again, as often as it is said, and the governor hears of it', async () => {
+    const stage = await serve((_request, response, nth) => {
+      json(
+        response,
+        nth <= 12 ? { m: 'slow down' } : PAGE,
+        nth <= 12 ? 429 : 200,
+        nth <= 12 ? { 'retry-after': '7' } : {},
+      );
+    });
+    const governor = openGovernor();
+    const meter = newMeter();
+    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`, meter);
+    expect(meter).toMatchObject({ requests: 13, retries: 0, limited: 12 });
+    expect(governor.facts[0]).toMatchObject({
+      status: 429,
+      limited: true,
+      body: { m: 'slow down' },
+      headers: { 'retry-after': '7' },
+    });
+    expect(governor.facts[12]).toMatchObject({ status: 200, limited: false, body: PAGE });
+  });
+
+  it('a service that limits for ever is given up', async () => {
+    const stage = await serve((_request, response) => json(response, '', 429));
+    expect(await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).toMatchObject({
+      code: 'limited',
+      recovery: 'retry',
+    });
+    expect(stage.seen).toHaveLength(50);
+  });
+
+  it.each([
+    [404, 'not_found'],
+    [410, 'gone'],
+    [403, 'forbidden'],
+    [401, 'auth_failed'],
+  ])('F028 F036 %s stops at once', async (status, code) => {
+    const stage = await serve((_request, response) => json(response, { detail: 'no' }, status));
+    expect(await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).toMatchObject({
+      code,
+      recovery: 'stop',
+    });
+    expect(stage.seen).toHaveLength(1);
+  });
+
+  it('F037 a skip by the profile has no value', async () => {
+    const stage = await serve((_request, response) => json(response, { detail: 'no' }, 404));
+    const profile = testProfile({ outcomes: [{ status: '404', outcome: 'skip' }] });
+    expect(await get(clientFor(stage.origin, { profile }), `${stage.origin}/v1/content/1`)).toMatchObject({
+      outcome: 'skip',
+      status: 404,
+      json: null,
+    });
+  });
+});

@@ -1,0 +1,169 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import type { ApiAnswer, ApiClient, RequestMeter } from '../../src/http/client.ts';
+import { createClient } from '../../src/http/create-client.ts';
+import type { ClientOptions } from '../../src/http/create-client.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { SyncError } from '../../src/model/errors.ts';
+import type { AnswerFacts, Governor } from '../../src/queue/governor.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+import type { Profile } from '../../src/source/profile.ts';
+
+export const realClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) => sleep(ms, undefined, signal === undefined ? {} : { signal }),
+};
+
+/** The clock, ahead by as much as the test says. */
+export function windableClock(): Clock & { wind: (ms: number) => void } {
+  let ahead = 0;
+  return { ...realClock, monotonic: () => performance.now() + ahead, wind: (ms) => (ahead += ms) };
+}
+
+/** Lets everything through at once and remembers what it was told. */
+export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
+  const facts: (AnswerFacts | null)[] = [];
+  const lanes: string[] = [];
+  return {
+    facts,
+    lanes,
+    async run(lane, attempt) {
+      lanes.push(lane);
+      const attempted = await attempt();
+      facts.push(attempted.facts);
+      return attempted.result;
+    },
+    figures: () => ({
+      requests: 0,
+      limited: 0,
+      allowedPerSecond: null,
+      shareUsed: null,
+      pausedUntil: null,
+      malformedHeaders: 0,
+    }),
+    state: () => '',
+    close: () => undefined,
+  };
+}
+
+export function testProfile(over: Record<string, unknown> = {}): Profile {
+  return profileSchema.parse({
+    resources: { content: { path: '/content', page: { style: 'cursor' } } },
+    ...over,
+  });
+}
+
+export interface Stage {
+  origin: string;
+  /** What arrived, in order. */
+  seen: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
+}
+
+/** A real HTTP server on a free port that answers as the listener says and ends with the test. */
+export async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse, nth: number) => void,
+): Promise<Stage> {
+  const seen: Stage['seen'] = [];
+  const listener: RequestListener = (request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
+      answer(request, response, seen.length);
+    });
+  };
+  const server = createServer(listener);
+  await listen(server);
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { origin: originOf(server), seen };
+}
+
+/** A bare TCP server: `onRequest` is called with the socket each time a request's headers have come. */
+export async function serveRaw(
+  onRequest: (socket: Socket, nth: number) => void,
+): Promise<{ origin: string; sockets: Set<Socket>; count: () => number }> {
+  const sockets = new Set<Socket>();
+  let requests = 0;
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      if (!text.endsWith('\r\n\r\n')) return;
+      text = '';
+      requests += 1;
+      onRequest(socket, requests);
+    });
+  });
+  await listen(server);
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return { origin: originOf(server), sockets, count: () => requests };
+}
+
+export async function listen(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+}
+
+export function originOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A client with quick retries; it is closed with the test. */
+export function clientFor(origin: string, over: Partial<ClientOptions> = {}): ApiClient {
+  const client = createClient({
+    baseUrl: new URL(origin),
+    profile: testProfile(),
+    auth: { type: 'api_key', key: 'canary-api-key' },
+    governor: openGovernor(),
+    clock: realClock,
+    backoff: { base: 1, cap: 4 },
+    ...over,
+  });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+export function newMeter(): RequestMeter {
+  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
+}
+
+export function get(client: ApiClient, url: string, meter = newMeter(), signal?: AbortSignal): Promise<ApiAnswer> {
+  return client.get({ url: new URL(url), lane: 'backfill', meter, signal });
+}
+
+/** The `SyncError` that a request ends with; anything else fails the test. */
+export async function errorOf(promise: Promise<unknown>): Promise<SyncError> {
+  const ended: unknown = await promise.then(
+    () => 'an answer',
+    (error: unknown) => error,
+  );
+  if (ended instanceof SyncError) return ended;
+  throw new Error(`expected a SyncError, got ${String(ended)}`, { cause: ended });
+}
+
+export function json(
+  response: ServerResponse,
+  body: unknown,
+  status = 200,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+export const PAGE = { data: [{ id: '1' }], next_cursor: null };

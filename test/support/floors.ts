@@ -1,0 +1,90 @@
+import path from 'node:path';
+
+/** Source text by path relative to the repository, with forward slashes. */
+export type SourceTree = ReadonlyMap<string, string>;
+
+/** The floors of the design, ground first: an import may only fall. The README shows the same map. */
+export const FLOORS: readonly (readonly string[])[] = [
+  ['model'],
+  ['settings', 'source', 'observe', 'shape'],
+  ['queue', 'warehouse'],
+  ['http', 'load', 'state', 'views'],
+  ['extract'],
+  ['sync'],
+  ['trigger'],
+  ['app.ts'],
+  ['cli', 'web'],
+  ['main.ts'],
+];
+
+/** Neighbours that may look at each other, one way; and who may see the sandbox. */
+const EXCEPTIONS: ReadonlySet<string> = new Set([
+  'cli > web',
+  'cli > sandbox',
+  'observe > settings',
+  // The config names its profile, so that all faults of both files come in one message.
+  'settings > source',
+]);
+
+const NAMES_THAT_HOLD_ANYTHING = /^(utils?|helpers?|lib|common|shared|misc|types|index|manager|service|handler|processor)$/;
+const MAX_LINES = 250;
+
+/** Everything in the tree that breaks the house's rules, as one sentence each. */
+export function violations(tree: SourceTree): string[] {
+  return [...upwardImports(tree), ...circles(tree), ...sizesAndNames(tree)];
+}
+
+function upwardImports(tree: SourceTree): string[] {
+  return [...tree].flatMap(([file, text]) =>
+    importsOf(file, text).flatMap((target) => {
+      const [from, to] = [roomOf(file), roomOf(target)];
+      if (from === to || to === 'migrations' || EXCEPTIONS.has(`${from} > ${to}`)) return [];
+      const isAllowed = from === 'sandbox' ? to === 'model' : floorOf(to) < floorOf(from);
+      return isAllowed ? [] : [`${file} imports ${target}: ${from} may not see ${to}`];
+    }),
+  );
+}
+
+/** Depth-first over value and type imports alike; every circle is named once, by the file that closes it. */
+function circles(tree: SourceTree): string[] {
+  const found: string[] = [];
+  const state = new Map<string, 'open' | 'done'>();
+  const visit = (file: string, trail: readonly string[]): void => {
+    if (state.get(file) === 'open') found.push(`circle: ${[...trail.slice(trail.indexOf(file)), file].join(' > ')}`);
+    if (state.has(file)) return;
+    state.set(file, 'open');
+    for (const target of importsOf(file, tree.get(file) ?? '')) visit(target, [...trail, file]);
+    state.set(file, 'done');
+  };
+  for (const file of tree.keys()) visit(file, []);
+  return found;
+}
+
+function sizesAndNames(tree: SourceTree): string[] {
+  return [...tree].flatMap(([file, text]) => {
+    const lines = text.split('\n').length - 1;
+    const names = file.replace(/\.ts$/, '').split('/');
+    return [
+      ...(lines > MAX_LINES ? [`${file} has ${lines} lines, more than ${MAX_LINES}: it is two things`] : []),
+      ...names.filter((name) => NAMES_THAT_HOLD_ANYTHING.test(name)).map((name) => `${file}: "${name}" says nothing`),
+    ];
+  });
+}
+
+/** Static and dynamic imports of files of ours, as paths relative to the repository. */
+function importsOf(file: string, text: string): string[] {
+  const pattern = /(?:from\s+|import\s+|import\()'(\.{1,2}\/[^']+)'/g;
+  return [...text.matchAll(pattern)].map(([, target = '']) => path.posix.join(path.posix.dirname(file), target));
+}
+
+/** The folder below `src`, or the file's own name where it stands in `src` itself. */
+function roomOf(file: string): string {
+  const [top = '', room = ''] = file.split('/');
+  return top === 'src' ? room : top;
+}
+
+function floorOf(room: string): number {
+  const floor = FLOORS.findIndex((rooms) => rooms.includes(room));
+  // A room that no floor knows is above everything, so that nobody may import it.
+  return floor === -1 ? FLOORS.length : floor;
+}
