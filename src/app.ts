@@ -48,7 +48,7 @@ export interface App {
 /** The one place that builds things. Throws `ConfigError` before any request where something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   const { source, clock, log, secrets } = options;
-  const warehouse = await openWarehouse(source.warehouse, source.name, clock);
+  const warehouse = await openWarehouse(source.warehouse, clock);
   const limitName = budgetName(source);
   const governor = createGovernor({
     clock,

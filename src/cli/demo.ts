@@ -4,7 +4,6 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { sql } from 'kysely';
 import { request } from 'undici';
-import type { App } from '../app.ts';
 import { SyncError } from '../model/errors.ts';
 import { countText, percentText } from '../observe/figures.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';

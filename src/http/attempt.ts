@@ -1,4 +1,3 @@
-import type { Clock } from '../model/clock.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Attempted } from '../queue/governor.ts';
 import type { Credentials } from './auth.ts';
@@ -19,7 +18,6 @@ export type AttemptResult =
 
 /** What every attempt of a client needs. */
 export interface AttemptParts {
-  clock: Clock;
   credentials: Credentials;
   exchange: Exchange;
   judge: (seen: Seen) => Verdict;
@@ -29,7 +27,7 @@ export interface AttemptParts {
   plainHeaders: Readonly<Record<string, string>>;
 }
 
-export interface AttemptOf {
+interface AttemptOf {
   hop: Hop;
   meter: RequestMeter;
   signal: AbortSignal | undefined;

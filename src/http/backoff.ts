@@ -26,7 +26,7 @@ export interface RetryQuota {
   refund(): void;
 }
 
-export function createRetryQuota(capacity: number = QUOTA): RetryQuota {
+export function createRetryQuota(capacity = QUOTA): RetryQuota {
   let left = capacity;
   return {
     take() {

@@ -55,7 +55,10 @@ export function createClient(options: ClientOptions): ApiClient {
     hasRecords: recordFinder(profile),
     origins: {
       home: options.baseUrl.origin,
-      allowed: new Set([options.baseUrl.origin, ...(options.allowedOrigins ?? [])]),
+      allowed: new Set([
+        options.baseUrl.origin,
+        ...(options.allowedOrigins ?? []).map((origin) => new URL(origin).origin),
+      ]),
       secrets,
     },
     attempts: profile.http.attempts,

@@ -11,7 +11,7 @@ import { oauthCredentials } from './oauth.ts';
 import { requestToken } from './token-request.ts';
 import type { OauthSettings } from './token-request.ts';
 
-export interface CredentialSource {
+interface CredentialSource {
   baseUrl: URL;
   profile: Pick<Profile, 'oauth'>;
   auth: AuthSettings;

@@ -22,13 +22,11 @@ export function requestError(of: {
   secrets: readonly string[];
   note?: string;
 }): SyncError {
-  const { verdict, answer, reading } = of.judged;
+  const { verdict, answer } = of.judged;
   const id = requestId(answer.headers);
   const parts = [
     `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${id})`}`,
-    `: ${verdict.reason}`,
-    answer.failure === null ? '' : ` (${answer.failure})`,
-    detail(reading.defect === '' ? reading.seen.excerpt : reading.defect, of.secrets),
+    `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,
   ];
@@ -36,7 +34,11 @@ export function requestError(of: {
   return new SyncError(verdict.code, parts.join(''), { recovery, hint: verdict.hint });
 }
 
-function detail(text: string, secrets: readonly string[]): string {
-  const trimmed = text.slice(0, 4_000).trim();
-  return trimmed === '' ? '' : `: ${snippet(scrub(trimmed, secrets))}`;
+/** Why, and the beginning of what came. A parser quotes a few characters, which may be a part of a secret. */
+function explanation({ verdict, answer, reading }: Judged, secrets: readonly string[]): string {
+  if (answer.failure !== null) return `${verdict.reason} (${answer.failure})`;
+  if (reading.defect !== '')
+    return scrub(reading.text, secrets) === reading.text ? snippet(reading.defect) : verdict.reason;
+  const excerpt = scrub(reading.seen.excerpt.trim(), secrets);
+  return excerpt === '' ? verdict.reason : `${verdict.reason}: ${snippet(excerpt)}`;
 }

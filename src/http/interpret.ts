@@ -14,7 +14,7 @@ export interface Reading {
   seen: Seen;
   /** The decoded body of a 2xx, empty otherwise. */
   text: string;
-  /** What is wrong with the body, for the message; empty where nothing is. */
+  /** What is wrong with the body, as a sentence; empty where the code of the failure says it all. */
   defect: string;
 }
 
@@ -23,14 +23,17 @@ interface Content {
   json: JsonValue | undefined;
   code: string | null;
   defect: string;
+  /** What to show of a body that is no JSON. */
+  excerpt: string;
 }
+
+const NOTHING: Content = { text: '', json: undefined, code: null, defect: '', excerpt: '' };
 
 /** Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. Never throws. */
 export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean): Reading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
-  const content = success ? readContent(answer) : { text: '', json: undefined, code: null, defect: '' };
-  const excerpt = success ? '' : answer.bytes.toString('utf8', 0, EXCERPT);
-  const json = success ? content.json : looseJson(excerpt);
+  const content = success ? readContent(answer) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
+  const { json } = content;
   return {
     seen: {
       status: answer.status,
@@ -38,7 +41,7 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
       transport: answer.failure,
       content: content.code,
       json,
-      excerpt,
+      excerpt: content.excerpt,
       hasRecords: json !== undefined && hasRecords(json),
     },
     text: content.text,
@@ -51,18 +54,18 @@ function readContent({ bytes, headers }: WireAnswer): Content {
   try {
     text = decodeText(bytes, String(headers['content-type'] ?? ''));
     const start = text.search(/\S/);
-    if (start === -1) return unusable(text, 'empty_body', '');
-    if (text[start] === '<') return unusable(text, 'not_the_api', text.slice(start));
+    if (start === -1) return { ...NOTHING, code: 'empty_body' };
+    if (text[start] === '<') return { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) };
     const json = parseJson(text);
-    return json === null ? unusable(text, 'empty_body', 'the body is null') : { text, json, code: null, defect: '' };
+    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, text, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
-    return unusable(text, error.code, error.message + around(text, error.message));
+    return { ...NOTHING, text, code: error.code, defect: error.message + around(text, error.message) };
   }
 }
 
-function unusable(text: string, code: string, defect: string): Content {
-  return { text, json: undefined, code, defect };
+function errorContent(excerpt: string): Content {
+  return { ...NOTHING, json: looseJson(excerpt), excerpt };
 }
 
 /** The text around the position that a parser's message names, where it does. */

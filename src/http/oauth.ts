@@ -21,7 +21,7 @@ interface Token {
   expiresAt: number;
 }
 
-export interface OauthWiring {
+interface OauthWiring {
   clock: Clock;
   /** One request to the token endpoint. */
   request: (lane: Lane) => Promise<IssuedToken>;

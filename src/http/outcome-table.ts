@@ -38,7 +38,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   }),
   row('stop', 'closed', 'the client was closed', { failure: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'] }),
   row('stop', 'bad_request', 'the request cannot be sent as it is', {
-    failure: ['UND_ERR_INVALID_ARG'],
+    failure: ['UND_ERR_INVALID_ARG', 'ERR_INVALID_*'],
     hint: 'Check headers and paths in the profile.',
   }),
   row('retry', 'timeout', 'the answer did not arrive in time', {

@@ -15,7 +15,7 @@ import { shownUrl } from './safe-text.ts';
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
 
-export interface LoopParts extends AttemptParts {
+interface LoopParts extends AttemptParts {
   clock: Clock;
   governor: Governor;
   origins: OriginPolicy;

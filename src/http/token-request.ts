@@ -9,6 +9,7 @@ import {
   processClientCredentialsResponse,
 } from 'oauth4webapi';
 import { SyncError, messageOf } from '../model/errors.ts';
+import { scrub } from '../observe/scrub.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { snippet } from './safe-text.ts';
 import type { WireAnswer, WireRequest } from './exchange.ts';
@@ -23,7 +24,7 @@ export interface IssuedToken {
 }
 
 /** Where and how to ask for a token, and the one who sends the request. */
-export interface TokenEndpoint {
+interface TokenEndpoint {
   url: URL;
   clientAuth: 'body' | 'basic';
   send: (request: WireRequest) => Promise<WireAnswer>;
@@ -51,7 +52,7 @@ export async function requestToken(auth: OauthSettings, endpoint: TokenEndpoint)
     const { access_token, expires_in } = await processClientCredentialsResponse(server, client, response);
     return { value: headerSafe(access_token, endpoint.url), expiresIn: expires_in };
   } catch (error) {
-    throw tokenError(error, endpoint.url);
+    throw tokenError(error, endpoint.url, auth.client_secret);
   }
 }
 
@@ -82,9 +83,9 @@ function headerSafe(token: string, url: URL): string {
   throw new SyncError('bad_token', `${named(url)} gave a token that cannot stand in a header`, { recovery: 'stop' });
 }
 
-function tokenError(error: unknown, url: URL): unknown {
+function tokenError(error: unknown, url: URL, secret: string): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, snippet(error.error), error);
+  if (error instanceof ResponseBodyError) return refused(url, scrub(snippet(error.error), [secret]), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (error instanceof Error && 'code' in error) {
     return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {

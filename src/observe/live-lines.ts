@@ -6,7 +6,7 @@ import type { Piece, Tone } from './progress-text.ts';
 import { progressLines } from './progress-text.ts';
 
 /** What is needed of a stream: standard error, or anything that a test can read back. */
-export type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
+type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
 export interface LiveLines {
   /** Draws the lines in place of those drawn before; at most ten times a second, more often it does nothing. */

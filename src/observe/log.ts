@@ -45,7 +45,7 @@ function cleanLine(line: string, secrets: readonly string[]): string {
 
 function scrubValues(line: string, secrets: readonly string[]): string {
   const clean = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(clean);
+    if (Array.isArray(value)) return isBytesOfSecret(value, secrets) ? '***' : value.map(clean);
     if (typeof value === 'string' || typeof value === 'number') {
       const scrubbed = scrub(String(value), secrets);
       return scrubbed === String(value) ? value : scrubbed;
@@ -54,6 +54,12 @@ function scrubValues(line: string, secrets: readonly string[]): string {
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [scrub(key, secrets), clean(part)]));
   };
   return isJson(line) ? JSON.stringify(clean(JSON.parse(line))) : JSON.stringify({ level: 'error', msg: '***' });
+}
+
+/** A buffer is serialised as the list of its bytes. */
+function isBytesOfSecret(list: readonly unknown[], secrets: readonly string[]): boolean {
+  const text = list.every((entry) => typeof entry === 'number') ? list.join(',') : '';
+  return list.length > 1 && scrub(text, secrets) !== text;
 }
 
 function isJson(text: string): boolean {

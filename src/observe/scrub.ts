@@ -56,7 +56,7 @@ function charForm(char: string): string {
 
 function encodedForms(bytes: Buffer): string[] {
   const hex = caseless(bytes.toString('hex'));
-  return [...base64Cores(bytes).map((core) => `[\\w+/=-]*${core}[\\w+/=-]*`), hex, [...bytes].join(',[ ]*')];
+  return [...base64Cores(bytes).map((core) => `${core}[\\w+/=-]*`), hex, [...bytes].join(',[ ]*')];
 }
 
 /** The base64 digits that the secret alone decides, for each of the three ways in which it can lie in other bytes. */

@@ -79,7 +79,7 @@ export function restoreBudget(text: string | undefined, moment: Moment): Restore
   };
 }
 
-const UNKNOWN_LEVEL = { remaining: null, spendable: 0, resetAt: null, newest: 0 };
+const UNKNOWN_LEVEL = { remaining: null, spendable: 0, resetAt: null, trickle: 0, newest: 0 };
 
 function parsed(text: string | undefined): unknown {
   try {

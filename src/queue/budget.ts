@@ -17,6 +17,8 @@ export interface BudgetOptions {
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
   concurrency: number;
+  /** 0 up to 1, for jitter. */
+  random: () => number;
 }
 
 /** One answer as the budget sees it; `hint` is what its headers and body say. */
@@ -50,10 +52,15 @@ export interface Budget {
   started: number;
   /** When the latest request was due; the next one is due a pace later. */
   due: number;
+  /** Until when a quota last held a request back. */
+  shutAt: number;
 }
 
 /** What a stall of the process may catch up on: this much of the pace, not more. */
 const CATCH_UP_MS = 250;
+/** A refusal is never answered with a hot loop, whatever wait it states. */
+const SHORTEST_PAUSE_MS = 1_000;
+const MOST_JITTER_MS = 1_000;
 /** Pauses of our own choosing grow up to this. */
 const LONGEST_OWN_PAUSE_MS = 60_000;
 /** A quota that was not spoken of for so long is forgotten. */
@@ -74,6 +81,7 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     open: new Map(),
     started: 0,
     due: at - CATCH_UP_MS,
+    shutAt: at - CATCH_UP_MS,
   };
 }
 
@@ -81,9 +89,10 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
 export function delayOf(budget: Budget, at: number): number {
   const open = budget.open.size;
   if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
-  const gates = [...budget.quotas.values()].map((quota) => opensAt(quota, at, open));
+  const gate = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => opensAt(quota, at, open)));
+  if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const due = budget.due + 1_000 / paceNow(budget, at);
-  return Math.max(0, budget.pausedUntil - at, due - at, ...gates.map((gate) => gate - at));
+  return Math.max(0, gate - at, due - at);
 }
 
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */
@@ -109,7 +118,9 @@ export function allowedRate(budget: Budget, at: number): number | null {
 
 /** Counts one request as started; returns its number, by which its answer is told. */
 export function noteStart(budget: Budget, at: number): number {
-  budget.due = Math.max(budget.due + 1_000 / paceNow(budget, at), at - CATCH_UP_MS);
+  // What a stall of the process or slow answers cost is made good, within limits; time behind a shut gate is not.
+  const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
+  budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
   budget.open.set(budget.started, at);
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
@@ -129,7 +140,7 @@ export function noteBudgetAnswer(budget: Budget, request: number, answer: Budget
   learnQuotas(budget, request, answer);
   if (answer.limited) refused(budget, answer, sentAt);
   else accepted(budget, answer.at);
-  if (answer.hint.waitMs !== null) stop(budget, answer, answer.hint.waitMs);
+  if (answer.hint.waitMs) stop(budget, answer, answer.hint.waitMs);
 }
 
 function learnQuotas(budget: Budget, request: number, { hint, at }: BudgetAnswer): void {
@@ -159,30 +170,34 @@ function accepted(budget: Budget, at: number): void {
   noteAccepted(budget.ceiling, at);
 }
 
-/** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and we cut it. */
+/** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
-  const before = budget.pausedUntil;
-  if (sentAt >= budget.ceiling.cutAt || budget.probing) budget.refusals += 1;
-  budget.probing = true;
   const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
+  if (budget.probing || sentAt >= budget.ceiling.cutAt) budget.refusals += 1;
   if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
-  const stated = answer.hint.waitMs !== null || (explained && closedUntil(budget, answer.at) !== null);
-  const own = budget.options.dialect.limited_wait_ms * 2 ** Math.min(20, budget.refusals - 1);
-  const wait = stated ? SHORTEST_PAUSE_MS : Math.min(Math.max(LONGEST_OWN_PAUSE_MS, budget.options.dialect.limited_wait_ms), own);
-  budget.pausedUntil = Math.max(before, answer.at + Math.max(SHORTEST_PAUSE_MS, wait));
+  const stated = Boolean(answer.hint.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
+  pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
 }
 
-/** A refusal is never answered with a hot loop, whatever wait it states. */
-const SHORTEST_PAUSE_MS = 1_000;
+/** Doubles with every refusal in a row, from the dialect's own least wait. */
+function ownPause({ options, refusals }: Budget): number {
+  const least = Math.max(SHORTEST_PAUSE_MS, options.dialect.limited_wait_ms);
+  return Math.min(least * 2 ** (refusals - 1), Math.max(LONGEST_OWN_PAUSE_MS, 8 * least));
+}
 
 /** A stated wait wins over what the quotas of the same answer say about their end. */
 function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  budget.pausedUntil = Math.max(budget.pausedUntil, answer.at + waitMs);
-  if (waitMs === 0) return;
-  budget.probing = true;
-  budget.due = Math.max(budget.due, budget.pausedUntil - CATCH_UP_MS);
+  // Others were told the same moment: not all of them should come back in the same millisecond.
+  const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
+  pause(budget, answer.at + waitMs + jitter);
   for (const said of answer.hint.quotas) {
     const quota = budget.quotas.get(said.name);
     if (quota && said.remaining === 0) quota.blockedUntil = answer.at + waitMs;
   }
+}
+
+/** Whatever ends a pause, one request goes first to see whether the way is open. */
+function pause(budget: Budget, until: number): void {
+  budget.pausedUntil = Math.max(budget.pausedUntil, until);
+  budget.probing = true;
 }

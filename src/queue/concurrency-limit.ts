@@ -17,13 +17,15 @@ const DEVIATIONS = 2.5;
 /** Rises below this part of the mean are noise, however even the answers were before. */
 const NOISE = 0.25;
 const DECREASE = 0.9;
+/** Part of the slots that may be kept for live lanes, and so counts as used. */
+const NOT_ALWAYS_USABLE = 0.2;
 
 export function newConcurrencyLimit(most: number, at: number): ConcurrencyLimit {
   return { current: 1, most, past: null, round: newRound(at) };
 }
 
 export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
-  limit.round.used ||= underWay >= limit.current;
+  limit.round.used ||= underWay >= limit.current - Math.floor(limit.current * NOT_ALWAYS_USABLE);
 }
 
 /** Takes in one answer; a refused one has no latency worth knowing. */

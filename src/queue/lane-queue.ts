@@ -13,12 +13,32 @@ interface Waiting {
   run: RunFunction;
 }
 
-/** Lanes that may never take all slots. */
+/** Lanes that never take all slots. */
 const YIELDING: readonly Lane[] = ['backfill', 'bulk'];
 /** Every so many turns the request that has waited longest goes first, whatever its lane, so that none starves. */
 const OLDEST_EVERY = 5;
 /** Part of the slots that is kept free of yielding lanes. */
 const KEPT_FREE = 0.2;
+
+export function yields(lane: Lane): boolean {
+  return YIELDING.includes(lane);
+}
+
+/** Whether anybody who waits may have a slot; `yielding` is how many of the `slots` yielding lanes have by now. */
+export function mayStart(queue: Waiters, yielding: number, slots: number): boolean {
+  const live = LANES.some((lane) => !yields(lane) && queue.sizeBy({ lane }) > 0);
+  return live || (queue.size > 0 && yielding < slots);
+}
+
+/** Slots that yielding lanes may have while live lanes are in use. */
+export function yieldingSlots(slots: number): number {
+  return slots - Math.floor(slots * KEPT_FREE);
+}
+
+interface Waiters {
+  readonly size: number;
+  sizeBy(options: { lane: Lane }): number;
+}
 
 /** The waiting room that p-queue takes its next task from: earlier lanes first, and every fifth turn the oldest. */
 export class LaneQueue implements Queue<RunFunction, LaneOptions> {

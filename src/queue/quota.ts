@@ -12,7 +12,10 @@ export interface Quota {
   remaining: number | null;
   /** Requests that may surely be sent now: `remaining` less all that may not be counted in it yet. */
   spendable: number;
+  /** The earliest end of the window that answers of this window stated. */
   resetAt: number | null;
+  /** What came back between two answers, smoothed: about 0 in a fixed window, about 1 where requests trickle back. */
+  trickle: number;
   /** Nothing may be sent before this. */
   blockedUntil: number;
   /** Number of the newest request whose answer spoke of this quota, and when that answer came. */
@@ -43,6 +46,11 @@ const LONG_WINDOW_MS = 5_000;
 /** Longer windows than this (a day, a month) are not spread evenly while most of them is left. */
 const LONGEST_SPREAD_MS = 3_600_000;
 const SCARCE = 0.2;
+const TRICKLE_SMOOTHING = 0.1;
+const TRICKLES = 0.4;
+/** However little seems to be left of a long window: so often the service is asked whether some has come back. */
+const PROBES_PER_WINDOW = 40;
+const SHORT_PATIENCE = 0.15;
 
 export function quotaFrom(hint: QuotaHint): Quota {
   return {
@@ -53,6 +61,7 @@ export function quotaFrom(hint: QuotaHint): Quota {
     remaining: null,
     spendable: 0,
     resetAt: null,
+    trickle: 0,
     blockedUntil: 0,
     newest: 0,
     answeredAt: 0,
@@ -81,22 +90,32 @@ function block(quota: Quota, hint: QuotaHint, at: number): void {
 }
 
 function takeNewest(quota: Quota, hint: QuotaHint, remaining: number, position: Position): void {
+  const gain = quota.remaining === null ? 0 : remaining - quota.remaining + position.request - quota.newest;
+  const renewed = gain > quota.limit / 2;
+  if (!renewed) quota.trickle += TRICKLE_SMOOTHING * (Math.min(2, Math.max(-2, gain)) - quota.trickle);
+  quota.resetAt = earliestReset(renewed ? null : quota.resetAt, hint.resetMs, position.at);
   quota.remaining = remaining;
   quota.spendable = remaining - (position.started - position.request) - position.earlierOpen;
   quota.newest = position.request;
   quota.answeredAt = position.at;
-  quota.resetAt = hint.resetMs === null ? null : position.at + hint.resetMs;
-  noteLevel(quota.meter, position.at, remaining, position.request);
+  noteLevel(quota.meter, position.at, remaining, position.request, 2 * quota.longestResetMs);
   if (quota.windowMs === null) measure(quota, remaining, hint.resetMs, position.at);
+}
+
+/** Whole seconds are rounded up, so of all that was said about one window's end the earliest is the nearest. */
+function earliestReset(known: number | null, resetMs: number | null, at: number): number | null {
+  if (resetMs === null) return null;
+  return known !== null && known > at ? Math.min(known, at + resetMs) : at + resetMs;
 }
 
 /** A level that gives way shows the refill rate itself, one that stays high only that there is more. */
 function measure(quota: Quota, remaining: number, resetMs: number | null, at: number): void {
-  const rate = refillRate(quota.meter);
   const low = lowestLevel(quota.meter, at);
+  const givesWay = low !== null && low < quota.limit / 2;
+  const span = 1.1 * quota.longestResetMs;
+  const rate = refillRate(quota.meter, givesWay ? 'whole' : 'latest', span);
   quota.learned ??= remaining / (Math.max(resetMs ?? 0, 1_000) / 1_000);
-  if (rate === null || low === null) return;
-  const givesWay = low < quota.limit / 2;
+  if (rate === null) return;
   quota.proven ||= givesWay;
   quota.learned = givesWay ? rate : Math.max(quota.learned, rate);
 }
@@ -113,57 +132,73 @@ export function nominalRate(quota: Quota): number | null {
 export function paceOf(quota: Quota, at: number, share: number): number {
   const nominal = nominalRate(quota);
   if (nominal === null) return Number.POSITIVE_INFINITY;
-  const renewed = quota.resetAt !== null && at >= quota.resetAt;
-  const level = quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
   const windowMs = quota.windowMs ?? quota.longestResetMs;
-  if (windowMs > LONGEST_SPREAD_MS && level > SCARCE * quota.limit) return Number.POSITIVE_INFINITY;
-  if (windowMs >= LONG_WINDOW_MS) return share * spread(quota, at, level, nominal, share);
+  const part = levelOf(quota, at) / quota.limit;
+  if (windowMs > LONGEST_SPREAD_MS && part > SCARCE) return Number.POSITIVE_INFINITY;
+  const trickles = quota.trickle > TRICKLES;
+  if (windowMs >= LONG_WINDOW_MS && !trickles && quota.resetAt !== null) return share * spread(quota, at, nominal, share);
   if (quota.windowMs === null) return learnedPace(quota, at, nominal, share);
-  return share * nominal * (share < 1 ? 1 : evenOut(level / quota.limit));
+  return share * nominal * (share < 1 ? 1 : evenOut(part));
 }
 
-/** A long window: what is left over the time that is left, and never much more than the window's own rate. */
-function spread(quota: Quota, at: number, level: number, nominal: number, share: number): number {
-  const most = nominal * (share < 1 ? 1 : MOST_ABOVE_NOMINAL);
-  if (quota.resetAt === null) return share < 1 ? nominal : nominal * evenOut(level / quota.limit);
-  if (at >= quota.resetAt) return Math.min(most, nominal);
-  // Stated resets are rounded up to whole seconds: half a second is the error to expect.
-  const seconds = Math.max(0.5, (quota.resetAt - at) / 1_000 - 0.5);
-  return Math.min(level / seconds, most);
+/** What is left; all of it where the window has ended since the last answer. */
+function levelOf(quota: Quota, at: number): number {
+  const renewed = quota.resetAt !== null && at >= quota.resetAt;
+  return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
+}
+
+/** A long fixed window: what is left over the time that is left, and never much more than the window's own rate. */
+function spread(quota: Quota, at: number, nominal: number, share: number): number {
+  const left = (quota.resetAt ?? at) - at;
+  if (left <= 0) return nominal;
+  const least = PROBES_PER_WINDOW / (quota.windowMs ?? quota.longestResetMs);
+  const even = Math.max(levelOf(quota, at) / left, least) * 1_000;
+  return Math.min(even, nominal * (share < 1 ? 1 : MOST_ABOVE_NOMINAL));
 }
 
 const MOST_ABOVE_NOMINAL = 1.15;
+const EVEN_OUT = 0.05;
 
 /**
- * A little faster above a quarter of the limit, a little slower below it. A fixed window then ends with next to
- * nothing left, a token bucket settles at that level, and a sliding window is not held back.
+ * A little faster above half of the limit, a little slower below it. A fixed window then ends with next to nothing
+ * left, a token bucket settles at that level, and a sliding window is hardly held back.
  */
 function evenOut(level: number): number {
-  return Math.min(MOST_ABOVE_NOMINAL, 1 + 0.1 * (level - 0.25));
+  return Math.min(MOST_ABOVE_NOMINAL, 1 + EVEN_OUT * (level - 0.5));
 }
 
 /** No window is stated: speed up while the level stays high, hold where it comes near the ground. */
 function learnedPace(quota: Quota, at: number, nominal: number, share: number): number {
-  if (share < 1 && quota.proven) return share * nominal;
+  if (!quota.proven) return nominal * 2;
+  if (share < 1) return share * nominal;
   const low = lowestLevel(quota.meter, at) ?? quota.limit;
-  const ground = Math.max(2, quota.limit / 20);
+  const ground = Math.max(1, quota.limit / 50);
   const lift = Math.min(0.5, Math.max(-0.2, (low - ground) / quota.limit));
   return nominal * (1 + lift);
 }
 
 /** The last request of a quota is left alone where it matters little, so that `remaining: 0` is rarely seen. */
 const RESERVE_FROM = 10;
-/** After this many times of a request's own interval without news the reserve may be touched. */
-const RESERVE_INTERVALS = 2;
+const RESERVE_FROM_SHORT = 3;
 
 /** From when on the quota lets the next request through; infinite while only an answer can tell. */
 export function opensAt(quota: Quota, at: number, open: number): number {
   if (at < quota.blockedUntil) return quota.blockedUntil;
   if (!quota.requests || quota.remaining === null) return at;
-  const reserve = quota.limit >= RESERVE_FROM ? 1 : 0;
+  const short = (quota.windowMs ?? quota.longestResetMs) < LONG_WINDOW_MS;
+  const reserve = quota.limit >= (short ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
   if (quota.spendable >= 1 + reserve) return at;
   if (open > 0) return Number.POSITIVE_INFINITY;
-  const interval = 1_000 / (nominalRate(quota) ?? 1);
-  const patience = quota.spendable >= 1 ? RESERVE_INTERVALS * interval : Math.max(1_000, interval);
-  return Math.min(quota.answeredAt + patience, Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
+  return Math.min(quota.answeredAt + patience(quota), Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
+}
+
+/** How long no news may last before the reserve is touched, or a level is doubted that our own counting made low. */
+function patience(quota: Quota): number {
+  const interval = 1_000 / Math.max(nominalRate(quota) ?? 1, 1);
+  if (quota.spendable < 1) return Math.max(1_000, interval);
+  if (quota.trickle > TRICKLES) return 2 * interval;
+  const windowMs = quota.windowMs ?? quota.longestResetMs;
+  if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
+  const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
+  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_PATIENCE);
 }

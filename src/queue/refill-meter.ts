@@ -1,4 +1,4 @@
-/** Answers of this long are looked back on. */
+/** Answers of this long are looked back on, or longer where the caller says so. */
 const HORIZON_MS = 3_000;
 /** Shorter spans say nothing: `remaining` is a whole number. */
 const SHORTEST_SPAN_MS = 800;
@@ -19,22 +19,26 @@ export interface RefillMeter {
   samples: Sample[];
 }
 
-export function noteLevel(meter: RefillMeter, at: number, remaining: number, sent: number): void {
+export function noteLevel(meter: RefillMeter, at: number, remaining: number, sent: number, horizonMs: number): void {
   const last = meter.samples.at(-1);
   if (last && at - last.at < SPACING_MS) {
     last.low = Math.min(last.low, remaining);
     return;
   }
   meter.samples.push({ at, total: remaining + sent, low: remaining });
-  while (at - (meter.samples[0]?.at ?? at) > HORIZON_MS) meter.samples.shift();
+  while (at - (meter.samples[0]?.at ?? at) > Math.max(HORIZON_MS, horizonMs)) meter.samples.shift();
 }
 
-/** Requests per second that came back lately; null while too little was seen. A full quota hides what it had to spare. */
-export function refillRate(meter: RefillMeter): number | null {
-  const first = meter.samples[0];
+/**
+ * Requests per second that came back, over all that is kept in mind or over the latest part of at least `spanMs`; null
+ * while too little was seen. A quota that was full hides what it had to spare.
+ */
+export function refillRate(meter: RefillMeter, part: 'whole' | 'latest', spanMs: number): number | null {
   const last = meter.samples.at(-1);
-  if (!first || !last || last.at - first.at < SHORTEST_SPAN_MS) return null;
-  return Math.max(0, ((last.total - first.total) / (last.at - first.at)) * 1_000);
+  if (!last) return null;
+  const oldEnough = (sample: Sample) => last.at - sample.at >= Math.max(SHORTEST_SPAN_MS, spanMs);
+  const first = part === 'whole' ? meter.samples.find(oldEnough) : meter.samples.findLast(oldEnough);
+  return first ? Math.max(0, ((last.total - first.total) / (last.at - first.at)) * 1_000) : null;
 }
 
 export function lowestLevel(meter: RefillMeter, at: number): number | null {

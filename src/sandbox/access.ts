@@ -7,7 +7,7 @@ export interface OAuthClient {
   clientSecret: string;
 }
 
-export interface IssuedToken {
+interface IssuedToken {
   access_token: string;
   token_type: 'Bearer';
   /** Seconds. */

@@ -2,9 +2,9 @@ import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import { Refusal, json, nothing } from './answer.ts';
-import { recordIn } from './record-changes.ts';
+import { EVENT_KINDS, recordIn } from './record-changes.ts';
 import { checkJson } from './record-routes.ts';
-import type { Handler, Service } from './service.ts';
+import type { Handler, Service } from './route-context.ts';
 import type { Subscription } from './webhooks.ts';
 
 const NO_STORE = { 'cache-control': 'no-store' };
@@ -79,7 +79,7 @@ function isListOfNames(value: JsonValue | undefined): value is string[] | undefi
 }
 
 function isName(value: JsonValue): boolean {
-  return (
-    typeof value === 'string' && /^(\*|[a-z][\w-]*\.(\*|created|updated|deleted|published|unpublished))$/.test(value)
-  );
+  if (value === '*') return true;
+  const [, kind] = typeof value === 'string' ? (/^[a-z][\w-]*\.(\*|\w+)$/.exec(value) ?? []) : [];
+  return kind === '*' || EVENT_KINDS.some((known) => known === kind);
 }

@@ -3,7 +3,7 @@ import type { Answer } from './answer.ts';
 import type { Fault, FaultContext } from './fault.ts';
 import { fault } from './fault.ts';
 import { cursorAtStart } from './page-list.ts';
-import type { PageParts } from './page-render.ts';
+import type { PageParts } from './page-parts.ts';
 import { isObject, parseExactly } from './record-facts.ts';
 
 /** Faults of a listing: pages that lie. They leave every other answer alone. */

@@ -5,7 +5,7 @@ import type { FaultName } from './faults.ts';
 import { FAULTS, isFaultName } from './faults.ts';
 
 /** Which requests a fault meets. All that is given must hold; requests that were refused (401, 403, 429) do not count. */
-export interface FaultWhen {
+interface FaultWhen {
   /** `content`, `images`, ..., `webhooks`, `oauth`. */
   resource?: string;
   method?: string;
@@ -28,7 +28,7 @@ export interface FaultWhen {
 export type FaultScript = FaultWhen & { fault: FaultName } & Readonly<Record<string, FaultValue | undefined>>;
 
 /** A fault that was added. */
-export interface FaultHandle {
+interface FaultHandle {
   /** How often it has fired. */
   readonly fired: number;
   remove(): void;
@@ -41,7 +41,7 @@ export interface Faults {
 }
 
 /** One request for the script. */
-export interface FaultOccasion {
+interface FaultOccasion {
   method: string;
   resource: string | null;
   path: string;

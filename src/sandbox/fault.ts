@@ -1,6 +1,5 @@
 import type { Answer } from './answer.ts';
-import type { PageQuery } from './page-query.ts';
-import type { PageParts } from './page-render.ts';
+import type { PageParts, PageQuery } from './page-parts.ts';
 
 /** What a parameter of a fault may be; on the command line only text and numbers. */
 export type FaultValue = string | number | Uint8Array | Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { Refusal, nothing } from './answer.ts';
 import { sha256 } from './generated-image.ts';
 import { recordIn } from './record-changes.ts';
 import { bytesOf, stampFor } from './record-routes.ts';
-import type { Handler, Service } from './service.ts';
+import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/images/{id}/file: the bytes, with an ETag; 304 where the client has them. */
 export const readFile: Handler = (service, request) => {

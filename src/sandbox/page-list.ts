@@ -1,8 +1,7 @@
 import type { Collection } from './collection.ts';
 import type { Entry } from './overlay.ts';
-import type { PageQuery } from './page-query.ts';
+import type { PageParts, PageQuery } from './page-parts.ts';
 import { START, cursorText } from './page-query.ts';
-import type { PageParts } from './page-render.ts';
 
 /** Reads the page that a query asks for. */
 export function listPage(collection: Collection, query: PageQuery, tellTotal: boolean): PageParts {

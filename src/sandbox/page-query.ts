@@ -1,22 +1,9 @@
 import { Refusal } from './answer.ts';
-import type { PageStart } from './collection.ts';
+import type { PageQuery } from './page-parts.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
 export type Pagination = (typeof PAGINATIONS)[number];
-
-/** What one listing request asks for. */
-export interface PageQuery {
-  url: URL;
-  limit: number;
-  /** Epoch milliseconds, inclusive; null without a filter. */
-  since: number | null;
-  start: PageStart;
-  /** 1 for the first page of a walk. */
-  number: number;
-  /** The cursor that was asked with. */
-  cursor: string | null;
-}
 
 export interface PageLimits {
   fallback: number;

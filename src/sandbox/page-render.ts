@@ -1,23 +1,7 @@
 import type { Answer } from './answer.ts';
 import { json } from './answer.ts';
-import type { PageQuery, Pagination } from './page-query.ts';
-
-/** One page before it is bytes. */
-export interface PageParts {
-  query: PageQuery;
-  /** The JSON texts of the records. */
-  records: readonly Uint8Array[];
-  /** The cursor of the page after it; null at the end. Page and offset styles do not tell it. */
-  next: string | null;
-  /** Records in the whole listing; null where the service does not tell. */
-  total: number | null;
-  /** Body fields by name as JSON text, over those of the style; null leaves a field out. `data` may stand here too. */
-  fields?: Readonly<Record<string, string | null>>;
-  /** Makes the next address out of the right path and query; the right one is absolute. */
-  nextAddress?: (pathAndQuery: string) => string;
-  /** Further headers. */
-  headers?: Readonly<Record<string, string | string[]>>;
-}
+import type { PageParts } from './page-parts.ts';
+import type { Pagination } from './page-query.ts';
 
 interface Style {
   fields: Readonly<Record<string, string | null>>;

@@ -20,7 +20,7 @@ export interface Rate {
 }
 
 /** What the limiter says to one request. */
-export interface RateVerdict {
+interface RateVerdict {
   allowed: boolean;
   headers: AnswerHeaders;
   /** Epoch milliseconds on the machine's monotonic clock before which a refused client was told not to come. */
@@ -41,6 +41,9 @@ interface Standing {
   now: number;
 }
 
+/** What sums of doubles may be off by: who comes back at the named moment is let in. */
+const ROUNDING = 1e-6;
+
 /** A token bucket over all requests of the account. A refused request takes nothing. */
 export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterForm, clock: Clock): RateLimiter {
   let limits = start;
@@ -56,8 +59,8 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
       if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {}, form, clock);
       if (limits.rate === null) return { allowed: true, headers: {}, notBefore: null };
       fill();
-      const allowed = tokens >= 1;
-      if (allowed) tokens -= 1;
+      const allowed = tokens >= 1 - ROUNDING;
+      if (allowed) tokens = Math.max(0, tokens - 1);
       const standing = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
       const headers = DIALECTS[dialect](standing);
       if (allowed) return { allowed, headers, notBefore: null };

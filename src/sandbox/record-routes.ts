@@ -7,7 +7,7 @@ import { pageQuery } from './page-query.ts';
 import { renderPage } from './page-render.ts';
 import { created, patched, recordIn, replaced } from './record-changes.ts';
 import { templateFor } from './record-template.ts';
-import type { Handler, Service } from './service.ts';
+import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/{resource}: one page, from the cache where it is there. */
 export const listRecords: Handler = (service, { url, params }) => {

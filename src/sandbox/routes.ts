@@ -3,7 +3,7 @@ import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe
 import { Refusal } from './answer.ts';
 import { readFile, writeFile } from './file-routes.ts';
 import { createRecord, deleteRecord, listRecords, patchRecord, readRecord, replaceRecord } from './record-routes.ts';
-import type { Handler } from './service.ts';
+import type { Handler } from './route-context.ts';
 
 /** Every endpoint; the first that fits a path is taken. */
 const ROUTES: readonly (readonly [method: string, path: string, handler: Handler])[] = [

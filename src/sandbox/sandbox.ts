@@ -17,7 +17,7 @@ import { startingFiles, startingRecords } from './sandbox-data.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
 import { settingsFrom } from './sandbox-options.ts';
 import { listener } from './server.ts';
-import type { Service } from './service.ts';
+import type { Service } from './route-context.ts';
 import type { Store } from './store.ts';
 import { recordStore } from './store.ts';
 import type { DeliveryCounts } from './webhooks.ts';

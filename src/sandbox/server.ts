@@ -9,7 +9,7 @@ import type { RateLimiter } from './rate-limit.ts';
 import type { RequestEntry, WrittenLog } from './request-log.ts';
 import { routeOf } from './routes.ts';
 import { gzipped, sendPlain } from './send.ts';
-import type { Service } from './service.ts';
+import type { Service } from './route-context.ts';
 
 /** What stands between the socket and the routes. */
 export interface Front {

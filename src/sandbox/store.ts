@@ -8,7 +8,7 @@ import { eventsOf } from './record-changes.ts';
 import { factsOf } from './record-facts.ts';
 
 /** One live record, as an oracle to compare a copy with. */
-export interface StoredRecord {
+interface StoredRecord {
   id: string;
   /** The exact JSON text that the service sends. */
   text: string;

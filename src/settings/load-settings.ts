@@ -108,8 +108,8 @@ function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cw
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
-    const warehouse = resolve(cwd, file.warehouse.slice('sqlite:'.length).replaceAll('{source}', name));
-    return [name, { ...source, name, profile, resources, warehouse }];
+    const path = resolve(cwd, file.warehouse.slice('sqlite:'.length).replaceAll('{source}', name));
+    return [name, { ...source, name, profile, resources, warehouse: `sqlite:${path}` }];
   });
   return { sources: Object.fromEntries(sources), log: file.log };
 }

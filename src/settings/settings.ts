@@ -75,7 +75,7 @@ export interface SourceSettings {
   readonly max_wait: number;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
-  /** Absolute path of this source's SQLite file. */
+  /** Where this source's rows go: `sqlite:` and an absolute path. */
   readonly warehouse: string;
 }
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
 import { TO_CELL, type CellNotes } from './cells.ts';
 import { columnName, tableName } from './column-name.ts';
 import { carriesValue, isObject } from './field-at.ts';
@@ -24,7 +24,7 @@ interface Draft {
 
 /**
  * The shape with a column for each new field of `values` and each type wide enough. Never narrows, renames or takes
- * away; a column appears with its first value that is not null, a table with its first column.
+ * away; a column appears with its first value that is not null, a table with its first column (or that of an array in it).
  *
  * A field that has been an object or array at one time and something else at another gets a JSON column that holds
  * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere.
@@ -44,10 +44,13 @@ export function evolveShape(
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   const grown = draft.tree.tables.map((table) => table.shape);
-  return {
-    resource: shape.resource,
-    tables: grown.filter((table, index) => index < tables.length || table.columns.length > 0),
-  };
+  return { resource: shape.resource, tables: grown.filter((table, at) => at < tables.length || isUsed(table, grown)) };
+}
+
+/** True if the table, or one for an array within it, has a column. */
+function isUsed(table: TableShape, all: readonly TableShape[]): boolean {
+  const within = (other: TableShape): boolean => table.path.every((part, at) => other.path[at] === part);
+  return all.some((other) => other.columns.length > 0 && within(other));
 }
 
 /** What `after` has that `before` had not, or not as wide. */

@@ -18,11 +18,11 @@ export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
 }
 
 /**
- * True if anything in the value is worth a column: a text, a number, a boolean, an array within an array. Null and
- * containers of nothing else are not. Recurses: only for records within the depth limit.
+ * True if anything in the value is worth a column: a text, a number or a boolean on any level. Null and containers of
+ * nothing else are not. Recurses: only for records within the depth limit.
  */
 export function carriesValue(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;
-  if (Array.isArray(value)) return value.some((element) => Array.isArray(element) || carriesValue(element));
+  if (Array.isArray(value)) return value.some(carriesValue);
   return isObject(value) ? Object.values(value).some(carriesValue) : true;
 }

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from './exact-number.ts';
+import { isObject } from './field-at.ts';
 import type { SetAside } from './set-aside.ts';
 
 /** Levels of objects and arrays in one record; `JSON.stringify` and Postgres's jsonb fail from about 10,000. */
@@ -9,11 +10,12 @@ const MAX_VALUES = 100_000;
 /** Characters of one field name; it is stored with each column and never meant to be longer. */
 const MAX_KEY_LENGTH = 1024;
 
+/** A record without fields. */
+export const NOT_AN_OBJECT: SetAside = { reason: 'not_an_object', detail: 'the record is not a JSON object' };
+
 /** Why a record is too deep, too wide or not an object at all, else null. Whatever passes is safe to recurse into. */
 export function refusal(value: JsonValue): SetAside | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || isExact(value)) {
-    return { reason: 'not_an_object', detail: 'the record is not a JSON object' };
-  }
+  if (!isObject(value)) return NOT_AN_OBJECT;
   const count = countObject(value, 1, 0);
   return count <= MAX_VALUES ? null : (REFUSALS[count] ?? REFUSALS[Infinity] ?? null);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../model/json.ts';
+import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/words.ts';
 import { columnName } from './column-name.ts';
@@ -6,7 +6,7 @@ import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { isObject } from './field-at.ts';
 import { refusal } from './limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
-import { writeRows, type ShapeRecord, type WrittenRows } from './write-rows.ts';
+import { writeRows, type CheckedRecord, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 
 export interface ShapeInput {
   shape: ResourceShape;
@@ -39,11 +39,12 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
   const isNew = shape.tables.every((table) => table.columns.length === 0);
   const contract: Contract = isNew ? 'evolve' : profile.contract;
+  const checked = records.map(({ key, value, text }) => ({ key, value, text, refused: refusal(value) }));
   let current = shape;
   for (;;) {
-    const { misfit, ...written } = writeRows(treeOf(current, profile), contract, records);
+    const { misfit, ...written } = writeRows(treeOf(current, profile), contract, checked);
     if (!misfit) return finished(shape, current, written);
-    const grown = evolveShape(current, profile, usable(records), new Set([...viewNames(shape), ...tableNames]));
+    const grown = evolveShape(current, profile, usable(checked), new Set([...viewNames(shape), ...tableNames]));
     if (shapeChanges(current, grown).length === 0) throw new Error(`the shape of ${shape.resource} does not settle`);
     current = grown;
   }
@@ -55,12 +56,9 @@ function finished(before: ResourceShape, after: ResourceShape, written: Omit<Wri
   return { shape: after, changes: shapeChanges(before, after), rows, setAside, overflowed, discarded, repaired };
 }
 
-function usable(records: readonly ShapeRecord[]): JsonObject[] {
-  return records.map(({ value }) => value).filter(isUsable);
-}
-
-function isUsable(value: JsonValue): value is JsonObject {
-  return isObject(value) && refusal(value) === null;
+/** The values of the records that may be walked. */
+function usable(records: readonly CheckedRecord[]): JsonObject[] {
+  return records.flatMap(({ value, refused }) => (refused === null && isObject(value) ? [value] : []));
 }
 
 /** Names that the views on the warehouse have or will have. */

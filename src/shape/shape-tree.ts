@@ -1,10 +1,20 @@
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { Contract } from '../model/words.ts';
 import { TO_CELL, type ToCell } from './cells.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './source-path.ts';
 
-/** What the shape needs to know of a resource's profile. */
-export type ShapeProfile = Pick<ResourceProfile, 'id' | 'depth' | 'json' | 'max_columns' | 'contract'>;
+/** What shaping needs to know of a resource; its profile (`source/profile.ts`) has all of it and is passed as it is. */
+export interface ShapeProfile {
+  /** Dotted path of the field that identifies a record, or several that do so together. */
+  id: string | string[];
+  /** Levels of objects and arrays that become columns and child tables. */
+  depth: number;
+  /** Dotted paths of fields kept as one JSON column. */
+  json: readonly string[];
+  /** Columns per table made from source fields. */
+  max_columns: number;
+  contract: Contract;
+}
 
 /** A table in the tree, by its place in `ResourceShape.tables`. */
 export interface TableNode {

@@ -4,7 +4,7 @@ import type { Cell, SourcePath, TableRows } from '../model/table.ts';
 import type { Contract } from '../model/words.ts';
 import { repairJson, type CellNotes } from './cells.ts';
 import { carriesValue, isObject } from './field-at.ts';
-import { refusal } from './limits.ts';
+import { NOT_AN_OBJECT } from './limits.ts';
 import type { SetAside } from './set-aside.ts';
 import { isFull, type Level, type List, type ShapeTree, type Slot, type TableNode } from './shape-tree.ts';
 import { pathPart, pathText } from './source-path.ts';
@@ -14,6 +14,11 @@ export interface ShapeRecord {
   key: string;
   value: JsonValue;
   text: string;
+}
+
+/** A record with what `limits.ts` says of it: walking on is safe only where that is null. */
+export interface CheckedRecord extends ShapeRecord {
+  refused: SetAside | null;
 }
 
 /** What became of one page. */
@@ -66,7 +71,7 @@ const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
 };
 
 /** Writes the records into rows of the tree's tables, in order. Throws `SyncError('contract_frozen')`. */
-export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+export function writeRows(tree: ShapeTree, contract: Contract, records: readonly CheckedRecord[]): WrittenRows {
   const run: Run = {
     tree,
     contract,
@@ -84,7 +89,7 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     misfit: false,
   };
   records.forEach((record, index) => {
-    const refused = writeRecord(run, record);
+    const refused = record.refused ?? writeRecord(run, record);
     if (refused !== null) run.setAside.push({ index, ...refused });
   });
   return { ...run, rows: tableRows(run) };
@@ -99,8 +104,7 @@ function tableRows({ tree, cells }: Run): TableRows[] {
 }
 
 function writeRecord(run: Run, { key, value, text }: ShapeRecord): SetAside | null {
-  const refused = refusal(value);
-  if (refused !== null || !isObject(value)) return refused;
+  if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
   run.key = key;
   run.suspect = text.includes('\\u') || !text.isWellFormed();

@@ -1,24 +1,23 @@
-import path from 'node:path';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Warehouse } from './warehouse.ts';
 
-type OpenWarehouse = (address: string, clock: Clock) => Promise<Warehouse>;
+type OpenWarehouse = (place: string, clock: Clock) => Promise<Warehouse>;
 
 /** By the scheme of the `warehouse` setting; a further database is a further row. */
 const DATABASES: Readonly<Record<string, OpenWarehouse>> = {
-  sqlite: (address, clock) => openSqlite(path.resolve(address), clock),
+  sqlite: openSqlite,
 };
 
-/** Opens the warehouse of one source; `{source}` in the setting stands for its name. */
-export function openWarehouse(setting: string, source: string, clock: Clock): Promise<Warehouse> {
-  const [, scheme = '', address = ''] = /^([a-z]+):(.*)$/.exec(setting) ?? [];
+/** Opens the warehouse at an address such as `sqlite:/var/lib/content-sync/blog.db`. */
+export function openWarehouse(address: string, clock: Clock): Promise<Warehouse> {
+  const [, scheme = '', place = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
   const open = DATABASES[scheme];
   if (open === undefined) {
     throw new ConfigError('config_invalid', `warehouse: no database is known by "${scheme}:"`, {
       hint: `use one of ${Object.keys(DATABASES).join(', ')}, such as sqlite:data/{source}.db`,
     });
   }
-  return open(address.replaceAll('{source}', source), clock);
+  return open(place, clock);
 }

@@ -1,10 +1,9 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ApiClient } from '../../src/http/client.ts';
-import { directClient } from './direct-client.ts';
 import { pageProfile, serve, STYLES } from './five-styles.ts';
 import { startListing } from './listing-server.ts';
 import type { Responder } from './listing-server.ts';
+import { realClient, sayingLatency } from './real-client.ts';
 import { collect, idsOf, walkOver } from './walking.ts';
 
 const SEED = Number(process.env['SEED'] ?? 20_261_120);
@@ -26,6 +25,7 @@ let respond: Responder = () => ({});
 describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
   it('any list, page size and clamping, cut off and resumed anywhere: each record once and in order', async () => {
     const server = await startListing((url, count) => respond(url, count));
+    const connected = realClient(server.url, pageProfile(style, 1));
     const property = fc.asyncProperty(
       listing,
       async ({ ids, size, clamp, total, runAhead, latencyMs, resumeAfter }) => {
@@ -34,10 +34,7 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
           ids.map((id) => ({ id })),
           { clamp, total },
         );
-        const client: ApiClient = {
-          get: async (request) => ({ ...(await directClient().get(request)), latencyMs }),
-          close: async () => {},
-        };
+        const client = sayingLatency(connected, latencyMs);
         const profile = pageProfile(style, size, total ? { total: 'total' } : {});
         const whole = await collect(walkOver(server, profile, { client, runAhead }));
         expect(whole.error).toBeNull();

@@ -2,18 +2,35 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { AheadWindow } from '../../src/extract/ahead-window.ts';
 import type { ApiClient } from '../../src/http/client.ts';
-import { directClient } from './direct-client.ts';
 import { pageProfile, serve } from './five-styles.ts';
 import { startListing } from './listing-server.ts';
 import type { ListingServer, Responder } from './listing-server.ts';
+import { sayingLatency } from './real-client.ts';
 import { collect, idsOf, numbered, walkOver } from './walking.ts';
 
 const NUMBERED = ['page', 'offset'] as const;
 
 /** Real requests that say how long they took as the test wants it. */
-function clientOfLatency(latencyMs: number): ApiClient {
-  const client = directClient();
-  return { get: async (request) => ({ ...(await client.get(request)), latencyMs }), close: async () => {} };
+function latency(ms: number) {
+  return { around: (client: ApiClient) => sayingLatency(client, ms) };
+}
+
+/** The same, counted where the requests begin: `asked` in all, `open` now, `most` at once. */
+function counted(ms: number) {
+  const counts = { asked: 0, open: 0, most: 0 };
+  const around = (client: ApiClient): ApiClient => ({
+    ...client,
+    get: async (request) => {
+      counts.asked += 1;
+      counts.most = Math.max(counts.most, ++counts.open);
+      try {
+        return { ...(await client.get(request)), latencyMs: ms };
+      } finally {
+        counts.open -= 1;
+      }
+    },
+  });
+  return { counts, around };
 }
 
 /** A clock that is `step` further on every time someone looks: the consumer seems to keep a page for that long. */
@@ -36,67 +53,109 @@ describe('the window', () => {
     ['at most what is allowed', 500, 5, 8],
     ['no work at all', 50, 0, 8],
     ['no latency at all', 0, 0, 1],
-  ])('%s: %i ms / %i ms opens it to %i', (_, latency, held, size) => {
+  ])('%s: %i ms / %i ms opens it to %i', (_, latencyMs, heldMs, size) => {
     const window = new AheadWindow(8);
-    window.answered(latency);
+    window.answered(latencyMs, latencyMs);
     expect(window.size()).toBe(1);
-    window.consumed(held);
+    window.consumed(heldMs, false);
     expect(window.size()).toBe(size);
   });
 
-  it('does not open for a single slow answer, and does for slow ones that stay', () => {
+  it('stays where it is while pages are there before they are asked for', () => {
     const window = new AheadWindow(8);
-    window.consumed(10);
-    const sizes = [5, 5, 5, 200, 5, 200, 200].map((latency) => (window.answered(latency), window.size()));
-    expect(sizes).toEqual([1, 1, 1, 1, 1, 1, 8]);
+    window.answered(50, 50);
+    window.consumed(5, true);
+    expect(window.size()).toBe(1);
+  });
+
+  it('does not believe that answers are slow which only wait for this process', () => {
+    const window = new AheadWindow(8);
+    window.answered(2, 2);
+    for (let page = 0; page < 100; page++) {
+      window.consumed(5, false);
+      window.answered(5 * window.size() + 2, 1);
+    }
+    expect(window.size()).toBe(1);
+  });
+
+  it('opens again when the service becomes slow, and closes when it recovers', () => {
+    const window = new AheadWindow(8);
+    const pages = (count: number, latencyMs: number) => {
+      for (let page = 0; page < count; page++) {
+        window.consumed(10, false);
+        window.answered(latencyMs, Math.max(0, latencyMs / window.size() - 10));
+      }
+    };
+    pages(5, 5);
+    expect(window.size()).toBe(1);
+    pages(20, 200);
+    expect(window.size()).toBe(8);
+    pages(20, 5);
+    expect(window.size()).toBe(1);
   });
 
   it('never opens where nothing may be fetched ahead', () => {
     const window = new AheadWindow(0);
-    window.answered(50);
-    window.consumed(1);
+    window.answered(50, 50);
+    window.consumed(1, false);
+    window.answered(50, 50);
     expect(window.size()).toBe(0);
   });
 });
+
+/** The fifth page is the last to arrive. */
+function slowBefore(client: ApiClient): ApiClient {
+  return {
+    ...client,
+    get: async (request) => {
+      if (/page=5|offset=20/.test(request.url.search)) await sleep(60);
+      return { ...(await client.get(request)), latencyMs: 50 };
+    },
+  };
+}
+
+function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+}
 
 describe.each(NUMBERED)('%s: pages in flight', (style) => {
   const page = pageProfile(style, 5);
 
   it('come one at a time while the consumer is slower than the service', async () => {
     const server = await slowListing(serve(style, numbered(50)));
-    const options = { client: clientOfLatency(2), clock: steppingClock(5) };
-    const { pages } = await collect(walkOver(server, page, options));
+    const { counts, around } = counted(2);
+    const { pages } = await collect(walkOver(server, page, { around, clock: steppingClock(5) }));
     expect(idsOf(pages)).toHaveLength(50);
-    expect(server.mostAtOnce()).toBe(1);
+    expect(counts.most).toBe(1);
   });
 
   it('open to the most that is allowed by the third page when the service is slow', async () => {
     const server = await slowListing(serve(style, numbered(200)));
-    const pages = walkOver(server, page, { client: clientOfLatency(50), clock: steppingClock(1), runAhead: 6 });
+    const { counts, around } = counted(50);
+    const pages = walkOver(server, page, { around, clock: steppingClock(1), runAhead: 6 });
     const asked: number[] = [];
     for (let taken = 0; taken < 3; taken++) {
       await pages.next();
-      await sleep(5);
-      asked.push(server.requests.length);
+      asked.push(counts.asked);
     }
     expect(asked).toEqual([2, 8, 9]);
     const { pages: rest } = await collect(pages);
     expect(idsOf(rest)).toHaveLength(185);
-    expect(server.mostAtOnce()).toBe(6);
+    expect(counts.most).toBe(6);
   });
 
   it('are none with runAhead 0', async () => {
     const server = await slowListing(serve(style, numbered(50)), 0);
-    const pages = walkOver(server, page, { runAhead: 0, client: clientOfLatency(50), clock: steppingClock(1) });
+    const { counts, around } = counted(50);
+    const pages = walkOver(server, page, { runAhead: 0, around, clock: steppingClock(1) });
     await pages.next();
     await pages.next();
-    await sleep(20);
-    expect(server.requests).toHaveLength(2);
+    expect(counts).toEqual({ asked: 2, open: 0, most: 1 });
     await pages.return();
   });
 
   it('are none past the told total, nor after a short first page', async () => {
-    const fast = { client: clientOfLatency(50), clock: steppingClock(1) };
+    const fast = { ...latency(50), clock: steppingClock(1) };
     const told = await slowListing(serve(style, numbered(50), { total: true }));
     await collect(walkOver(told, pageProfile(style, 5, { total: 'total' }), fast));
     // The tenth page is full, so the one after it has to be looked at, whatever the total says.
@@ -113,27 +172,24 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
         style === 'page' ? Number(url.searchParams.get('page')) : Number(url.searchParams.get('offset')) / 5 + 1;
       return number > 11 ? { status: 500 } : reply;
     });
-    const { pages, error } = await collect(
-      walkOver(server, page, { client: clientOfLatency(50), clock: steppingClock(1) }),
-    );
+    const { pages, error } = await collect(walkOver(server, page, { ...latency(50), clock: steppingClock(1) }));
     expect([error, idsOf(pages).length]).toEqual([null, 50]);
     expect(server.requests.length).toBeLessThanOrEqual(11 + 8);
   });
 
   it('are handed out in order, though they arrive in any', async () => {
     const server = await startListing(serve(style, numbered(100)));
-    const client = directClient();
     let nth = 0;
-    const jumbled: ApiClient = {
+    const jumbled = (client: ApiClient): ApiClient => ({
+      ...client,
       get: async (request) => {
         const wait = [30, 1, 20, 5, 10][nth++ % 5];
         const answer = await client.get(request);
         await sleep(wait);
         return { ...answer, latencyMs: 50 };
       },
-      close: async () => {},
-    };
-    const { pages } = await collect(walkOver(server, page, { client: jumbled, clock: steppingClock(1) }));
+    });
+    const { pages } = await collect(walkOver(server, page, { around: jumbled, clock: steppingClock(1) }));
     expect(idsOf(pages)).toEqual(numbered(100).map((record) => record.id));
   });
 
@@ -142,40 +198,43 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
       const reply = serve(style, numbered(100))(url, count);
       return JSON.stringify(reply.body).includes('{"id":26}') ? { status: 500 } : reply;
     });
-    const slowBefore: ApiClient = {
-      get: async (request) => {
-        // The fifth page, just before the broken one, is the last to arrive.
-        if (/page=5|offset=20/.test(request.url.search)) await sleep(60);
-        return { ...(await directClient().get(request)), latencyMs: 50 };
-      },
-      close: async () => {},
-    };
-    const { pages, error } = await collect(walkOver(server, page, { client: slowBefore, clock: steppingClock(1) }));
+    const { pages, error } = await collect(walkOver(server, page, { around: slowBefore, clock: steppingClock(1) }));
     expect(idsOf(pages)).toEqual(numbered(25).map((record) => record.id));
     expect(error).toMatchObject({ code: 'service_error' });
   });
 
   it('are aborted and gone when the consumer leaves', async () => {
-    const server = await slowListing(serve(style, numbered(500)), 40);
-    let open = 0;
-    const client = directClient();
-    const counting: ApiClient = {
-      get: async (request) => {
-        open += 1;
-        try {
-          return { ...(await client.get(request)), latencyMs: 50 };
-        } finally {
-          open -= 1;
-        }
-      },
-      close: async () => {},
-    };
-    const pages = walkOver(server, page, { client: counting, clock: steppingClock(1) });
+    const server = await startListing(serve(style, numbered(500)));
+    const { counts, around } = counted(50);
+    const endless = (client: ApiClient): ApiClient => ({
+      ...client,
+      get: (request) => (counts.asked > 2 ? untilAborted(request.signal) : client.get(request)),
+    });
+    const pages = walkOver(server, page, { around: (client) => around(endless(client)), clock: steppingClock(1) });
     await pages.next();
     await pages.next();
-    expect(open).toBeGreaterThan(1);
+    expect(counts.open).toBe(8);
     await pages.return();
-    expect(open).toBe(0);
+    expect(counts.open).toBe(0);
+  });
+
+  it('go no further once a page that looks like the last one has arrived', async () => {
+    const server = await startListing(serve(style, numbered(50)));
+    const { counts, around } = counted(50);
+    const gate = Promise.withResolvers<void>();
+    const lateFourth = (client: ApiClient): ApiClient => ({
+      ...client,
+      get: async (request) => {
+        const nth = counts.asked;
+        if (nth === 4) await gate.promise;
+        const answer = await client.get(request);
+        if (nth === 11) setTimeout(gate.resolve, 5);
+        return answer;
+      },
+    });
+    const walk = walkOver(server, page, { around: (client) => around(lateFourth(client)), clock: steppingClock(1) });
+    const { pages } = await collect(walk);
+    expect([idsOf(pages).length, counts.asked]).toEqual([50, 11]);
   });
 });
 
@@ -186,7 +245,7 @@ describe('offset: guesses that turn out wrong', () => {
       const offset = Number(url.searchParams.get('offset'));
       return { body: { data: records.slice(offset, offset + (offset === 50 ? 7 : 10)) } };
     }, 5);
-    const options = { client: clientOfLatency(50), clock: steppingClock(1) };
+    const options = { ...latency(50), clock: steppingClock(1) };
     const { pages, error } = await collect(walkOver(server, pageProfile('offset', 10), options));
     expect([error, idsOf(pages)]).toEqual([null, records.map((record) => record.id)]);
   });
@@ -197,7 +256,7 @@ describe('offset: guesses that turn out wrong', () => {
       const offset = Number(url.searchParams.get('offset'));
       return { body: { data: records.slice(offset, offset + 3 + (offset % 7)) } };
     }, 1);
-    const options = { client: clientOfLatency(50), clock: steppingClock(1) };
+    const options = { ...latency(50), clock: steppingClock(1) };
     const { pages, error } = await collect(walkOver(server, pageProfile('offset', 3), options));
     expect([error, idsOf(pages)]).toEqual([null, records.map((record) => record.id)]);
     expect(server.requests.length).toBeLessThanOrEqual(pages.length + 3 * 8);

@@ -1,9 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import { pageProfile, serve, STYLES } from './five-styles.ts';
 import type { Style } from './five-styles.ts';
 import { startListing } from './listing-server.ts';
-import type { Responder } from './listing-server.ts';
 import { collect, idsOf, numbered, walkOver } from './walking.ts';
 
 const SERIAL = ['cursor', 'link', 'next-url'] as const satisfies Style[];
@@ -48,12 +48,13 @@ describe.each(STYLES)('%s: a walk', (style) => {
     const server = await startListing(serve(style, numbered(40)));
     const whole = await collect(walkOver(server, pageProfile(style, 10)));
     for (const cut of whole.pages.slice(0, -1)) {
-      server.requests.length = 0;
-      const rest = await collect(walkOver(server, pageProfile(style, 10), { from: cut.next, pagesBefore: cut.number }));
+      const again = await startListing(serve(style, numbered(40)));
+      const rest = await collect(walkOver(again, pageProfile(style, 10), { from: cut.next, pagesBefore: cut.number }));
       expect(rest.error).toBeNull();
       expect(idsOf(rest.pages)).toEqual(idsOf(whole.pages.slice(cut.number)));
       expect(rest.pages[0]?.number).toBe(cut.number + 1);
-      expect(server.requests[0]).toBe(cut.next);
+      expect(again.requests[0]).toBe(cut.next);
+      for (const { position } of whole.pages.slice(0, cut.number)) expect(again.requests).not.toContain(position);
     }
   });
 
@@ -75,6 +76,8 @@ describe.each(STYLES)('%s: a walk', (style) => {
     const stop = new AbortController();
     const pages = walkOver(server, pageProfile(style, 10), { signal: stop.signal });
     await pages.next();
+    // Time for a page that was fetched ahead to arrive: it is not handed out any more.
+    await sleep(20);
     stop.abort(new Error('enough'));
     await expect(pages.next()).rejects.toThrow('enough');
     expect(server.requests.length).toBeLessThanOrEqual(2);
@@ -87,7 +90,7 @@ describe.each(SERIAL)('%s', (style) => {
     const pages = walkOver(server, pageProfile(style, 10));
     for (let page = 1; page <= 3; page++) {
       await pages.next();
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await sleep(20);
       expect(server.requests).toHaveLength(page);
     }
     await pages.return();
@@ -96,7 +99,6 @@ describe.each(SERIAL)('%s', (style) => {
 
 describe('F033 an answer without an array of records', () => {
   it.each([
-    ['null', 'null', 'found nothing'],
     ['an empty object', '{}', 'found nothing'],
     ['null for the records', '{"data":null}', 'found null'],
     ['an object for the records', '{"data":{"a":1}}', 'found an object with the keys "a"'],
@@ -115,6 +117,14 @@ describe('F033 an answer without an array of records', () => {
     expect(first).toMatchObject({ pages: [], error: { code: 'bad_page' } });
   });
 
+  it.each(['', 'null'])('a body of %j fails before it can look like an end', async (body) => {
+    const server = await startListing((_, count) =>
+      count === 1 ? { body: { data: [{ id: 1 }], next_cursor: 'A' } } : { body },
+    );
+    const { pages, error } = await collect(walkOver(server, pageProfile('cursor', 1)));
+    expect([pages.length, error]).toEqual([1, expect.objectContaining({ code: 'empty_body' })]);
+  });
+
   it('names the keys that are there', async () => {
     const server = await startListing(() => ({ body: { items: [], meta: {} } }));
     const { error } = await collect(walkOver(server, pageProfile('page', 1)));
@@ -131,10 +141,8 @@ describe('F033 an answer without an array of records', () => {
 });
 
 describe('F058 a page that carries fewer records than it says', () => {
-  const short: Responder = () => ({ body: { data: [{ id: 1 }], count: 2, next_cursor: null } });
-
   it('is asked for again, and fails if it stays so', async () => {
-    const server = await startListing(short);
+    const server = await startListing(() => ({ body: { data: [{ id: 1 }], count: 2, next_cursor: null } }));
     const { error, pages } = await collect(walkOver(server, pageProfile('cursor', 5, { count: 'count' })));
     expect(error).toMatchObject({ code: 'page_too_short', recovery: 'stop' });
     expect([pages.length, server.requests.length]).toEqual([0, 3]);
@@ -178,7 +186,7 @@ describe('F053 C35 a total that is wrong', () => {
     const right = serve(style, numbered(25));
     const server = await startListing((url, count) => {
       const reply = right(url, count);
-      return { ...reply, body: { ...(reply.body as object), total } };
+      return { ...reply, body: { ...Object(reply.body), total } };
     });
     const { pages, error } = await collect(walkOver(server, pageProfile(style, 10, { total: 'total' })));
     expect([error, idsOf(pages)]).toEqual([null, numbered(25).map((record) => record.id)]);
@@ -196,7 +204,7 @@ describe('F053 C35 a total that is wrong', () => {
   it('offset: one that is too large fails instead of ending well', async () => {
     const server = await startListing((url, count) => {
       const reply = serve('offset', numbered(5))(url, count);
-      return { body: { ...(reply.body as object), total: 500 } };
+      return { body: { ...Object(reply.body), total: 500 } };
     });
     const { error } = await collect(walkOver(server, pageProfile('offset', 10, { total: 'total' })));
     expect(error).toMatchObject({ code: 'guard_empty_pages', hint: expect.stringContaining('page.total: null') });
@@ -204,9 +212,9 @@ describe('F053 C35 a total that is wrong', () => {
 });
 
 describe('F038 a position that the service no longer knows', () => {
-  it.each([404, 410, 400, 204])('%i in the middle is cursor_expired', async (status) => {
+  it.each([404, 410, 400, 207])('%i in the middle is cursor_expired', async (status) => {
     const server = await startListing((url, count) =>
-      count === 4 ? { status, body: status === 204 ? '' : {} } : serve('cursor', numbered(50))(url, count),
+      count === 4 ? { status, body: {} } : serve('cursor', numbered(50))(url, count),
     );
     const { pages, error } = await collect(walkOver(server, pageProfile('cursor', 10)));
     expect(pages).toHaveLength(3);
@@ -225,9 +233,9 @@ describe('F038 a position that the service no longer knows', () => {
 
   it.each([
     [404, 'not_found'],
-    [204, 'listing_missing'],
+    [207, 'listing_missing'],
   ])('but %i for the first page is %s', async (status, code) => {
-    const server = await startListing(() => ({ status, body: status === 204 ? '' : {} }));
+    const server = await startListing(() => ({ status, body: {} }));
     const { error } = await collect(walkOver(server, pageProfile('cursor', 10)));
     expect(error).toMatchObject({ code });
   });

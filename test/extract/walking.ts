@@ -1,19 +1,23 @@
-import type { ApiClient, RequestMeter } from '../../src/http/client.ts';
-import type { JsonObject } from '../../src/model/json.ts';
 import type { Page } from '../../src/extract/page.ts';
 import { walk } from '../../src/extract/walk.ts';
 import type { WalkOptions } from '../../src/extract/walk.ts';
 import type { PageProfile } from '../../src/source/page-style.ts';
-import { directClient, newMeter } from './direct-client.ts';
+import type { ApiClient } from '../../src/http/client.ts';
+import { isObject } from '../../src/shape/field-at.ts';
+import { newMeter, realClient } from './real-client.ts';
 import type { ListingServer } from './listing-server.ts';
 
-export type WalkExtras = Partial<WalkOptions> & { records?: string; client?: ApiClient; meter?: RequestMeter };
+export type WalkExtras = Partial<WalkOptions> & {
+  records?: string;
+  /** Something between the walk and the real client. */
+  around?: (client: ApiClient) => ApiClient;
+};
 
 /** A walk over `/v1/content` of a test's server. */
 export function walkOver(server: ListingServer, page: PageProfile, extras: WalkExtras = {}) {
-  const { records = 'data', ...rest } = extras;
+  const { records = 'data', around = (client) => client, client, ...rest } = extras;
   return walk({
-    client: directClient(),
+    client: around(client ?? realClient(server.url, page, records)),
     resource: { path: '/content', query: {}, records, page },
     listing: { baseUrl: server.url, prefix: '/v1' },
     lane: 'backfill',
@@ -39,7 +43,7 @@ export async function collect(pages: AsyncIterable<Page>): Promise<{ pages: Page
 
 /** The `id` of every record, in order. */
 export function idsOf(pages: readonly Page[]): unknown[] {
-  return pages.flatMap((page) => page.records.map((record) => (record.value as JsonObject)['id']));
+  return pages.flatMap((page) => page.records.map(({ value }) => (isObject(value) ? value['id'] : undefined)));
 }
 
 export function numbered(count: number): { id: number }[] {

@@ -1,5 +1,4 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { ApiAnswer } from '../../src/http/client.ts';
 import { clientFor, errorOf, get, newMeter, serve, serveRaw, testProfile } from './stage.ts';
@@ -11,7 +10,7 @@ const ENCODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   gzip: gzipSync,
   'x-gzip': gzipSync,
   deflate: deflateSync,
-  br: brotliCompressSync,
+  br: (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
   zstd: zstdCompressSync,
 };
 
@@ -100,11 +99,14 @@ describe('content encodings', () => {
   });
 });
 
+function json(charset: string): Record<string, string> {
+  return { 'content-type': `application/json; charset=${charset}` };
+}
+
 describe('text', () => {
   const bom = Buffer.from([0xef, 0xbb, 0xbf]);
   const utf16 = Buffer.from(TEXT, 'utf16le');
   const latin = Buffer.from('{"data":["Gr\u00fc\u00dfe"]}', 'latin1');
-  const json = (charset: string) => ({ 'content-type': `application/json; charset=${charset}` });
 
   it.each([
     ['F091 UTF-8 with a byte order mark', Buffer.concat([bom, BYTES]), {}],
@@ -143,9 +145,9 @@ describe('text', () => {
   it('F008 characters that are split over 1-byte pieces arrive whole', async () => {
     const { origin } = await serveRaw((socket) => {
       socket.setNoDelay(true);
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 24\r\n\r\n`);
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 26\r\n\r\n`);
       const bytes = Buffer.from('{"data":["世界 😀é"]}');
-      expect(bytes).toHaveLength(24);
+      expect(bytes).toHaveLength(26);
       bytes.forEach((byte, at) => setTimeout(() => socket.write(Buffer.from([byte])), at));
     });
     expect((await get(clientFor(origin), `${origin}/v1/content`)).json).toEqual({ data: ['世界 😀é'] });
@@ -201,59 +203,5 @@ describe('bodies that are no page', () => {
       response.end('not gzip');
     });
     expect((await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).code).toBe('not_found');
-  });
-});
-
-const corpus = new URL('../../../shared/data/corpora/json-test-suite/test_parsing/', import.meta.url);
-const present = existsSync(corpus);
-if (!present) console.log('skipped: ../shared/data/corpora/json-test-suite is absent');
-
-describe.skipIf(!present)('F089 F090 JSONTestSuite as bodies', () => {
-  const names = present ? readdirSync(corpus) : [];
-
-  /** The outcome of each file, over one client and server. */
-  async function outcomes(kind: string): Promise<Record<string, string>> {
-    const stage = await serve((request, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(readFileSync(new URL(decodeURIComponent(request.url?.slice('/v1/'.length) ?? ''), corpus)));
-    });
-    const client = clientFor(stage.origin, { profile: testProfile({ http: { attempts: 1 } }) });
-    const found: Record<string, string> = {};
-    for (const name of names.filter((name) => name.startsWith(kind))) {
-      found[name] = await get(client, `${stage.origin}/v1/${encodeURIComponent(name)}`).then(
-        () => 'ok',
-        (error: { code: string }) => error.code,
-      );
-    }
-    return found;
-  }
-
-  it('every y_ is accepted, but a body that is null is no page', async () => {
-    const found = await outcomes('y_');
-    expect(Object.keys(found)).toHaveLength(95);
-    expect(Object.entries(found).filter(([, outcome]) => outcome !== 'ok')).toEqual([
-      ['y_structure_lonely_null.json', 'empty_body'],
-    ]);
-  });
-
-  it('every n_ is refused', async () => {
-    const found = await outcomes('n_');
-    expect(Object.keys(found)).toHaveLength(188);
-    expect(Object.entries(found).filter(([, outcome]) => outcome === 'ok')).toEqual([]);
-  });
-
-  it('of the i_, all that is not valid UTF-8 is refused, and nothing else', async () => {
-    const found = await outcomes('i_');
-    const utf8 = new TextDecoder('utf-8', { fatal: true });
-    for (const [name, outcome] of Object.entries(found)) {
-      const valid = ((): boolean => {
-        try {
-          return utf8.decode(readFileSync(new URL(name, corpus))) !== undefined;
-        } catch {
-          return false;
-        }
-      })();
-      expect([name, outcome]).toEqual([name, valid ? 'ok' : 'bad_text']);
-    }
   });
 });

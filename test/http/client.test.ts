@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { AttemptEvent } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import { DeferredError } from '../../src/model/errors.ts';
-import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, realClock, serve, testProfile } from './stage.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, serve, testProfile } from './stage.ts';
 
 describe('one request', () => {
   it('sends the credential and the headers of the profile, and gives back text, value, times and headers', async () => {
@@ -113,7 +114,9 @@ describe('one request', () => {
       setTimeout(() => controller.abort(new Error('interrupted')), 20);
     });
     const client = clientFor(stage.origin, { backoff: { base: 60_000, cap: 60_000 } });
-    await expect(get(client, `${stage.origin}/v1/content`, newMeter(), controller.signal)).rejects.toThrow();
+    await expect(get(client, `${stage.origin}/v1/content`, newMeter(), controller.signal)).rejects.toThrow(
+      'interrupted',
+    );
     expect(stage.seen).toHaveLength(1);
   });
 
@@ -133,7 +136,7 @@ describe('what is refused before anything is sent', () => {
       profile: testProfile(),
       auth: { type: 'api_key', key: 'k' } as const,
       governor: openGovernor(),
-      clock: realClock,
+      clock: systemClock,
     };
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     try {

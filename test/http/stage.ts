@@ -1,29 +1,16 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Server, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { ApiAnswer, ApiClient, RequestMeter } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { ClientOptions } from '../../src/http/create-client.ts';
-import type { Clock } from '../../src/model/clock.ts';
 import { SyncError } from '../../src/model/errors.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import type { AnswerFacts, Governor } from '../../src/queue/governor.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import type { Profile } from '../../src/source/profile.ts';
-
-export const realClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: (ms, signal) => sleep(ms, undefined, signal === undefined ? {} : { signal }),
-};
-
-/** The clock, ahead by as much as the test says. */
-export function windableClock(): Clock & { wind: (ms: number) => void } {
-  let ahead = 0;
-  return { ...realClock, monotonic: () => performance.now() + ahead, wind: (ms) => (ahead += ms) };
-}
 
 /** Lets everything through at once and remembers what it was told. */
 export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
@@ -120,7 +107,9 @@ export async function listen(server: Server): Promise<void> {
 }
 
 export function originOf(server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port');
+  return `http://127.0.0.1:${address.port}`;
 }
 
 /** A client with quick retries; it is closed with the test. */
@@ -130,7 +119,7 @@ export function clientFor(origin: string, over: Partial<ClientOptions> = {}): Ap
     profile: testProfile(),
     auth: { type: 'api_key', key: 'canary-api-key' },
     governor: openGovernor(),
-    clock: realClock,
+    clock: systemClock,
     backoff: { base: 1, cap: 4 },
     ...over,
   });

@@ -7,6 +7,8 @@ import { progressLines } from '../../src/observe/progress-text.ts';
 import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
 import { advanceResource, endResource, startResource, waitingResource } from '../../src/observe/progress.ts';
 
+const ESC = '\u001b';
+
 afterEach(() => vi.unstubAllEnvs());
 
 function running(resource: string, pages: number, total: number | null): ResourceProgress {
@@ -32,11 +34,21 @@ const plain = (shown: ProgressSnapshot, width: number): string[] =>
 
 describe('the lines', () => {
   it('at 80 columns', () => {
-    expect(plain(snapshot, 80)).toEqual([]);
+    expect(plain(snapshot, 80)).toEqual([
+      'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images                                                                  waiting',
+      'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
+    ]);
   });
 
   it('at 120 columns', () => {
-    expect(plain(snapshot, 120)).toEqual([]);
+    expect(plain(snapshot, 120)).toEqual([
+      'content    ━━━━━━━━━━━━━━━───────────────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images                                                                                    waiting',
+      'analytics                                          3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
+    ]);
   });
 
   it.each([1, 5, 20, 40, 60, 79, 80, 200])('are never wider than %d columns', (width) => {
@@ -58,6 +70,11 @@ describe('the lines', () => {
   });
 });
 
+/** As a terminal answers it from the environment. */
+function getColorDepth(): number {
+  return WriteStream.prototype.getColorDepth.call(process.stderr);
+}
+
 /** A stream that remembers what was written, with the parts of a terminal that are asked for. */
 function recorder(terminal: { isTTY?: boolean; columns?: number; rows?: number }) {
   const chunks: string[] = [];
@@ -68,31 +85,42 @@ function recorder(terminal: { isTTY?: boolean; columns?: number; rows?: number }
       done();
     },
   });
-  return { stream: Object.assign(stream, { getColorDepth: WriteStream.prototype.getColorDepth, ...terminal }), chunks };
+  return { stream: Object.assign(stream, { getColorDepth, ...terminal }), chunks };
 }
 
 /** What a terminal shows after the text: understands the sequences that are used, and no others. */
 function screen(chunks: readonly string[]): string[] {
   const lines: string[] = [''];
   let row = 0;
-  for (const [token] of chunks.join('').matchAll(/\x1b\[(\d*)[A-Za-z]|\n|\r|[^\x1b\n\r]+/g)) {
-    const up = /^\x1b\[(\d+)A$/.exec(token);
-    if (up !== null) row -= Number(up[1]);
+  for (const [token] of chunks
+    .join('')
+    .replaceAll(ESC, '␛')
+    .matchAll(/␛\[\d*[A-Za-z]|\n|\r|[^␛\n\r]+/g)) {
+    if (token.endsWith('A') && token.startsWith('␛')) row -= Number.parseInt(token.slice(2), 10);
     else if (token === '\n') lines[++row] ??= '';
-    else if (token === '\x1b[K') lines[row] = lines[row]?.trimEnd() ?? '';
-    else if (token === '\x1b[J') lines.length = row + 1;
-    else if (!token.startsWith('\x1b') && token !== '\r') lines[row] = token;
+    else if (token === '␛[K') lines[row] = lines[row]?.trimEnd() ?? '';
+    else if (token === '␛[J') lines.splice(row, lines.length, '');
+    else if (!token.startsWith('␛') && token !== '\r') lines[row] = token;
   }
   return lines;
 }
 
-describe('live lines', () => {
-  const clockAt = (times: number[]) => ({ monotonic: () => times.shift() ?? Number.MAX_SAFE_INTEGER });
-  const colourless = (): void => {
-    vi.stubEnv('FORCE_COLOR', undefined);
-    vi.stubEnv('NO_COLOR', '1');
-  };
+function clockAt(times: number[]) {
+  return { monotonic: () => times.shift() ?? Number.MAX_SAFE_INTEGER };
+}
 
+function withoutColours(): void {
+  vi.stubEnv('FORCE_COLOR', undefined);
+  vi.stubEnv('NO_COLOR', '1');
+}
+
+function drawnOnce(): string {
+  const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
+  createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
+  return chunks.join('');
+}
+
+describe('live lines', () => {
   it('write nothing where there is no terminal', () => {
     const { stream, chunks } = recorder({});
     const lines = createLiveLines({ stream, clock: clockAt([]) });
@@ -102,7 +130,7 @@ describe('live lines', () => {
   });
 
   it('are drawn over those before, and the cursor ends below them', () => {
-    colourless();
+    withoutColours();
     const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
     const lines = createLiveLines({ stream, clock: clockAt([0, 0, 200, 200]) });
     lines.update(snapshot);
@@ -113,7 +141,7 @@ describe('live lines', () => {
   });
 
   it('are drawn at most ten times a second, and the last state is not lost', () => {
-    colourless();
+    withoutColours();
     const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
     let now = 0;
     const lines = createLiveLines({ stream, clock: { monotonic: () => now } });
@@ -133,18 +161,13 @@ describe('live lines', () => {
   });
 
   it('have no colours with NO_COLOR, and some without', () => {
-    colourless();
-    const paint = (): string => {
-      const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
-      createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
-      return chunks.join('');
-    };
-    const bare = paint();
-    expect(bare).not.toMatch(/\x1b\[\d+m/);
+    withoutColours();
+    const bare = drawnOnce();
+    expect(bare.replaceAll(ESC, '␛')).not.toMatch(/␛\[\d+m/);
     vi.stubEnv('NO_COLOR', undefined);
     vi.stubEnv('FORCE_COLOR', '1');
-    const coloured = paint();
-    expect(coloured).toMatch(/\x1b\[32m/);
+    const coloured = drawnOnce();
+    expect(coloured).toContain(`${ESC}[32m`);
     expect(stripVTControlCharacters(coloured)).toBe(stripVTControlCharacters(bare));
   });
 });

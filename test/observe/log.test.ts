@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import { createLog } from '../../src/observe/log.ts';
 
 const SECRET = 'Canary-4711/Secret"Value';
@@ -19,18 +20,21 @@ function written(
 describe('the log', () => {
   it('writes one JSON object per line, with the level by name and the time in ISO 8601', () => {
     const [line = ''] = written((log) => log.info({ resource: 'content', records: 7 }, 'page stored'));
-    const { time, ...rest } = JSON.parse(line) as { time: string };
+    const { time, ...rest } = z.looseObject({ time: z.string() }).parse(JSON.parse(line));
     expect(rest).toEqual({ level: 'info', resource: 'content', records: 7, msg: 'page stored' });
     expect(new Date(time).toISOString()).toBe(time);
   });
 
   it('writes what the level lets through', () => {
     const lines = written(
-      (log) => ['debug', 'info', 'error'].forEach((level) => log[level as 'info']('x')),
+      (log) => (['debug', 'info', 'error'] as const).forEach((level) => log[level]('x')),
       [],
       'info',
     );
-    expect(lines.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(['info', 'error']);
+    expect(lines.map((line) => z.looseObject({ level: z.string() }).parse(JSON.parse(line)).level)).toEqual([
+      'info',
+      'error',
+    ]);
   });
 
   it('goes to standard error and leaves standard output alone', () => {

@@ -5,6 +5,9 @@ import { ConfigError } from '../../src/model/errors.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { Settings } from '../../src/settings/settings.ts';
 
+/** The credential in the configs below: no message may show it. */
+const CANARY = 'canary-4711';
+
 /** Calls `work` with a fresh folder that holds the given files, and removes it afterwards. */
 export function inFolder<T>(files: Readonly<Record<string, string | Uint8Array>>, work: (folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), 'content-sync-settings-'));
@@ -60,4 +63,20 @@ log: { level: info }
 export function marked(text: string): { text: string; place: string } {
   const before = text.slice(0, text.indexOf('‸')).split('\n');
   return { text: text.replace('‸', ''), place: `${before.length}:${(before.at(-1) ?? '').length + 1}` };
+}
+
+/** A fault, the config with ‸ where it must be reported, the field, and what the line must say. */
+export type FaultRow = [name: string, text: string, field: string, expected: RegExp];
+
+/** The line of the message for the place of the mark; all of the message where it has no such line. */
+export function faultAt(text: string, field: string): string {
+  const { text: yaml, place } = marked(text);
+  const { message } = faultsOf({ 'config.yaml': yaml }, { EMPTY: '', CANARY });
+  if (message.includes(CANARY)) throw new Error('the message shows a secret');
+  return lineAt(message, `config.yaml:${place}  ${field === '' ? '' : `${field}: `}expected`);
+}
+
+/** The line that begins so. */
+export function lineAt(message: string, start: string): string {
+  return message.split('\n').find((line) => line.startsWith(start)) ?? `no line "${start}…" in:\n${message}`;
 }

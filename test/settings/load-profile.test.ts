@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { packagedProfiles } from '../../src/settings/load-profile.ts';
 import type { Settings } from '../../src/settings/settings.ts';
-import { config, faultsOf, load, marked } from './in-folder.ts';
+import { config, faultsOf, lineAt, load, marked } from './in-folder.ts';
 
 const withProfile = (name: string): string => config({ 'content-service': name });
 const profileOf = (settings: Settings): NonNullable<Settings['sources'][string]>['profile'] | undefined =>
@@ -11,14 +11,14 @@ describe('the profiles that come with the package', () => {
   it('are the service as documented, and one per other page style', () => {
     const styles = packagedProfiles().map((name) => {
       const profile = profileOf(load({ 'config.yaml': withProfile(name) }));
-      return [name, ...new Set(Object.values(profile?.resources ?? {}).map((resource) => resource.page.style))];
+      return [name, Object.values(profile?.resources ?? {}).map((resource) => resource.page.style)];
     });
     expect(styles).toEqual([
-      ['content-service', 'cursor'],
-      ['content-service-link', 'link'],
-      ['content-service-next-url', 'next-url'],
-      ['content-service-offset', 'offset'],
-      ['content-service-page', 'page'],
+      ['content-service', ['cursor', 'cursor', 'cursor']],
+      ['content-service-link', ['link', 'link', 'link']],
+      ['content-service-next-url', ['next-url', 'next-url', 'next-url']],
+      ['content-service-offset', ['offset', 'offset', 'offset']],
+      ['content-service-page', ['page', 'page', 'page']],
     ]);
   });
 
@@ -70,94 +70,93 @@ resources:
   });
 });
 
-describe('F155 a faulty profile is refused at its own place', () => {
-  type Row = [name: string, files: Readonly<Record<string, string>>, at: string, expected: RegExp];
-  const base = 'extends: content-service\n';
-  const rows: Row[] = [
-    [
-      'an unknown key',
-      { 'p.yaml': `${base}‸heders: {}\n` },
-      'p.yaml',
-      /heders: expected one of .*did you mean "headers"/,
-    ],
-    [
-      'a value of the base that the upper file does not touch',
-      { 'p.yaml': 'extends: ./b.yaml\nhttp: { attempts: 2 }\n', 'b.yaml': `${base}http: { concurrency: ‸0 }\n` },
-      'b.yaml',
-      /http.concurrency: expected at least 1/,
-    ],
-    [
-      'a value that hides that of the base',
-      { 'p.yaml': 'extends: ./b.yaml\nhttp: { attempts: ‸0 }\n', 'b.yaml': `${base}http: { attempts: 2 }\n` },
-      'p.yaml',
-      /http.attempts: expected at least 1/,
-    ],
-    [
-      'a list that hides a longer one of the base',
-      {
-        'p.yaml': 'extends: ./b.yaml\noutcomes: [‸{}]\n',
-        'b.yaml': `${base}outcomes: [{ outcome: ok, status: "200" }]\n`,
-      },
-      'p.yaml',
-      /outcomes\[0\].outcome: expected one of/,
-    ],
-    [
-      'parameters of another page style',
-      { 'p.yaml': `${base}resources: { content: { page: { style: page, ‸cursor_param: c } } }\n` },
-      'p.yaml',
-      /one of style, page_param, first, size_param, size, total.*, got the unknown key "cursor_param"/,
-    ],
-    [
-      'an unknown page style',
-      { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
-      'p.yaml',
-      /one of cursor, page, offset, link, next-url, got "pages"/,
-    ],
-    [
-      'a circle',
-      { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'extends: ‸./p.yaml\n' },
-      'b.yaml',
-      /extends: expected profiles that do not extend each other in a circle/,
-    ],
-    ['itself as base', { 'p.yaml': 'extends: ‸./p.yaml\n' }, 'p.yaml', /circle/],
-    [
-      'a base that does not exist',
-      { 'p.yaml': 'extends: ‸content-servis\n' },
-      'p.yaml',
-      /extends: expected one of .*did you mean "content-service"/,
-    ],
-    [
-      'a base that cannot be read as YAML',
-      { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'a: 1\n‸a: 2\n' },
-      'b.yaml',
-      /each key once/,
-    ],
-    ['no map', { 'p.yaml': '‸[]\n' }, 'p.yaml', /a map with the fields of a profile/],
-    [
-      'no resource left',
-      { 'p.yaml': `${base}resources: ‸{ content: null, images: null, analytics: null }\n` },
-      'p.yaml',
-      /at least one resource/,
-    ],
-    [
-      'a header with a line break',
-      { 'p.yaml': `${base}headers: { X-A: ‸"canary-4711\\r\\nX-B: 1" }\n` },
-      'p.yaml',
-      /without line breaks, got a text \(\*\*\*\)/,
-    ],
-    [
-      'a variable that is not set',
-      { 'p.yaml': `${base}headers: { X-A: ‸"\${NOT_SET}" }\n` },
-      'p.yaml',
-      /headers.X-A: expected the environment variable NOT_SET/,
-    ],
-  ];
+type Row = [name: string, files: Readonly<Record<string, string>>, at: string, expected: RegExp];
+const base = 'extends: content-service\n';
+const rows: Row[] = [
+  [
+    'an unknown key',
+    { 'p.yaml': `${base}‸heders: {}\n` },
+    'p.yaml',
+    /heders: expected one of .*did you mean "headers"/,
+  ],
+  [
+    'a value of the base that the upper file does not touch',
+    { 'p.yaml': 'extends: ./b.yaml\nhttp: { attempts: 2 }\n', 'b.yaml': `${base}http: { concurrency: ‸0 }\n` },
+    'b.yaml',
+    /http.concurrency: expected at least 1/,
+  ],
+  [
+    'a value that hides that of the base',
+    { 'p.yaml': 'extends: ./b.yaml\nhttp: { attempts: ‸0 }\n', 'b.yaml': `${base}http: { attempts: 2 }\n` },
+    'p.yaml',
+    /http.attempts: expected at least 1/,
+  ],
+  [
+    'a list that hides a longer one of the base',
+    {
+      'p.yaml': 'extends: ./b.yaml\noutcomes: [‸{}]\n',
+      'b.yaml': `${base}outcomes: [{ outcome: ok, status: "200" }]\n`,
+    },
+    'p.yaml',
+    /outcomes\[0\].outcome: expected one of/,
+  ],
+  [
+    'parameters of another page style',
+    { 'p.yaml': `${base}resources: { content: { page: { style: page, ‸cursor_param: c } } }\n` },
+    'p.yaml',
+    /one of style, page_param, first, size_param, size, total.*, got the unknown key "cursor_param"/,
+  ],
+  [
+    'an unknown page style',
+    { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
+    'p.yaml',
+    /one of cursor, page, offset, link, next-url, got "pages"/,
+  ],
+  [
+    'a circle',
+    { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'extends: ‸./p.yaml\n' },
+    'b.yaml',
+    /extends: expected profiles that do not extend each other in a circle/,
+  ],
+  ['itself as base', { 'p.yaml': 'extends: ‸./p.yaml\n' }, 'p.yaml', /circle/],
+  [
+    'a base that does not exist',
+    { 'p.yaml': 'extends: ‸content-servis\n' },
+    'p.yaml',
+    /extends: expected one of .*did you mean "content-service"/,
+  ],
+  [
+    'a base that cannot be read as YAML',
+    { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'a: 1\n‸a: 2\n' },
+    'b.yaml',
+    /each key once/,
+  ],
+  ['no map', { 'p.yaml': '‸[]\n' }, 'p.yaml', /a map with the fields of a profile/],
+  [
+    'no resource left',
+    { 'p.yaml': `${base}resources: ‸{ content: null, images: null, analytics: null }\n` },
+    'p.yaml',
+    /at least one resource/,
+  ],
+  [
+    'a header with a line break',
+    { 'p.yaml': `${base}headers: { X-A: ‸"canary-4711\\r\\nX-B: 1" }\n` },
+    'p.yaml',
+    /without line breaks, got a text \(\*\*\*\)/,
+  ],
+  [
+    'a variable that is not set',
+    { 'p.yaml': `${base}headers: { X-A: ‸"\${NOT_SET}" }\n` },
+    'p.yaml',
+    /headers.X-A: expected the environment variable NOT_SET/,
+  ],
+];
 
+describe('F155 a faulty profile is refused at its own place', () => {
   it.each(rows)('%s', (_, files, at, expected) => {
     const { text, place } = marked(files[at] ?? '');
     const { message } = faultsOf({ ...files, [at]: text, 'config.yaml': withProfile('./p.yaml') });
-    const line = message.split('\n').find((one) => one.startsWith(`${at}:${place}  `));
-    expect(line, message).toMatch(expected);
+    expect(lineAt(message, `${at}:${place}  `)).toMatch(expected);
     expect(message).not.toContain('canary-4711');
   });
 });

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/model/errors.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import { secretsOf } from '../../src/settings/settings.ts';
 import { config, inFolder, load } from './in-folder.ts';
@@ -60,8 +59,11 @@ sources: { s: { base_url: "http://localhost:8080", auth: { type: api_key, key: k
   });
 });
 
+function named(level: string): string {
+  return config({ 'level: info': `level: ${level}` });
+}
+
 describe('which file is read', () => {
-  const named = (level: string): string => config({ 'level: info': `level: ${level}` });
   const files = {
     'given.yaml': named('trace'),
     'env.yaml': named('debug'),
@@ -80,10 +82,9 @@ describe('which file is read', () => {
     expect(level(undefined, { CONTENT_SYNC_CONFIG: '' })).toBe('warn');
   });
   it('one that does not exist is refused with the way to an example', () => {
-    const missing = (): unknown => inFolder({}, (cwd) => loadSettings({ env: {}, cwd }));
-    expect(missing).toThrow(ConfigError);
-    expect(missing).toThrow(
+    expect(() => inFolder({}, (cwd) => loadSettings({ env: {}, cwd }))).toThrow(
       expect.objectContaining({
+        name: 'ConfigError',
         code: 'settings_not_found',
         message: 'config/content-sync.yaml: expected a config file, got none',
         hint: expect.stringContaining('content-sync.example.yaml') as unknown,
@@ -92,10 +93,11 @@ describe('which file is read', () => {
   });
 });
 
-describe('filling in from the environment', () => {
-  const keyFrom = (text: string, env: NodeJS.ProcessEnv): unknown =>
-    load({ 'config.yaml': config({ 'canary-4711': JSON.stringify(text) }) }, env).sources['blog']?.auth;
+function keyFrom(text: string, env: NodeJS.ProcessEnv): unknown {
+  return load({ 'config.yaml': config({ 'canary-4711': JSON.stringify(text) }) }, env).sources['blog']?.auth;
+}
 
+describe('filling in from the environment', () => {
   it.each([
     ['a variable', '${A}', 'first'],
     ['several in one text', 'x-${A}-${B}', 'x-first-second'],

@@ -27,8 +27,8 @@ describe('F214 a secret in a file', () => {
   });
 
   it.each([
-    ['is missing', (path: string): void => void path, /a readable file .*there is none/],
-    ['is a directory', (path: string): void => void mkdirSync(path), /it is a directory/],
+    ['is missing', (): void => {}, /a readable file .*there is none/],
+    ['is a directory', (path: string): void => mkdirSync(path), /it is a directory/],
     ['is empty', (path: string): void => writeFileSync(path, ''), /got nothing \(it is empty\)/],
     ['holds only a newline', (path: string): void => writeFileSync(path, '\n'), /it is empty/],
     ['holds only a byte order mark', (path: string): void => writeFileSync(path, '\ufeff'), /it is empty/],

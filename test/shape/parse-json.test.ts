@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import { fitsDouble } from '../../src/shape/exact-number.ts';
@@ -74,15 +74,14 @@ describe('parseJson', () => {
     expect(Array.isArray(parseJson(deep))).toBe(true);
     const page = parseJson(`{"data":[{"id":12345678901234567890,"s":"] \\" ["},{"id":2,"deep":${deep}}]}`);
     expect(page).toMatchObject({ data: [{ s: '] " [' }, { id: 2 }] });
-    expect(Reflect.get(page ?? {}, 'data')[0].id).toEqual(JSON.rawJSON('12345678901234567890'));
+    expect(page).toHaveProperty('data.0.id', JSON.rawJSON('12345678901234567890'));
   });
 
   it('says where the text breaks, as one line, and asks for another attempt', () => {
-    const broken = (): unknown => parseJson('{"a":1,\n}');
-    expect(broken).toThrow(/^the body is not valid JSON: .*position 8/);
-    expect(broken).toThrow(expect.objectContaining({ code: 'bad_json', recovery: 'retry' }));
+    expect(() => parseJson('{"a":1,\n}')).toThrow(/^the body is not valid JSON: .*position 8/);
+    expect(() => parseJson('{')).toThrow(expect.objectContaining({ code: 'bad_json', recovery: 'retry' }));
     expect(() => parseJson('[1,')).toThrow(/3 characters/);
-    expect(() => parseJson('[\u001b[31m\n"x')).toThrow(/^[^\n\u001b]*$/);
+    expect(() => parseJson('[\u001b[31m\n"x')).toThrow(/^\P{Cc}*$/u);
     expect(() => parseJson('')).toThrow(SyncError);
   });
 });

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../src/shape/parse-json.ts';
 import { selectRecords } from '../../src/shape/select-records.ts';

@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import type { ApiClient, RequestMeter } from '../../src/http/client.ts';
+import { createClient } from '../../src/http/create-client.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import type { Governor } from '../../src/queue/governor.ts';
+import type { PageProfile } from '../../src/source/page-style.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+
+const clock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+};
+
+const NO_FIGURES = {
+  requests: 0,
+  limited: 0,
+  allowedPerSecond: null,
+  shareUsed: null,
+  pausedUntil: null,
+  malformedHeaders: 0,
+};
+
+/** Lets every request through at once. */
+const openGate: Pick<Governor, 'run' | 'figures' | 'state' | 'close'> = {
+  run: async (_lane, attempt) => (await attempt()).result,
+  figures: () => NO_FIGURES,
+  state: () => '{}',
+  close: () => {},
+};
+
+export function newMeter(): RequestMeter {
+  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
+}
+
+/** The product's client, closed with the test: one attempt a request, and 207 stands for the outcome `skip`. */
+export function realClient(baseUrl: URL, page: PageProfile, records = 'data'): ApiClient {
+  const profile = profileSchema.parse({
+    http: { attempts: 1 },
+    outcomes: [{ status: '207', outcome: 'skip' }],
+    resources: { content: { path: '/content', records, page } },
+  });
+  const auth = { type: 'api_key', key: 'a-key' } as const;
+  const client = createClient({ baseUrl, profile, auth, governor: openGate, clock });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** Real requests that say how long they took as the test wants it. */
+export function sayingLatency(client: ApiClient, latencyMs: number): ApiClient {
+  return { ...client, get: async (request) => ({ ...(await client.get(request)), latencyMs }) };
+}
