@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
+import module from 'node:module';
 import path from 'node:path';
+import v8 from 'node:v8';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
@@ -10,7 +12,9 @@ const INTERRUPTED = 130;
 function version(): string {
   for (let folder = import.meta.dirname; folder !== path.dirname(folder); folder = path.dirname(folder)) {
     const text = readText(path.join(folder, 'package.json'));
-    if (text !== null) return (JSON.parse(text) as { version: string }).version;
+    if (text === null) continue;
+    const { version }: { version: string } = JSON.parse(text);
+    return version;
   }
   return 'unknown';
 }
@@ -29,6 +33,12 @@ async function main(): Promise<void> {
     process.stdout.write(`${version()}\n`);
     return;
   }
+  // Compiled code is kept between starts; a read-only or full disk only makes the next start slower.
+  module.enableCompileCache();
+  // A page's records live just long enough to survive a young collection, so a large young generation gains little
+  // and costs 150 MB of resident memory; and what they leave in the old one is collected at three times what is alive.
+  v8.setFlagsFromString('--semi-space-growth-factor=1');
+  v8.setFlagsFromString('--heap-growing-percent=200');
   const [{ runCli }, { SyncError }] = await Promise.all([import('./cli/program.ts'), import('./model/errors.ts')]);
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -39,6 +49,8 @@ async function main(): Promise<void> {
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   // A reader that went away (`| head`) is no failure of ours.
   process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
+  // And a run goes on without its log rather than leave the work undone.
+  process.stderr.on('error', () => undefined);
   process.exitCode = await runCli(process.argv.slice(2), version(), interruption.signal);
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
 }

@@ -1,9 +1,18 @@
 import { Command } from 'commander';
 import type { App } from '../app.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { percentText, rateText } from '../observe/figures.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource, type Finding } from '../sync/check-resource.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
-import { chosenResources, forEachSource, withSourceOptions, type SourceOptions } from './open-sources.ts';
+import { forEachSource } from './open-sources.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import { withApp } from './with-app.ts';
+
+/** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
+const MOST_ATTEMPTS = 2;
+const LONGEST_WAIT_MS = 30_000;
 
 interface ResourceCheck {
   resource: string;
@@ -22,18 +31,24 @@ const MARKS: Readonly<Record<Finding['status'], string>> = { ok: 'ok  ', warn: '
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 where it is not. */
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
-    .description('test the config, the credential and what the profile assumes against the live service; writes no rows')
     .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source')
+    .option('--json', 'print one JSON object per source on stdout')
     .action(async (names: string[], options: SourceOptions & { json?: true }) => {
-      const reports = await forEachSource(context, options, async ({ app }) => {
-        const report = await checkSource(app, chosenResources(app.source, names), context);
+      await forEachSource(context, options, names, async ({ source, resources, log }) => {
+        const impatient = { source: impatiently(source), log };
+        const report = await withApp(context, impatient, (app) => checkSource(app, resources, context));
         context.stdout.write(options.json === true ? `${JSON.stringify(report)}\n` : textOf(report));
-        return report;
+        const findings = report.resources.flatMap((each) => each.findings);
+        return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
-      const findings = reports.flatMap((report) => report.resources.flatMap((each) => each.findings));
-      context.exit(findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok);
     });
+}
+
+function impatiently(source: SourceSettings): SourceSettings {
+  const { http } = source.profile;
+  const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
+  const profile = { ...source.profile, http: { ...http, attempts } };
+  return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
 async function checkSource(app: App, resources: readonly string[], context: CliContext): Promise<CheckReport> {
@@ -45,14 +60,17 @@ async function checkSource(app: App, resources: readonly string[], context: CliC
     const { clock, signal } = context;
     checks.push({ resource, findings: await checkResource({ resource, profile, listing, client, clock, signal }) });
   }
-  return { source: app.source.name, resources: checks, limits: limitsFinding(app) };
+  const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
+  return { source: app.source.name, resources: checks, limits: limitsFinding(app, isAnswered) };
 }
 
-function limitsFinding(app: App): Finding {
+function limitsFinding(app: App, isAnswered: boolean): Finding {
+  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
   const { allowedPerSecond } = app.governor.figures();
-  const share = Math.round(app.source.rate.share * 100);
   if (allowedPerSecond !== null) {
-    return { check: 'limits', status: 'ok', detail: `about ${allowedPerSecond.toFixed(1)} requests/s, of which ${share}% are used` };
+    const share = percentText(app.source.rate.share);
+    const detail = `about ${rateText(allowedPerSecond)} requests/s, of which ${share} will be used`;
+    return { check: 'limits', status: 'ok', detail };
   }
   return {
     check: 'limits',
@@ -70,5 +88,5 @@ function textOf(report: CheckReport): string {
       ...(hint === undefined ? [] : [`        → ${hint}`]),
     ]),
   );
-  return `${report.source}\n${lines.join('\n')}\n`;
+  return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }

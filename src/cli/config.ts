@@ -11,5 +11,5 @@ export function configCommand(context: CliContext): Command {
       const text = options.profile === true ? profileJsonSchema() : configJsonSchema();
       context.stdout.write(`${JSON.stringify(text, null, 2)}\n`);
     });
-  return new Command('config').description('about the config file').addCommand(schema);
+  return new Command('config').addCommand(schema);
 }

@@ -3,18 +3,20 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Command } from 'commander';
 import { sql } from 'kysely';
+import type { Logger } from 'pino';
 import { request } from 'undici';
+import type { App } from '../app.ts';
 import { SyncError } from '../model/errors.ts';
-import { countText, percentText } from '../observe/figures.ts';
+import { countText, percentText, rateText } from '../observe/figures.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import type { RunReport } from '../sync/report.ts';
 import type { CliContext } from './context.ts';
 import { DEMO_QUESTIONS } from './demo-questions.ts';
-import { EXIT_CODES, exitCodeOfStatus } from './exit-code.ts';
-import { forEachSource, type OpenSource } from './open-sources.ts';
+import { EXIT_CODES, type ExitCode } from './exit-code.ts';
+import { forEachSource } from './open-sources.ts';
 import { summaryText } from './run-summary.ts';
 import { watchRun } from './watch-run.ts';
+import { withApp } from './with-app.ts';
 
 const RECORDS = { content: 2_000, images: 600, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
@@ -22,22 +24,20 @@ const RATE = { rate: 40, burst: 20 };
 /** `content-sync demo`: the whole story on this machine, from an empty folder to an answered question. */
 export function demoCommand(context: CliContext): Command {
   return new Command('demo')
-    .description('start a content service on this machine, copy it, change it, sync again and query the copy')
-    .option('--data <folder>', 'serve this folder (content.ndjson, images.ndjson, analytics.ndjson) instead of made-up records')
+    .option(
+      '--data <folder>',
+      'serve this folder (content.ndjson, images.ndjson, analytics.ndjson) instead of made-up records',
+    )
     .action(async (options: { data?: string }) => {
       const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-demo-'));
       const records = options.data === undefined ? { generate: RECORDS } : { data: options.data };
-      const sandbox = await startSandbox({ ...records, ...RATE });
       try {
-        const config = await writeConfig(folder, sandbox);
-        say(context, `A content service listens on ${sandbox.url}; it allows ${RATE.rate} requests/s.`);
-        await forEachSource(context, { config, logLevel: 'warn' }, (source) => story(context, source, sandbox));
+        const sandbox = await startSandbox({ ...records, ...RATE });
+        await tell(context, sandbox, folder).finally(() => sandbox.close());
       } finally {
-        await sandbox.close();
         // The copy is small and was only shown: a demo leaves nothing behind.
         await rm(folder, { recursive: true, force: true });
       }
-      say(context, NEXT_STEPS);
     });
 }
 
@@ -48,7 +48,21 @@ What to do next:
   3. npm run -s content-sync -- backfill    copy everything; a stop costs nothing, run it again
   4. npm run -s content-sync -- sync        what changed since; put this one on a schedule`;
 
-async function story(context: CliContext, source: OpenSource, sandbox: Sandbox): Promise<void> {
+async function tell(context: CliContext, sandbox: Sandbox, folder: string): Promise<void> {
+  const config = await writeConfig(folder, sandbox);
+  say(context, `A content service listens on ${sandbox.url}; it allows ${RATE.rate} requests/s.`);
+  await forEachSource(context, { config }, [], (chosen) =>
+    withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, sandbox)),
+  );
+  say(context, NEXT_STEPS);
+}
+
+interface Scene {
+  app: App;
+  log: Logger;
+}
+
+async function story(context: CliContext, source: Scene, sandbox: Sandbox): Promise<ExitCode> {
   const { app } = source;
   say(context, '\nBackfill: every page of every resource into an empty SQLite file.');
   await run(context, source, 'backfill');
@@ -60,36 +74,36 @@ async function story(context: CliContext, source: OpenSource, sandbox: Sandbox):
   await run(context, source, 'sync');
 
   const { requests, limited, allowedPerSecond, shareUsed } = app.governor.figures();
-  const allowed = allowedPerSecond === null ? '' : ` of the ${allowedPerSecond.toFixed(0)}/s that the service's headers tell`;
-  const used = shareUsed === null ? '' : `, ${percentText(shareUsed)} of what was allowed was used`;
-  say(context, `\nThe governor: ${countText(requests)} requests${allowed}, ${limited} answers of 429${used}.`);
+  const allowed =
+    allowedPerSecond === null ? '' : `; the service's headers allow ${rateText(allowedPerSecond)} requests/s`;
+  const used = shareUsed === null ? '' : `, of which ${percentText(shareUsed)} was used`;
+  say(context, `\nThe governor: ${countText(requests)} requests, ${limited} answers of 429${allowed}${used}.`);
 
   for (const { question, sql: text } of DEMO_QUESTIONS) {
     const { rows } = await sql.raw<Record<string, unknown>>(text).execute(app.warehouse.own);
     say(context, `\n${question}\n\n${indented(text)}\n\n${rowsText(rows)}`);
   }
+  return EXIT_CODES.ok;
 }
 
-async function run(context: CliContext, { app, log }: OpenSource, command: SyncCommand): Promise<RunReport> {
+async function run(context: CliContext, { app, log }: Scene, command: SyncCommand): Promise<void> {
   const { resources } = app.source;
-  const watch = watchRun({ context, log, app, resources });
+  const watch = watchRun({ context, log, app, resources, live: true });
   const report = await app
     .sync({ command, resources, restart: false, signal: context.signal, watcher: watch.watcher })
     .finally(() => watch.finish());
   say(context, indented(summaryText(report).trimEnd()));
+  context.signal.throwIfAborted();
   if (report.status !== 'ok') {
-    context.exit(exitCodeOfStatus(report.status));
     throw new SyncError('demo_failed', `the ${command} ended as ${report.status}`, { recovery: 'stop' });
   }
-  context.exit(EXIT_CODES.ok);
-  return report;
 }
 
 /** As an editor's tool would do it: through the API, with the same key. */
 async function editPosts(sandbox: Sandbox): Promise<void> {
   const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' };
   const list = await request(`${sandbox.url}/v1/content?limit=3`, { headers });
-  const { data } = (await list.body.json()) as { data: { id: string; title: string }[] };
+  const { data }: { data: { id: string; title: string }[] } = JSON.parse(await list.body.text());
   for (const { id, title } of data) {
     const url = `${sandbox.url}/v1/content/${encodeURIComponent(id)}`;
     const body = JSON.stringify({ title: `${title} (revised)` });
@@ -103,7 +117,8 @@ async function writeConfig(folder: string, sandbox: Sandbox): Promise<string> {
   const file = path.join(folder, 'content-sync.yaml');
   await writeFile(
     file,
-    `warehouse: sqlite:${folder}/{source}.db
+    `warehouse: ${JSON.stringify(`sqlite:${folder}/{source}.db`)}
+log: { level: warn }
 sources:
   demo:
     base_url: ${sandbox.url}
@@ -119,7 +134,10 @@ function rowsText(rows: readonly Record<string, unknown>[]): string {
   const cells = [names, ...rows.map((row) => names.map((name) => String(row[name])))];
   const widths = names.map((_, column) => Math.min(40, Math.max(...cells.map((row) => row[column]?.length ?? 0))));
   const line = (row: readonly string[]): string =>
-    row.map((cell, column) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell).padEnd(widths[column] ?? 0)).join('  ').trimEnd();
+    row
+      .map((cell, column) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell).padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
   return cells.map((row) => `    ${line(row)}`).join('\n');
 }
 

@@ -1,67 +1,64 @@
-import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { openApp, type App } from '../app.ts';
 import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import { loadSettings } from '../settings/load-settings.ts';
-import { LOG_LEVELS, type LogLevel, type SourceSettings } from '../settings/settings.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import type { CliContext } from './context.ts';
+import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
+import type { SourceOptions } from './source-options.ts';
+import { tellError } from './tell-error.ts';
 
-/** Options of every command that works on configured sources. */
-export interface SourceOptions {
-  config?: string;
-  source?: string;
-  logLevel?: LogLevel;
-}
-
-/** Adds those options to a command. */
-export function withSourceOptions(command: Command): Command {
-  return command
-    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
-    .option('-s, --source <name>', 'only this source of the config')
-    .option('--log-level <level>', `one of ${LOG_LEVELS.join(', ')}`);
-}
-
-export interface OpenSource {
-  app: App;
+/** One source that a command was asked to work on. */
+export interface ChosenSource {
+  source: SourceSettings;
+  /** Those named on the command line, in the profile's order; all of the source's where none is named. */
+  resources: readonly string[];
   log: Logger;
 }
 
-/** Runs `work` for each chosen source, one after the other, and closes it again whatever happens. */
-export async function forEachSource<T>(
+/**
+ * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes to the shell. A
+ * source that cannot be worked on is told and never takes the others along. Throws `ConfigError` before anything is
+ * asked of any service where the settings or the names on the command line cannot be used.
+ */
+export async function forEachSource(
   context: CliContext,
   options: SourceOptions,
-  work: (source: OpenSource) => Promise<T>,
-): Promise<T[]> {
+  names: readonly string[],
+  work: (chosen: ChosenSource) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const sources = chooseSources(context, options, names);
+  const codes: ExitCode[] = [];
+  for (const chosen of sources) {
+    try {
+      codes.push(await work(chosen));
+    } catch (error) {
+      if (sources.length === 1) throw error;
+      await tellError(context, error, chosen.source.name);
+      codes.push(exitCodeOfError(error));
+    }
+    if (context.signal.aborted) codes.push(EXIT_CODES.interrupted);
+    if (context.signal.aborted) break;
+  }
+  const code = worstExitCode(codes);
+  context.exit(code);
+  return code;
+}
+
+function chooseSources(context: CliContext, options: SourceOptions, names: readonly string[]): ChosenSource[] {
   const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
   context.secrets.push(...settings.secrets);
-  const level = logLevel(options.logLevel) ?? settings.log.level;
+  // A terminal shows live lines; what is logged would tear them apart, so it must be asked for.
+  const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
-  const results: T[] = [];
-  for (const source of chosen(Object.values(settings.sources), options.source)) {
-    const app = await openApp({ source, clock: context.clock, log, secrets: context.secrets });
-    try {
-      results.push(await work({ app, log: log.child({ source: source.name }) }));
-    } finally {
-      await app.close();
-    }
-    context.signal.throwIfAborted();
-  }
-  return results;
+  return named(Object.values(settings.sources), options.source).map((source) => ({
+    source,
+    resources: chosenResources(source, names),
+    log: log.child({ source: source.name }),
+  }));
 }
 
-/** The names given on the command line, checked; all of the source's resources where none is given. */
-export function chosenResources(source: SourceSettings, names: readonly string[]): string[] {
-  const unknown = names.filter((name) => !source.resources.includes(name));
-  if (unknown.length > 0) {
-    throw new ConfigError('usage', `source ${source.name} has no resource ${unknown.join(', ')}`, {
-      hint: `it has ${source.resources.join(', ')}`,
-    });
-  }
-  return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
-}
-
-function chosen(sources: readonly SourceSettings[], name: string | undefined): readonly SourceSettings[] {
+function named(sources: readonly SourceSettings[], name: string | undefined): readonly SourceSettings[] {
   if (name === undefined) return sources;
   const found = sources.filter((source) => source.name === name);
   if (found.length > 0) return found;
@@ -70,10 +67,12 @@ function chosen(sources: readonly SourceSettings[], name: string | undefined): r
   });
 }
 
-function logLevel(text: string | undefined): LogLevel | undefined {
-  const level = LOG_LEVELS.find((known) => known === text);
-  if (text !== undefined && level === undefined) {
-    throw new ConfigError('usage', `--log-level ${text} is not known`, { hint: `use one of ${LOG_LEVELS.join(', ')}` });
+function chosenResources(source: SourceSettings, names: readonly string[]): string[] {
+  const unknown = names.filter((name) => !source.resources.includes(name));
+  if (unknown.length > 0) {
+    throw new ConfigError('usage', `source ${source.name} has no resource "${unknown.join('", "')}"`, {
+      hint: `it has ${source.resources.join(', ')}`,
+    });
   }
-  return level;
+  return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
 }

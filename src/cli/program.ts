@@ -1,25 +1,53 @@
 import { Command, CommanderError } from 'commander';
-import { SyncError, messageOf } from '../model/errors.ts';
-import { scrub } from '../observe/scrub.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { checkCommand } from './check.ts';
-import { configCommand } from './config.ts';
 import type { CliContext } from './context.ts';
-import { demoCommand } from './demo.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './exit-code.ts';
-import { sandboxCommand } from './sandbox.ts';
-import { statusCommand } from './status.ts';
-import { backfillCommand, syncCommand } from './sync.ts';
+import { tellError } from './tell-error.ts';
+
+/** A command as the help lists it; what it needs is loaded only when it is called. */
+interface CommandEntry {
+  name: string;
+  about: string;
+  load: () => Promise<(context: CliContext) => Command>;
+}
 
 /** Every command, in the order in which the help lists them. */
-const COMMANDS: readonly ((context: CliContext) => Command)[] = [
-  checkCommand,
-  backfillCommand,
-  syncCommand,
-  statusCommand,
-  demoCommand,
-  sandboxCommand,
-  configCommand,
+const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'check',
+    about: 'test config, credential and what the profile assumes against the live service; copies nothing',
+    load: async () => (await import('./check.ts')).checkCommand,
+  },
+  {
+    name: 'backfill',
+    about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
+    load: async () => (await import('./sync.ts')).backfillCommand,
+  },
+  {
+    name: 'sync',
+    about: 'bring in what changed since the last run; a resource that was never copied whole is backfilled',
+    load: async () => (await import('./sync.ts')).syncCommand,
+  },
+  {
+    name: 'status',
+    about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
+    load: async () => (await import('./status.ts')).statusCommand,
+  },
+  {
+    name: 'demo',
+    about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
+    load: async () => (await import('./demo.ts')).demoCommand,
+  },
+  {
+    name: 'sandbox',
+    about: 'run a content service on this machine, to try things out against',
+    load: async () => (await import('./sandbox.ts')).sandboxCommand,
+  },
+  {
+    name: 'config',
+    about: 'about the config file: `config schema` prints its JSON Schema',
+    load: async () => (await import('./config.ts')).configCommand,
+  },
 ];
 
 const GETTING_STARTED = `
@@ -28,6 +56,7 @@ Getting started:
   $ content-sync check                is every resource reachable, and as the profile says?
   $ content-sync backfill             copy everything; run it again after a stop, it resumes
   $ content-sync sync                 bring in what changed since; this is what a schedule calls
+  $ content-sync sync --help          the options of one command
 
 Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml.
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
@@ -49,20 +78,22 @@ export async function runCli(args: readonly string[], version: string, signal: A
     },
   };
   try {
-    await program(context, version).parseAsync(args, { from: 'user' });
+    const root = await program(context, version, args);
+    await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
+    // What was wrong with the command line has been said by then.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
-    context.stderr.write(scrub(explain(error), context.secrets));
+    await tellError(context, error);
     return exitCodeOfError(error);
   }
 }
 
-function program(context: CliContext, version: string): Command {
+async function program(context: CliContext, version: string, args: readonly string[]): Promise<Command> {
   const root = new Command('content-sync')
     .description('Keeps a SQL copy of a content service: its content, images and analytics.')
     .version(version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help; `content-sync <command> --help` for one command')
+    .helpOption('-h, --help', 'print this help')
     .addHelpText('after', GETTING_STARTED)
     .showHelpAfterError('(add --help for what there is)')
     // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
@@ -71,17 +102,23 @@ function program(context: CliContext, version: string): Command {
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
     });
-  for (const command of COMMANDS) root.addCommand(command(context).copyInheritedSettings(root));
+  for (const entry of COMMANDS) {
+    const isCalled = calledName(args) === entry.name;
+    const command = isCalled ? (await entry.load())(context) : new Command(entry.name);
+    root.addCommand(command.description(entry.about));
+    inherit(command, root);
+  }
   return root;
 }
 
-/** What a person is told of an error: what happened and what to do next; a stack only where it is a bug. */
-function explain(error: unknown): string {
-  if (!(error instanceof SyncError)) return `content-sync: a bug, please report it:\n${stackOf(error)}\n`;
-  const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
-  return `content-sync: ${error.message} [${error.code}]${hint}\n`;
+/** The word that says which command is called, also in `help <command>`; the root's own options take no value. */
+function calledName(args: readonly string[]): string | undefined {
+  const words = args.filter((word) => !word.startsWith('-'));
+  return words[0] === 'help' ? words[1] : words[0];
 }
 
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+/** `addCommand`, unlike `command`, leaves the settings of what it adds alone. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent);
+  for (const nested of command.commands) inherit(nested, command);
 }

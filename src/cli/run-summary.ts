@@ -1,3 +1,4 @@
+import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
 import type { ResourceReport, RunReport } from '../sync/report.ts';
 
@@ -8,7 +9,7 @@ export function summaryText(report: RunReport): string {
     `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
     ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
-  return `${lines.join('\n')}\n`;
+  return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
 function figuresOf(report: ResourceReport): string {
@@ -18,7 +19,7 @@ function figuresOf(report: ResourceReport): string {
     `${countText(updated)} changed`,
     `${countText(unchanged)} unchanged`,
     ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
-    `${countText(requests)} requests`,
+    `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
     durationText(seconds),
   ];
@@ -26,9 +27,10 @@ function figuresOf(report: ResourceReport): string {
 }
 
 function adviceOf({ error, rejected }: ResourceReport): string[] {
+  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
-    ...(error?.hint === undefined ? [] : [`→ ${error.hint}`]),
+    ...(hint === undefined ? [] : [`→ ${hint}`]),
     ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
   ];
 }

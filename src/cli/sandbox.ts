@@ -18,9 +18,7 @@ const SAMPLE = { content: 1_000, images: 200, analytics: 5_000 } as const;
  * listens, and runs until the signal. Flags that cannot be read throw ConfigError('usage').
  */
 export function sandboxCommand({ signal, stdout }: SandboxContext): Command {
-  const command = new Command('sandbox').description(
-    'run a content service on this machine, to try things out against',
-  );
+  const command = new Command('sandbox');
   for (const declaration of Object.values<OptionDeclaration>(SANDBOX_OPTIONS)) command.addOption(flagOf(declaration));
   return command
     .addHelpText('after', '\nWithout --data and --generate it serves a small made-up sample.')

@@ -1,12 +1,17 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
-import { countText, durationText } from '../observe/figures.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countText, durationText } from '../observe/figures.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { countOpenRejects } from '../state/rejects.ts';
 import { lastRun } from '../state/runs.ts';
+import { openWarehouse } from '../warehouse/open.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { CliContext } from './context.ts';
-import { forEachSource, withSourceOptions, type SourceOptions } from './open-sources.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { forEachSource, type ChosenSource } from './open-sources.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
 
 /** How one resource stands; times are UTC text, `lag_seconds` is since the last success. */
 interface ResourceStatus {
@@ -18,31 +23,45 @@ interface ResourceStatus {
   cursor: string | null;
   rejects: number;
   unfinished: { mode: string; pages: number; records: number } | null;
+  /** When the service may be asked again; null where that is now. */
   due: string | null;
   error: string | null;
+}
+
+interface SourceStatus {
+  source: string;
+  warehouse: string;
+  resources: ResourceStatus[];
 }
 
 /** `content-sync status`: what is in the warehouse and how old it is, with no request to the service. */
 export function statusCommand(context: CliContext): Command {
   return withSourceOptions(new Command('status'))
-    .description('rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse')
-    .option('--json', 'print one JSON object per source')
+    .option('--json', 'print one JSON object per source on stdout')
     .action(async (options: SourceOptions & { json?: true }) => {
-      await forEachSource(context, options, async ({ app }) => {
-        const resources: ResourceStatus[] = [];
-        for (const resource of app.source.resources) resources.push(await statusOf(app, resource, context.clock.now()));
-        const report = { source: app.source.name, warehouse: app.source.warehouse, resources };
-        context.stdout.write(options.json === true ? `${JSON.stringify(report)}\n` : tableOf(report));
+      await forEachSource(context, options, [], async (chosen) => {
+        const status = await statusOfSource(chosen, context);
+        context.stdout.write(options.json === true ? `${JSON.stringify(status)}\n` : tableOf(status));
+        return EXIT_CODES.ok;
       });
     });
 }
 
-async function statusOf(app: App, resource: string, now: number): Promise<ResourceStatus> {
-  const { warehouse } = app;
+async function statusOfSource({ source, resources }: ChosenSource, { clock }: CliContext): Promise<SourceStatus> {
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  try {
+    const statuses: ResourceStatus[] = [];
+    for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
+    return { source: source.name, warehouse: source.warehouse, resources: statuses };
+  } finally {
+    await warehouse.close();
+  }
+}
+
+async function statusOf(warehouse: Warehouse, resource: string, now: number): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const run = await lastRun(warehouse.own, resource);
   const success = checkpoint?.last_success_at ?? null;
-  const isUnfinished = checkpoint !== null && checkpoint.walk_mode !== null;
   return {
     resource,
     rows: await warehouse.count(resource),
@@ -51,36 +70,47 @@ async function statusOf(app: App, resource: string, now: number): Promise<Resour
     last_run: run?.status ?? null,
     cursor: checkpoint?.cursor ?? null,
     rejects: await countOpenRejects(warehouse.own, resource),
-    unfinished: isUnfinished
-      ? { mode: checkpoint.walk_mode ?? '', pages: checkpoint.walk_pages, records: checkpoint.walk_records }
-      : null,
-    due: checkpoint?.due_at ?? null,
+    unfinished: unfinishedWalk(checkpoint),
+    due: futureDue(checkpoint, now),
     error: run?.error ?? null,
   };
 }
 
-function tableOf(report: { source: string; warehouse: string; resources: ResourceStatus[] }): string {
-  const head = ['resource', 'rows', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'];
-  const rows = report.resources.map((status) => [
+function unfinishedWalk(checkpoint: CheckpointRow | null): ResourceStatus['unfinished'] {
+  if (checkpoint === null || checkpoint.walk_mode === null) return null;
+  return { mode: checkpoint.walk_mode, pages: checkpoint.walk_pages, records: checkpoint.walk_records };
+}
+
+function futureDue(checkpoint: CheckpointRow | null, now: number): string | null {
+  const due = checkpoint?.due_at ?? null;
+  return due !== null && timestampMs(due) > now ? due : null;
+}
+
+const HEAD = ['resource', 'rows', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+
+function tableOf({ source, warehouse, resources }: SourceStatus): string {
+  const rows = resources.map((status) => [
     status.resource,
     countText(status.rows),
     status.last_success?.slice(0, 19) ?? 'never',
     status.lag_seconds === null ? '–' : durationText(status.lag_seconds),
     status.last_run ?? 'none',
     countText(status.rejects),
-    status.cursor ?? '–',
+    visibleText(status.cursor ?? '–'),
   ]);
-  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
-  const lines = [head, ...rows].map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd());
-  return `${report.source}  ${report.warehouse}\n${[...lines, ...report.resources.flatMap(notesOf)].map((line) => `  ${line}\n`).join('')}`;
+  const widths = HEAD.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)));
+  const table = [HEAD, ...rows].map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
+  const lines = [...table, ...resources.flatMap(notesOf).map(visibleText)];
+  return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 
 function notesOf({ resource, unfinished, due, error }: ResourceStatus): string[] {
-  return [
-    ...(unfinished === null
-      ? []
-      : [`${resource}: a ${unfinished.mode} walk stopped after ${countText(unfinished.pages)} pages; the next run goes on there`]),
-    ...(due === null ? [] : [`${resource}: the service asked to be left alone until ${due} UTC`]),
-    ...(error === null ? [] : [`${resource}: ${error}`]),
-  ];
+  const notes: string[] = [];
+  if (unfinished !== null) {
+    const { mode, pages } = unfinished;
+    notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
+  }
+  if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
+  if (error !== null) notes.push(`${resource}: ${error}`);
+  return notes;
 }

@@ -2,10 +2,12 @@ import { Command } from 'commander';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import type { CliContext } from './context.ts';
-import { exitCodeOfStatus, worstExitCode } from './exit-code.ts';
-import { chosenResources, forEachSource, withSourceOptions, type SourceOptions } from './open-sources.ts';
+import { exitCodeOfStatus } from './exit-code.ts';
+import { forEachSource, type ChosenSource } from './open-sources.ts';
 import { summaryText } from './run-summary.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { watchRun } from './watch-run.ts';
+import { withApp } from './with-app.ts';
 
 interface RunOptions extends SourceOptions {
   json?: true;
@@ -14,16 +16,15 @@ interface RunOptions extends SourceOptions {
 
 /** `content-sync backfill`: every page of every resource; resumes where an earlier one stopped. */
 export function backfillCommand(context: CliContext): Command {
-  return runCommand('backfill', context)
-    .description('copy everything; resumes at the page where an earlier run stopped, and writes only what changed')
-    .option('--restart', 'throw away the copied tables of the resources and copy them anew');
+  return runCommand('backfill', context).option(
+    '--restart',
+    'throw away the copied tables of the resources and copy them anew',
+  );
 }
 
 /** `content-sync sync`: what changed since the last time. */
 export function syncCommand(context: CliContext): Command {
-  return runCommand('sync', context).description(
-    'bring in what changed since the last run; a resource that was never copied whole is backfilled',
-  );
+  return runCommand('sync', context);
 }
 
 function runCommand(name: SyncCommand, context: CliContext): Command {
@@ -31,22 +32,32 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout at the end')
     .action(async (names: string[], options: RunOptions) => {
-      const reports = await forEachSource(context, options, async ({ app, log }) => {
-        const resources = chosenResources(app.source, names);
-        const watch = watchRun({ context, log, app, resources });
-        try {
-          const restart = options.restart === true;
-          return await app.sync({ command: name, resources, restart, signal: context.signal, watcher: watch.watcher });
-        } finally {
-          watch.finish();
-        }
+      await forEachSource(context, options, names, async (chosen) => {
+        const report = await runSource(name, context, chosen, options);
+        print(context, report, options);
+        return exitCodeOfStatus(report.status);
       });
-      for (const report of reports) print(context, report, options);
-      context.exit(worstExitCode(reports.map((report) => exitCodeOfStatus(report.status))));
     });
 }
 
-function print(context: CliContext, report: RunReport, options: RunOptions): void {
-  if (options.json === true) context.stdout.write(`${JSON.stringify(report)}\n`);
-  else if (context.stderr.isTTY === true) context.stdout.write(summaryText(report));
+function runSource(
+  command: SyncCommand,
+  context: CliContext,
+  { source, resources, log }: ChosenSource,
+  options: RunOptions,
+): Promise<RunReport> {
+  return withApp(context, { source, log }, async (app) => {
+    const live = options.logLevel === undefined;
+    const watch = watchRun({ context, log, app, resources, live });
+    const restart = options.restart === true;
+    return app
+      .sync({ command, resources, restart, signal: context.signal, watcher: watch.watcher })
+      .finally(() => watch.finish());
+  });
+}
+
+/** A person at either end of the process is told how it ended; a program reads the log, or asks for JSON. */
+function print({ stdout, stderr }: CliContext, report: RunReport, { json }: RunOptions): void {
+  if (json === true) stdout.write(`${JSON.stringify(report)}\n`);
+  else if (stdout.isTTY === true || stderr.isTTY === true) stdout.write(summaryText(report));
 }

@@ -2,7 +2,12 @@ import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { createLiveLines } from '../observe/live-lines.ts';
 import {
-  advanceResource, endResource, startResource, waitingResource, type ProgressSnapshot, type ResourceProgress,
+  advanceResource,
+  endResource,
+  startResource,
+  waitingResource,
+  type ProgressSnapshot,
+  type ResourceProgress,
 } from '../observe/progress.ts';
 import type { RunWatcher } from '../sync/run.ts';
 import type { CliContext } from './context.ts';
@@ -15,12 +20,17 @@ interface WatchOptions {
   log: Logger;
   app: App;
   resources: readonly string[];
+  /** False where a person asked for the log: it takes the place of the live lines. */
+  live: boolean;
 }
 
 /** Shows a run while it goes on: live lines on a terminal, log lines anywhere else. */
-export function watchRun({ context, log, app, resources }: WatchOptions): { watcher: RunWatcher; finish(): void } {
-  const { clock, stderr } = context;
-  const lines = createLiveLines({ stream: stderr, clock });
+export function watchRun({ context, log, app, resources, live }: WatchOptions): {
+  watcher: RunWatcher;
+  finish(): void;
+} {
+  const { clock } = context;
+  const lines = live ? createLiveLines({ stream: context.stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
   const loggedAt = new Map<string, number>();
 
@@ -32,10 +42,10 @@ export function watchRun({ context, log, app, resources }: WatchOptions): { watc
   const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
     const was = progress.get(resource) ?? waitingResource(resource);
     progress.set(resource, next(was, clock.monotonic()));
-    lines.update(snapshot());
+    lines?.update(snapshot());
   };
   // Redrawn while nothing comes in, too: a pause that the service asked for must be seen to count down.
-  const ticking = setInterval(() => lines.update(snapshot()), 250);
+  const ticking = setInterval(() => lines?.update(snapshot()), 250);
   ticking.unref();
 
   const watcher: RunWatcher = {
@@ -58,17 +68,17 @@ export function watchRun({ context, log, app, resources }: WatchOptions): { watc
     ended: (report, error) => {
       change(report.resource, (was, at) => endResource(was, at, report.status));
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
-      // Without a code of ours it is a bug: then the stack is what helps.
+      // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
       const isBug = report.error?.code === 'bug';
-      log[level]({ ...report, ...(isBug ? { bug: error } : {}) }, `walk ${report.status}`);
+      log[level]({ ...report, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
     },
   };
   return {
     watcher,
     finish: () => {
       clearInterval(ticking);
-      lines.update(snapshot());
-      lines.finish();
+      lines?.update(snapshot());
+      lines?.finish();
     },
   };
 }

@@ -74,8 +74,8 @@ export class WalkGuard {
   }
 }
 
-/** Tells pages apart without reading all of their text: the first and last record, and the length of each. */
+/** Tells pages apart without reading all of them: the first and last record, and the length of each. */
 function outlineOf(records: readonly SourceRecord[]): string {
-  const lengths = records.map((record) => record.text.length).join(',');
-  return `${records.at(0)?.text}\n${records.at(-1)?.text}\n${lengths}`;
+  const lengths = records.map(({ bytes }) => bytes.length).join(',');
+  return `${records.at(0)?.bytes.toString('latin1')}\n${records.at(-1)?.bytes.toString('latin1')}\n${lengths}`;
 }

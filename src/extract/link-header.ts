@@ -1,5 +1,5 @@
 /** One link-value of a `Link` header. */
-export interface HeaderLink {
+interface HeaderLink {
   uri: string;
   /** Relation types, lower case. */
   rels: string[];

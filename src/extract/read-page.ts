@@ -10,7 +10,7 @@ import type { PageStyle } from './page-style.ts';
 import { positionOf } from './position.ts';
 
 /** What reading an answer needs to know of the walk. */
-export interface ReadContext {
+interface ReadContext {
   resource: Pick<ResourceProfile, 'records' | 'page'>;
   style: PageStyle;
   baseUrl: URL;
@@ -23,7 +23,7 @@ export interface ReadContext {
 /** The page that an answer carries (its number is the walk's affair), or why it is none. Pure. */
 export function readPage(answer: ApiAnswer, context: ReadContext): Omit<Page, 'number'> | GuardFault {
   const { resource, style, baseUrl, url, seenBefore } = context;
-  const records = selectRecords(answer.text, answer.json, resource.records);
+  const records = selectRecords(answer.bytes, answer.json, resource.records);
   if (records === null) return noRecords(answer, resource.records);
   const received = records.length;
   const shortfall = shortfallOf(answer, resource.page.count, received);

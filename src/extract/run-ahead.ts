@@ -9,7 +9,7 @@ import type { Foresight } from './page-style.ts';
 const MOST_MISSES = 3;
 
 /** How an answer is got, and what of it is needed to look ahead. */
-export interface AheadOptions {
+interface AheadOptions {
   get: (position: PagePosition, stop: AbortSignal) => Promise<ApiAnswer>;
   urlOf: (position: PagePosition) => URL;
   /** Records in an answer, without checking it. */

@@ -25,8 +25,8 @@ export interface ApiAnswer {
   url: URL;
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The decoded body; `json` is parsed from exactly this text. */
-  text: string;
+  /** The decoded body as UTF-8; `json` is parsed from exactly these bytes. */
+  bytes: Buffer;
   json: JsonValue;
   /** Local epoch milliseconds just before the successful attempt was sent. */
   requestedAt: number;

@@ -18,14 +18,23 @@ const CHARSETS: Readonly<Record<string, string>> = {
   'utf-16be': 'utf-16be',
 };
 
+/** A body as a string and as UTF-8, neither with a byte order mark. */
+export interface DecodedText {
+  text: string;
+  bytes: Buffer;
+}
+
 /**
  * The text of a body, strictly: invalid bytes are an error and a byte order mark is dropped. JSON is UTF-8 unless the
  * Content-Type names another charset. Throws `SyncError` `bad_text` or `unsupported_charset`.
  */
-export function decodeText(bytes: Uint8Array, contentType: string): string {
+export function decodeText(bytes: Buffer, contentType: string): DecodedText {
   const decoder = decoderFor(bytes, contentType);
   try {
-    return decoder.decode(bytes);
+    const text = decoder.decode(bytes);
+    if (decoder !== utf8) return { text, bytes: Buffer.from(text) };
+    const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+    return { text, bytes: marked ? bytes.subarray(3) : bytes };
   } catch (cause) {
     throw new SyncError('bad_text', `the body is not valid ${decoder.encoding}`, { recovery: 'retry', cause });
   }

@@ -37,8 +37,13 @@ export function requestError(of: {
 /** Why, and the beginning of what came. A parser quotes a few characters, which may be a part of a secret. */
 function explanation({ verdict, answer, reading }: Judged, secrets: readonly string[]): string {
   if (answer.failure !== null) return `${verdict.reason} (${answer.failure})`;
-  if (reading.defect !== '')
-    return scrub(reading.text, secrets) === reading.text ? snippet(reading.defect) : verdict.reason;
+  if (reading.defect !== '') {
+    return hasSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
+  }
   const excerpt = scrub(reading.seen.excerpt.trim(), secrets);
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${snippet(excerpt)}`;
+}
+
+function hasSecret(text: string, secrets: readonly string[]): boolean {
+  return scrub(text, secrets) !== text;
 }

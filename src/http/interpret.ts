@@ -1,7 +1,7 @@
 import type { JsonValue } from '../model/json.ts';
 import { SyncError } from '../model/errors.ts';
 import { parseJson } from '../shape/parse-json.ts';
-import { decodeText } from './decode-text.ts';
+import { decodeText, type DecodedText } from './decode-text.ts';
 import type { WireAnswer } from './exchange.ts';
 import type { Seen } from './outcome-row.ts';
 
@@ -12,14 +12,14 @@ const AROUND = 40;
 /** What an answer says, before anybody judges it. */
 export interface Reading {
   seen: Seen;
-  /** The decoded body of a 2xx, empty otherwise. */
-  text: string;
+  /** The body of a 2xx as UTF-8, empty otherwise. */
+  bytes: Buffer;
   /** What is wrong with the body, as a sentence; empty where the code of the failure says it all. */
   defect: string;
 }
 
 interface Content {
-  text: string;
+  bytes: Buffer;
   json: JsonValue | undefined;
   code: string | null;
   defect: string;
@@ -27,7 +27,7 @@ interface Content {
   excerpt: string;
 }
 
-const NOTHING: Content = { text: '', json: undefined, code: null, defect: '', excerpt: '' };
+const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
 
 /** Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. Never throws. */
 export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean): Reading {
@@ -44,23 +44,24 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
       excerpt: content.excerpt,
       hasRecords: json !== undefined && hasRecords(json),
     },
-    text: content.text,
+    bytes: content.bytes,
     defect: content.defect,
   };
 }
 
 function readContent({ bytes, headers }: WireAnswer): Content {
-  let text = '';
+  let decoded: DecodedText = { text: '', bytes };
   try {
-    text = decodeText(bytes, String(headers['content-type'] ?? ''));
+    decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
+    const { text } = decoded;
     const start = text.search(/\S/);
     if (start === -1) return { ...NOTHING, code: 'empty_body' };
     if (text[start] === '<') return { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) };
     const json = parseJson(text);
-    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, text, json };
+    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
-    return { ...NOTHING, text, code: error.code, defect: error.message + around(text, error.message) };
+    return { ...NOTHING, bytes: decoded.bytes, code: error.code, defect: error.message + around(decoded.text, error.message) };
   }
 }
 

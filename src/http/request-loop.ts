@@ -151,7 +151,7 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
     url: state.hop.url,
     status: answer.status,
     headers: answer.headers,
-    text: reading.text,
+    bytes: reading.bytes,
     json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
     requestedAt: answer.sentAt,
     latencyMs: answer.elapsedMs,

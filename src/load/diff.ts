@@ -4,16 +4,11 @@ import type { WalkMode } from '../model/words.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import type { KeyedRecord } from './key-records.ts';
 
-/** A record that is to be written, with the version it becomes. */
-export interface FreshRecord extends KeyedRecord {
-  version: number;
-}
-
 export interface Difference {
-  inserts: FreshRecord[];
-  /** Known, with another text than the stored one. */
-  updates: FreshRecord[];
-  /** Same text, or older than what is stored. */
+  inserts: KeyedRecord[];
+  /** Known, with another source than the stored one; their `version` is set. */
+  updates: KeyedRecord[];
+  /** Same source, or older than what is stored. */
   unchanged: number;
   /** Among the updates: those whose own clock went back, which only a full walk lets through. */
   wentBack: number;
@@ -33,7 +28,7 @@ export function difference(
   for (const record of records) {
     const row = stored.get(record.key);
     if (row === undefined) {
-      result.inserts.push({ ...record, version: 1 });
+      result.inserts.push(record);
     } else if (row.hash === record.hash || row.syncedAt > requestedAt) {
       result.unchanged += 1;
     } else {
@@ -42,7 +37,8 @@ export function difference(
         result.unchanged += 1;
       } else {
         if (older) result.wentBack += 1;
-        result.updates.push({ ...record, version: row.version + 1 });
+        record.version = row.version + 1;
+        result.updates.push(record);
       }
     }
   }

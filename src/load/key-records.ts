@@ -11,6 +11,8 @@ export interface KeyedRecord extends SourceRecord {
   hash: string;
   /** When the service says it last changed; null where it does not say or not in a way we can read. */
   updated: Updated | null;
+  /** The version that it becomes when it is written: 1, or one more than what `difference` finds stored. */
+  version: number;
 }
 
 /** The service's own text for a moment, and the moment in epoch milliseconds. */
@@ -24,7 +26,7 @@ export interface SetAside {
   key: string | null;
   reason: string;
   detail: string;
-  text: string;
+  bytes: Buffer;
 }
 
 /**
@@ -40,15 +42,16 @@ export function keyRecords(
   for (const record of records) {
     const found = recordKey(record.value, profile.id);
     if ('reject' in found) {
-      setAside.push({ key: null, ...found.reject, text: record.text });
+      setAside.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
     }
     const keyed: KeyedRecord = {
       key: found.key,
       value: record.value,
-      text: record.text,
+      bytes: record.bytes,
       hash: hashOf(record, profile.history),
       updated: updatedOf(record, profile.updated),
+      version: 1,
     };
     const before = byKey.get(keyed.key);
     if (before === undefined || !isOlder(keyed, before)) byKey.set(keyed.key, keyed);
@@ -57,11 +60,11 @@ export function keyRecords(
 }
 
 /**
- * Where bodies are kept, the hash of the source text does: a text that only looks different is compared with the
+ * Where bodies are kept, the hash of the source will do: one that only looks different is compared with the
  * stored body. Without bodies the hash itself must not depend on the order of keys.
  */
 function hashOf(record: SourceRecord, history: HistoryPolicy): string {
-  return history === 'none' ? canonicalHash(record.value) : textHash(record.text);
+  return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
 }
 
 function updatedOf(record: SourceRecord, path: string | null): Updated | null {

@@ -9,9 +9,12 @@ export interface ExactNumber {
 export type JsonObject = { [key: string]: JsonValue };
 export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonObject;
 
-/** One record as the service sent it: its parsed value and its own slice of the page's text. */
+/** One record as the service sent it: its parsed value and its own slice of the page. */
 export interface SourceRecord {
   value: JsonValue;
-  /** The exact source text of the record (no copy is re-serialised). */
-  text: string;
+  /**
+   * The exact source of the record, UTF-8; a view into the page, nothing is re-serialised. Bytes rather than a string:
+   * they are hashed and stored as they are, and half the size.
+   */
+  bytes: Buffer;
 }

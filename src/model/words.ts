@@ -25,3 +25,7 @@ export type Contract = (typeof CONTRACTS)[number];
 /** What stands in a column, independent of the database. Widening only ever moves towards `text` and `json`. */
 export const COLUMN_TYPES = ['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp', 'text', 'json'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
+
+/** How much is logged; each level holds those after it. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -44,8 +44,8 @@ export function createLiveLines({ stream, clock, width }: LiveLinesOptions): Liv
   let pending: ProgressSnapshot | null = null;
   const draw = (snapshot: ProgressSnapshot): void => {
     // The last column stays free: a terminal that wraps there would add a line that is not counted.
-    const lines = progressLines(snapshot, (width ?? stream.columns ?? USUAL_WIDTH) - 1);
-    const shown = lines.slice(0, Math.max(1, (stream.rows ?? USUAL_HEIGHT) - 1));
+    const lines = progressLines(snapshot, (width ?? columnsOf(stream)) - 1);
+    const shown = lines.slice(0, Math.max(1, rowsOf(stream) - 1));
     stream.write(up(drawn) + shown.map((line) => `${paint(line, stream)}\x1b[K\n`).join('') + CLEAR_BELOW);
     drawn = shown.length;
     drawnAt = clock.monotonic();
@@ -60,6 +60,15 @@ export function createLiveLines({ stream, clock, width }: LiveLinesOptions): Liv
       if (stream.isTTY === true && pending !== null) draw(pending);
     },
   };
+}
+
+/** A terminal that nobody has told its size says 0. */
+function columnsOf({ columns = 0 }: LiveStream): number {
+  return columns > 0 ? columns : USUAL_WIDTH;
+}
+
+function rowsOf({ rows = 0 }: LiveStream): number {
+  return rows > 0 ? rows : USUAL_HEIGHT;
 }
 
 const CLEAR_BELOW = '\x1b[J';

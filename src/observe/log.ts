@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 import { visibleText } from '../model/visible-text.ts';
-import type { LogLevel } from '../settings/settings.ts';
+import type { LogLevel } from '../model/words.ts';
 import { scrub } from './scrub.ts';
 
 export interface LogOptions {
@@ -23,7 +23,8 @@ export function createLog({ level, secrets, destination = stderr() }: LogOptions
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: pino.stdSerializers.err },
+      // What is no Error is what a report says of one: it stays as it is.
+      serializers: { error: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
       hooks: { streamWrite: (line) => cleanLine(line, secrets) },
     },
     destination,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Budget } from './budget.ts';
-import type { Quota } from './quota.ts';
+import { quotaFrom, type Quota } from './quota.ts';
 
 /** A stored wait that ends later than this is a mistake, or the work of a clock that was wrong. */
 const LONGEST_WAIT_MS = 31 * 86_400_000;
@@ -69,17 +69,17 @@ export function restoreBudget(text: string | undefined, moment: Moment): Restore
     pausedUntil: monotonic(pausedUntil),
     refusals,
     peak,
-    quotas: quotas.map((quota) => ({
-      ...quota,
-      ...UNKNOWN_LEVEL,
-      meter: { samples: [] },
-      answeredAt: moment.monotonic,
-      blockedUntil: monotonic(quota.blockedUntil),
-    })),
+    quotas: quotas.map((quota) =>
+      Object.assign(unknownQuota(moment), quota, { blockedUntil: monotonic(quota.blockedUntil) }),
+    ),
   };
 }
 
-const UNKNOWN_LEVEL = { remaining: null, spendable: 0, resetAt: null, trickle: 0, newest: 0 };
+/** What a quota is before the first answer speaks of it. */
+function unknownQuota(moment: Moment): Quota {
+  const hint = { name: '', limit: null, remaining: null, resetMs: null, windowMs: null, refill: null, requests: true };
+  return { ...quotaFrom(hint), answeredAt: moment.monotonic };
+}
 
 function parsed(text: string | undefined): unknown {
   try {

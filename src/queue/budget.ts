@@ -1,16 +1,11 @@
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { RestoredBudget } from './budget-state.ts';
-import {
-  newConcurrencyLimit,
-  noteAnswer,
-  noteUnderWay,
-  type ConcurrencyLimit,
-} from './concurrency-limit.ts';
+import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from './concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from './quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from './rate-ceiling.ts';
 import type { QuotaHint, RateHint } from './rate-headers.ts';
 
-export interface BudgetOptions {
+interface BudgetOptions {
   dialect: RateDialect;
   /** What the service is known to allow, if anything; `share` counts here as well. */
   requestsPerSecond?: number | undefined;
@@ -22,7 +17,7 @@ export interface BudgetOptions {
 }
 
 /** One answer as the budget sees it; `hint` is what its headers and body say. */
-export interface BudgetAnswer {
+interface BudgetAnswer {
   hint: RateHint;
   latencyMs: number;
   limited: boolean;
@@ -47,6 +42,8 @@ export interface Budget {
   probing: boolean;
   /** "Too many requests" in a row. */
   refusals: number;
+  /** When the latest of them came that counts. */
+  refusedAt: number;
   /** Start times of the requests under way, by their number. */
   open: Map<number, number>;
   started: number;
@@ -73,11 +70,12 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     options,
     knownRate: known.length === 0 ? null : Math.min(...known),
     quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
-    ceiling: newCeiling(restored.peak, at),
-    slots: newConcurrencyLimit(options.concurrency, at),
+    ceiling: newCeiling(restored.peak, options.share, at),
+    slots: newConcurrencyLimit(options.concurrency),
     pausedUntil: restored.pausedUntil,
     probing: true,
     refusals: restored.refusals,
+    refusedAt: at,
     open: new Map(),
     started: 0,
     due: at - CATCH_UP_MS,
@@ -105,14 +103,14 @@ export function closedUntil(budget: Budget, at: number): number | null {
 function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
   const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
-  return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at) * share);
+  return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at));
 }
 
 /** Requests per second that the service is understood to allow; null while nothing is known. */
 export function allowedRate(budget: Budget, at: number): number | null {
   const nominal = [...budget.quotas.values()].map(nominalRate).filter((rate) => rate !== null);
-  const ceiling = Math.min(budget.ceiling.peak ?? Number.POSITIVE_INFINITY, ceilingAt(budget.ceiling, at));
-  const rate = Math.min(...nominal, budget.knownRate ?? Number.POSITIVE_INFINITY, ceiling);
+  const ceiling = ceilingAt(budget.ceiling, at) === Number.POSITIVE_INFINITY ? null : budget.ceiling.peak;
+  const rate = Math.min(...nominal, budget.knownRate ?? Number.POSITIVE_INFINITY, ceiling ?? Number.POSITIVE_INFINITY);
   return Number.isFinite(rate) ? rate : null;
 }
 
@@ -137,15 +135,15 @@ export function noteBudgetAnswer(budget: Budget, request: number, answer: Budget
   const sentAt = budget.open.get(request) ?? answer.at;
   budget.open.delete(request);
   noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
-  learnQuotas(budget, request, answer);
+  learnQuotas(budget, request, sentAt, answer);
   if (answer.limited) refused(budget, answer, sentAt);
-  else accepted(budget, answer.at);
+  else accepted(budget, answer.at, sentAt);
   if (answer.hint.waitMs) stop(budget, answer, answer.hint.waitMs);
 }
 
-function learnQuotas(budget: Budget, request: number, { hint, at }: BudgetAnswer): void {
+function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at }: BudgetAnswer): void {
   const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
-  const position = { request, started: budget.started, earlierOpen, at };
+  const position = { request, started: budget.started, earlierOpen, sentAt, at };
   for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
   if (hint.quotas.length === 0) return;
   const named = new Set(hint.quotas.map((said) => said.name));
@@ -164,16 +162,22 @@ function quotaOf(budget: Budget, hint: QuotaHint): Quota {
   return quota;
 }
 
-function accepted(budget: Budget, at: number): void {
+/** A good answer opens the way, unless its request was sent before the pause began that holds now. */
+function accepted(budget: Budget, at: number, sentAt: number): void {
+  noteAccepted(budget.ceiling, at);
+  if (sentAt < budget.pausedUntil) return;
   budget.probing = false;
   budget.refusals = 0;
-  noteAccepted(budget.ceiling, at);
 }
 
 /** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
-  if (budget.probing || sentAt >= budget.ceiling.cutAt) budget.refusals += 1;
+  // Answers to what was under way at the first refusal say the same once more.
+  if (sentAt >= budget.refusedAt) {
+    budget.refusals += 1;
+    budget.refusedAt = answer.at;
+  }
   if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
   const stated = Boolean(answer.hint.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
   pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));

@@ -1,27 +1,44 @@
 /**
- * How many requests may be under way at once, found from their latency and from push-back: up by one per round trip
- * while the limit is used and answers come no slower, down by a tenth when they come clearly slower or are refused.
- * Source: Vector's adaptive request concurrency (vectordotdev/vector, src/sinks/util/adaptive_concurrency).
+ * How many requests may be under way at once, found from their latency and from push-back: up by one per round of
+ * answers while the limit is used and answers come no slower, down by a tenth when they come clearly slower or are
+ * refused. Source: Vector's adaptive request concurrency (vectordotdev/vector, src/sinks/util/adaptive_concurrency),
+ * and from TCP Vegas the comparison with the fastest round, without which a slow rise is taken for the normal case.
  */
 export interface ConcurrencyLimit {
   current: number;
   readonly most: number;
-  /** Smoothed round trip and its smoothed deviation in milliseconds; null before the first. */
-  past: { mean: number; deviation: number } | null;
+  /** Latency of the rounds so far in milliseconds; null before the first. */
+  past: Past | null;
   /** What was seen since the limit was last looked at. */
-  round: { since: number; sum: number; answers: number; pushedBack: boolean; used: boolean };
+  round: { sum: number; answers: number; pushedBack: boolean; used: boolean };
+}
+
+interface Past {
+  /** Exponentially smoothed, as is the variance. */
+  mean: number;
+  variance: number;
+  /** The fastest round, slowly forgotten, and when that was last done. */
+  fastest: number;
+  at: number;
 }
 
 const SMOOTHING = 0.4;
 const DEVIATIONS = 2.5;
-/** Rises below this part of the mean are noise, however even the answers were before. */
-const NOISE = 0.25;
 const DECREASE = 0.9;
+/** A round that takes so many times the fastest one means that requests queue up at the service. */
+const QUEUEING = 2;
+/** A rise up to this is our own process being busy as often as the service. */
+const UNNOTICED_MS = 50;
+/** What the fastest round grows by in memory, per second. */
+const FORGETTING = 0.003;
+/** Slow answers alone never leave fewer slots than this: some resources are slower than others by nature. */
+const LEAST_WHEN_SLOW = 2;
+const SHORTEST_ROUND = 4;
 /** Part of the slots that may be kept for live lanes, and so counts as used. */
 const NOT_ALWAYS_USABLE = 0.2;
 
-export function newConcurrencyLimit(most: number, at: number): ConcurrencyLimit {
-  return { current: 1, most, past: null, round: newRound(at) };
+export function newConcurrencyLimit(most: number): ConcurrencyLimit {
+  return { current: 1, most, past: null, round: newRound() };
 }
 
 export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
@@ -30,40 +47,45 @@ export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
 
 /** Takes in one answer; a refused one has no latency worth knowing. */
 export function noteAnswer(limit: ConcurrencyLimit, at: number, latencyMs: number, pushedBack: boolean): void {
-  limit.round.pushedBack ||= pushedBack;
-  if (!pushedBack) {
-    limit.round.sum += latencyMs;
-    limit.round.answers += 1;
-  }
-  if (at - limit.round.since >= (limit.past?.mean ?? 0)) endRound(limit, at);
+  const { round } = limit;
+  round.pushedBack ||= pushedBack;
+  round.sum += pushedBack ? 0 : latencyMs;
+  round.answers += pushedBack ? 0 : 1;
+  if (pushedBack || round.answers >= Math.max(SHORTEST_ROUND, limit.current)) endRound(limit, at);
 }
 
 function endRound(limit: ConcurrencyLimit, at: number): void {
   const { sum, answers, pushedBack, used } = limit.round;
   const latency = answers === 0 ? null : sum / answers;
-  limit.current = Math.min(limit.most, next(limit, latency, pushedBack, used));
-  if (latency !== null) limit.past = smoothed(limit.past, latency);
-  limit.round = newRound(at);
+  if (pushedBack) limit.current = Math.max(1, Math.floor(limit.current * DECREASE));
+  else if (latency !== null) limit.current = next(limit, latency, used);
+  if (latency !== null && !pushedBack) limit.past = remembered(limit.past, latency, at);
+  limit.round = newRound();
 }
 
-function next(limit: ConcurrencyLimit, latency: number | null, pushedBack: boolean, used: boolean): number {
-  const { current, past } = limit;
-  const slower =
-    latency !== null && past !== null && latency >= past.mean + Math.max(DEVIATIONS * past.deviation, NOISE * past.mean);
-  if (pushedBack || slower) return Math.max(1, Math.floor(current * DECREASE));
-  const even = latency !== null && (past === null || latency <= past.mean + Math.min(past.deviation, NOISE * past.mean));
-  return used && even ? current + 1 : current;
+function next({ current, most, past }: ConcurrencyLimit, latency: number, used: boolean): number {
+  const swift = past === null || latency <= past.fastest + UNNOTICED_MS;
+  if (!swift && (latency > past.fastest * QUEUEING || latency > past.mean + DEVIATIONS * deviation(past))) {
+    return current <= LEAST_WHEN_SLOW ? current : Math.max(LEAST_WHEN_SLOW, Math.floor(current * DECREASE));
+  }
+  return used && (swift || latency <= past.mean) ? Math.min(most, current + 1) : current;
 }
 
-function smoothed(past: ConcurrencyLimit['past'], latency: number): { mean: number; deviation: number } {
-  if (past === null) return { mean: latency, deviation: 0 };
-  const off = Math.abs(latency - past.mean);
+function deviation(past: Past): number {
+  return Math.sqrt(past.variance);
+}
+
+function remembered(past: Past | null, latency: number, at: number): Past {
+  if (past === null) return { mean: latency, variance: 0, fastest: latency, at };
+  const off = latency - past.mean;
   return {
-    mean: past.mean + SMOOTHING * (latency - past.mean),
-    deviation: past.deviation + SMOOTHING * (off - past.deviation),
+    mean: past.mean + SMOOTHING * off,
+    variance: (1 - SMOOTHING) * (past.variance + SMOOTHING * off * off),
+    fastest: Math.min(latency, past.fastest * (1 + (FORGETTING * (at - past.at)) / 1_000)),
+    at,
   };
 }
 
-function newRound(at: number): ConcurrencyLimit['round'] {
-  return { since: at, sum: 0, answers: 0, pushedBack: false, used: false };
+function newRound(): ConcurrencyLimit['round'] {
+  return { sum: 0, answers: 0, pushedBack: false, used: false };
 }

@@ -223,7 +223,7 @@ class QueueGovernor implements Governor {
   }
 
   #refuseWaiting(reason: Error): void {
-    for (const waiting of [...this.#waiting]) waiting.abort(reason);
+    for (const waiting of this.#waiting) waiting.abort(reason);
   }
 
   #deferred(delay: number): DeferredError {

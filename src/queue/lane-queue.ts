@@ -14,14 +14,14 @@ interface Waiting {
 }
 
 /** Lanes that never take all slots. */
-const YIELDING: readonly Lane[] = ['backfill', 'bulk'];
+const YIELDING: ReadonlySet<Lane> = new Set(['backfill', 'bulk']);
 /** Every so many turns the request that has waited longest goes first, whatever its lane, so that none starves. */
 const OLDEST_EVERY = 5;
 /** Part of the slots that is kept free of yielding lanes. */
 const KEPT_FREE = 0.2;
 
 export function yields(lane: Lane): boolean {
-  return YIELDING.includes(lane);
+  return YIELDING.has(lane);
 }
 
 /** Whether anybody who waits may have a slot; `yielding` is how many of the `slots` yielding lanes have by now. */

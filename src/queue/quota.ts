@@ -28,6 +28,8 @@ export interface Quota {
   /** True once the level was seen to give way: before that `learned` is only a lower bound. */
   proven: boolean;
   meter: RefillMeter;
+  /** The latest answers, as they came. */
+  lately: { request: number; remaining: number; at: number }[];
 }
 
 /** What the budget knows about the request that was answered. */
@@ -38,6 +40,8 @@ export interface Position {
   started: number;
   /** Requests started earlier than this one and not answered yet. */
   earlierOpen: number;
+  /** When it was sent, and when its answer came. */
+  sentAt: number;
   at: number;
 }
 
@@ -46,11 +50,15 @@ const LONG_WINDOW_MS = 5_000;
 /** Longer windows than this (a day, a month) are not spread evenly while most of them is left. */
 const LONGEST_SPREAD_MS = 3_600_000;
 const SCARCE = 0.2;
+/** Where nothing was seen to come back, it must still be asked now and then whether something does. */
+const LOWEST_PER_SECOND = 0.2;
 const TRICKLE_SMOOTHING = 0.1;
 const TRICKLES = 0.4;
 /** However little seems to be left of a long window: so often the service is asked whether some has come back. */
 const PROBES_PER_WINDOW = 40;
 const SHORT_PATIENCE = 0.15;
+/** Long enough to see that a service gives back at least as fast as it is asked. */
+const GLANCE_MS = 300;
 
 export function quotaFrom(hint: QuotaHint): Quota {
   return {
@@ -69,6 +77,7 @@ export function quotaFrom(hint: QuotaHint): Quota {
     learned: null,
     proven: false,
     meter: { samples: [] },
+    lately: [],
   };
 }
 
@@ -81,6 +90,16 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   if (hint.remaining === null) return;
   if (position.request > quota.newest) takeNewest(quota, hint, hint.remaining, position);
   else if (quota.remaining !== null && hint.remaining > quota.remaining) quota.spendable += 1;
+  quota.lately.push({ request: position.request, remaining: hint.remaining, at: position.at });
+  if (quota.lately.length > KEPT_ANSWERS) quota.lately.shift();
+}
+
+/** More than can be under way at once. */
+const KEPT_ANSWERS = 64;
+
+/** Earlier requests that were answered while this one was under way, and by their level were counted after it. */
+function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
+  return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
 
 /** Nothing is left: the stated time has to pass, or the window where none is stated. */
@@ -95,7 +114,8 @@ function takeNewest(quota: Quota, hint: QuotaHint, remaining: number, position: 
   if (!renewed) quota.trickle += TRICKLE_SMOOTHING * (Math.min(2, Math.max(-2, gain)) - quota.trickle);
   quota.resetAt = earliestReset(renewed ? null : quota.resetAt, hint.resetMs, position.at);
   quota.remaining = remaining;
-  quota.spendable = remaining - (position.started - position.request) - position.earlierOpen;
+  const uncounted = position.started - position.request + position.earlierOpen;
+  quota.spendable = remaining - uncounted - overtaken(quota, remaining, position);
   quota.newest = position.request;
   quota.answeredAt = position.at;
   noteLevel(quota.meter, position.at, remaining, position.request, 2 * quota.longestResetMs);
@@ -112,12 +132,16 @@ function earliestReset(known: number | null, resetMs: number | null, at: number)
 function measure(quota: Quota, remaining: number, resetMs: number | null, at: number): void {
   const low = lowestLevel(quota.meter, at);
   const givesWay = low !== null && low < quota.limit / 2;
-  const span = 1.1 * quota.longestResetMs;
-  const rate = refillRate(quota.meter, givesWay ? 'whole' : 'latest', span);
-  quota.learned ??= remaining / (Math.max(resetMs ?? 0, 1_000) / 1_000);
+  const rate = refillRate(
+    quota.meter,
+    givesWay ? 'whole' : 'latest',
+    givesWay ? 1.1 * quota.longestResetMs : GLANCE_MS,
+  );
+  // That nothing is left says when to stop, not how much comes back.
+  if (remaining > 0) quota.learned ??= remaining / (Math.max(resetMs ?? 0, 1_000) / 1_000);
   if (rate === null) return;
   quota.proven ||= givesWay;
-  quota.learned = givesWay ? rate : Math.max(quota.learned, rate);
+  quota.learned = givesWay ? rate : Math.max(quota.learned ?? 0, rate);
 }
 
 /** Requests per second that the quota allows over its window; null where that is not known. */
@@ -125,7 +149,7 @@ export function nominalRate(quota: Quota): number | null {
   if (!quota.requests || quota.limit === 0) return null;
   if (quota.windowMs !== null) return (quota.limit / quota.windowMs) * 1_000;
   if (quota.longestResetMs >= LONG_WINDOW_MS) return (quota.limit / quota.longestResetMs) * 1_000;
-  return quota.learned;
+  return quota.learned === null ? null : Math.max(quota.learned, LOWEST_PER_SECOND);
 }
 
 /** Requests per second at which to go on now. */
@@ -136,7 +160,8 @@ export function paceOf(quota: Quota, at: number, share: number): number {
   const part = levelOf(quota, at) / quota.limit;
   if (windowMs > LONGEST_SPREAD_MS && part > SCARCE) return Number.POSITIVE_INFINITY;
   const trickles = quota.trickle > TRICKLES;
-  if (windowMs >= LONG_WINDOW_MS && !trickles && quota.resetAt !== null) return share * spread(quota, at, nominal, share);
+  if (windowMs >= LONG_WINDOW_MS && !trickles && quota.resetAt !== null)
+    return share * spread(quota, at, nominal, share);
   if (quota.windowMs === null) return learnedPace(quota, at, nominal, share);
   return share * nominal * (share < 1 ? 1 : evenOut(part));
 }

@@ -28,7 +28,7 @@ export interface RateHint {
 }
 
 /** The part of an answer that may carry limits. */
-export interface RateAnswer {
+interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   body: JsonValue | undefined;
   /** Local epoch milliseconds; stands in where the answer has no usable `Date`. */

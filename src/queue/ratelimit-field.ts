@@ -1,4 +1,4 @@
-import { parseDictionary, parseList, type BareItem, type Item, type InnerList } from 'structured-headers';
+import { parseDictionary, parseList, Token, type InnerList, type Item } from 'structured-headers';
 
 /** What one member of a `RateLimit` or `RateLimit-Policy` field says; times are seconds as written there. */
 export interface FieldMember {
@@ -61,9 +61,9 @@ function defined(loose: Loose): FieldMember {
 }
 
 /** Names are strings; drafts had tokens. Anything else stands for one nameless quota. */
-function nameIn(value: BareItem | readonly Item[]): string {
+function nameIn(value: unknown): string {
   if (typeof value === 'string') return value;
-  return typeof value === 'object' && 'toString' in value && !Array.isArray(value) ? String(value) : 'default';
+  return value instanceof Token ? value.toString() : 'default';
 }
 
 function plainNumber(value: unknown): number | undefined {

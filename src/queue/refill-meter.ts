@@ -1,7 +1,5 @@
 /** Answers of this long are looked back on, or longer where the caller says so. */
 const HORIZON_MS = 3_000;
-/** Shorter spans say nothing: `remaining` is a whole number. */
-const SHORTEST_SPAN_MS = 800;
 /** How long the lowest level is kept in mind; longer than the window of one second that many services have. */
 const LOW_MS = 1_200;
 const SPACING_MS = 50;
@@ -36,7 +34,7 @@ export function noteLevel(meter: RefillMeter, at: number, remaining: number, sen
 export function refillRate(meter: RefillMeter, part: 'whole' | 'latest', spanMs: number): number | null {
   const last = meter.samples.at(-1);
   if (!last) return null;
-  const oldEnough = (sample: Sample) => last.at - sample.at >= Math.max(SHORTEST_SPAN_MS, spanMs);
+  const oldEnough = (sample: Sample) => last.at - sample.at >= spanMs;
   const first = part === 'whole' ? meter.samples.find(oldEnough) : meter.samples.findLast(oldEnough);
   return first ? Math.max(0, ((last.total - first.total) / (last.at - first.at)) * 1_000) : null;
 }

@@ -14,5 +14,10 @@ export const machineClock: Clock = {
 
 /** The service's own clock: the machine's, put ahead (or behind, when negative) by `skewMs`. */
 export function skewedClock(clock: Clock, skewMs: number): Clock {
-  return skewMs === 0 ? clock : { ...clock, now: () => clock.now() + skewMs };
+  if (skewMs === 0) return clock;
+  return {
+    now: () => clock.now() + skewMs,
+    monotonic: () => clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+  };
 }

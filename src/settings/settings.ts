@@ -1,12 +1,9 @@
 import { z } from 'zod';
+import { LOG_LEVELS, type LogLevel } from '../model/words.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { authSchema } from '../source/auth.ts';
 import { duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
-
-/** How much is logged; each level holds those after it. */
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const URL_EXPECTED =
   'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';

@@ -4,7 +4,7 @@ import type { JsonValue } from '../model/json.ts';
 import { isExact } from './exact-number.ts';
 
 /** 128 bits of SHA-256, as 32 hex digits. */
-export function textHash(text: string): string {
+export function textHash(text: string | Buffer): string {
   return hash('sha256', text).slice(0, 32);
 }
 

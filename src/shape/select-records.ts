@@ -3,16 +3,18 @@ import { fieldAt } from './field-at.ts';
 import { skipSpace, stringEnd, valueEnd } from './scan-json.ts';
 
 /**
- * The records of a page, each with its own exact slice of the page's text. `json` is what `parseJson` made of `text`;
+ * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
  * `path` is dotted, '' where the body itself is the array. Null where the path is missing or holds no array.
  */
-export function selectRecords(text: string, json: JsonValue, path: string): SourceRecord[] | null {
+export function selectRecords(bytes: Buffer, json: JsonValue, path: string): SourceRecord[] | null {
   const values = fieldAt(json, path);
   if (!Array.isArray(values)) return null;
+  // One character per byte: all that structures JSON is ASCII, so positions in this text are positions in the bytes.
+  const text = bytes.toString('latin1');
   let at = skipSpace(text, arrayStart(text, path) + 1);
   return values.map((value) => {
     const end = valueEnd(text, at);
-    const record = { value, text: text.slice(at, end) };
+    const record = { value, bytes: bytes.subarray(at, end) };
     // After a value stands a comma, or the bracket that ends the array.
     at = skipSpace(text, skipSpace(text, end) + 1);
     return record;
@@ -42,6 +44,5 @@ function memberStart(text: string, open: number, key: string): number {
 }
 
 function keyText(text: string, start: number, end: number): string {
-  const raw = text.slice(start + 1, end - 1);
-  return raw.includes('\\') ? String(JSON.parse(text.slice(start, end))) : raw;
+  return String(JSON.parse(Buffer.from(text.slice(start, end), 'latin1').toString()));
 }

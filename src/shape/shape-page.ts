@@ -39,7 +39,7 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
   const isNew = shape.tables.every((table) => table.columns.length === 0);
   const contract: Contract = isNew ? 'evolve' : profile.contract;
-  const checked = records.map(({ key, value, text }) => ({ key, value, text, refused: refusal(value) }));
+  const checked = records.map(({ key, value, bytes }) => ({ key, value, bytes, refused: refusal(value) }));
   let current = shape;
   for (;;) {
     const { misfit, ...written } = writeRows(treeOf(current, profile), contract, checked);

@@ -9,11 +9,11 @@ import type { SetAside } from './set-aside.ts';
 import { isFull, type Level, type List, type ShapeTree, type Slot, type TableNode } from './shape-tree.ts';
 import { pathPart, pathText } from './source-path.ts';
 
-/** A record that has its key. `text` is the source text of `value`: what it does not hold is not looked for. */
+/** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {
   key: string;
   value: JsonValue;
-  text: string;
+  bytes: Buffer;
 }
 
 /** A record with what `limits.ts` says of it: walking on is safe only where that is null. */
@@ -103,11 +103,11 @@ function tableRows({ tree, cells }: Run): TableRows[] {
   }));
 }
 
-function writeRecord(run: Run, { key, value, text }: ShapeRecord): SetAside | null {
+function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): SetAside | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
   run.key = key;
-  run.suspect = text.includes('\\u') || !text.isWellFormed();
+  run.suspect = bytes.includes('\\u');
   run.refused = null;
   startRow(run, run.tree.root.table);
   writeLevel(run, run.tree.root, value, false);

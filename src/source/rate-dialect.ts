@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PRESET_NAMES, RATE_PRESETS } from './rate-presets.ts';
 
 /** What a header, or a place in a body, says about the limit. */
-export const RATE_MEANINGS = [
+const RATE_MEANINGS = [
   /** When the next request may be sent, whatever else the answer says. */
   'retry_after',
   /** The same in a vendor's own words; counts only where there is no `retry_after` and no standard field. */
@@ -28,7 +28,7 @@ export const RATE_MEANINGS = [
 ] as const;
 
 /** How a time is written. `auto` tells delta seconds from a Unix time by its size, and knows dates and durations. */
-export const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
+const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
 
 const meaning = {
   means: z.enum(RATE_MEANINGS),
@@ -59,9 +59,7 @@ const customSchema = z.strictObject({
 });
 
 /** A preset's name, or a dialect of one's own as data: no code per vendor. */
-export const rateDialectSchema = z
-  .union([z.enum(PRESET_NAMES), customSchema])
-  .transform((given) => resolve(given));
+export const rateDialectSchema = z.union([z.enum(PRESET_NAMES), customSchema]).transform((given) => resolve(given));
 
 /** How one service writes its limits; everything in it is looked for in every answer. */
 export interface RateDialect {

@@ -1,12 +1,30 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
-import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
+import { COLUMN_TYPES } from '../model/words.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { OVERFLOW, pathText } from '../shape/source-path.ts';
 import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 
-const pathText = z.array(z.string());
+const pathSchema = z.array(z.string());
 
-/** The tables and columns of a resource as remembered, in their order; null where it has none yet. */
+/** As `readShape`; throws `ConfigError('state_invalid')` where a table that is remembered is not there. */
+export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
+  const shape = await readShape(warehouse.own, resource);
+  const names = await warehouse.tableNames();
+  const gone = shape?.tables.find(({ name }) => !names.has(name));
+  if (gone === undefined) return shape;
+  throw new ConfigError('state_invalid', `the table ${gone.name} is no longer in the warehouse`, {
+    hint: `restore it, or copy the resource anew: content-sync backfill ${resource} --restart`,
+  });
+}
+
+/**
+ * The tables and columns of a resource as remembered, in their order; null where it has none yet. Throws
+ * `ConfigError('state_invalid')` where it cannot be trusted.
+ */
 export async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
   const rows = await own
     .selectFrom('_sync_columns')
@@ -67,19 +85,28 @@ function tableOf(rows: ColumnRow[]): TableShape {
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
     columns: rows
       .filter((row) => row.role === 'source')
-      .map((row): Column => ({ name: row.column_name, path: pathOf(row, row.source_path), type: row.type })),
+      .map((row): Column => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) })),
   };
 }
 
 function pathOf(row: ColumnRow, text: string): string[] {
   try {
-    return pathText.parse(JSON.parse(text));
+    return pathSchema.parse(JSON.parse(text));
   } catch (cause) {
-    throw new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
-      hint: `start it over: content-sync backfill ${row.resource} --restart`,
-      cause,
-    });
+    throw damaged(row, cause);
   }
+}
+
+function typeOf(row: ColumnRow): Column['type'] {
+  if (COLUMN_TYPES.includes(row.type)) return row.type;
+  throw damaged(row);
+}
+
+function damaged(row: ColumnRow, cause?: unknown): ConfigError {
+  return new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
+    hint: `start it over: content-sync backfill ${row.resource} --restart`,
+    cause,
+  });
 }
 
 function keyRows(resource: string, table: TableShape, at: string): ColumnRow[] {
@@ -110,6 +137,19 @@ function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, a
     source_path: JSON.stringify(column.path),
     type: column.type,
     first_seen: at,
-    comment: `Field ${column.path.join('.')} of the ${shape.resource} record.`,
+    comment: visibleText(commentOf(shape.resource, table?.path ?? [], column)),
   };
+}
+
+/** What people see of a column where they choose it; tells the way from the record to the value. */
+function commentOf(resource: string, tablePath: SourcePath, { path }: Column): string {
+  const within = path.slice(tablePath.length);
+  const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
+  if (within.length === 0) return `${capital(list)}the ${resource} record.`;
+  if (within[0] === OVERFLOW) return `Fields of ${list}the ${resource} record for which there is no column left.`;
+  return `Field ${pathText(within)} of ${list}the ${resource} record.`;
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

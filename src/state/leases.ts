@@ -33,12 +33,14 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
     release: async () => {
       clearInterval(renewal);
       const free = { expires_at: timestampText(0) };
-      await warehouse.own
+      const released = warehouse.own
         .updateTable('_sync_leases')
         .set(free)
         .where('name', '=', resource)
         .where('token', '=', token)
         .execute();
+      // One that cannot be given back (the disk is full) runs out by itself, and must not hide why the run ended.
+      await released.catch(() => undefined);
     },
   };
 }

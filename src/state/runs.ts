@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
 import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
@@ -31,21 +31,19 @@ export const NO_FIGURES: RunFigures = {
   bytes: 0,
 };
 
-type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
+export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 
 /** Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted. */
-export async function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): Promise<void> {
+export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): CompiledQuery[] {
   const at = timestampText(now);
-  await own
+  const closed = own
     .updateTable('_sync_runs')
     .set({ status: 'interrupted', finished_at: at, error_code: 'killed', error: 'the process ended without a word' })
     .where('resource', '=', start.resource)
-    .where('status', '=', 'running')
-    .execute();
-  await own
-    .insertInto('_sync_runs')
-    .values({ ...start, ...NO_FIGURES, status: 'running', started_at: at, finished_at: null, error_code: null, error: null })
-    .execute();
+    .where('status', '=', 'running');
+  const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
+  const rest = { finished_at: null, error_code: null, error: null };
+  return [closed.compile(), own.insertInto('_sync_runs').values({ ...begun, ...rest }).compile()];
 }
 
 export interface RunEnd {

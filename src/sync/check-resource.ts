@@ -141,7 +141,7 @@ async function filterFinding(options: CheckOptions, page: Page, incremental: Inc
   const value = incremental.format.startsWith('epoch') ? String(moment) : new Date(ahead).toISOString();
   const url = listingUrl(options.listing, options.profile, { [incremental.param]: value });
   const answer = await options.client.get({ url, lane: 'incremental', meter: newMeter(), signal: options.signal });
-  const records = selectRecords(answer.text, answer.json, options.profile.records)?.length ?? 0;
+  const records = selectRecords(answer.bytes, answer.json, options.profile.records)?.length ?? 0;
   const name = incremental.param;
   if (records === 0) return { check: 'filter', status: 'ok', detail: `${name} leaves out what did not change` };
   return {

@@ -6,24 +6,30 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/words.ts';
 import { sameJson, textHash } from '../shape/fingerprint.ts';
 import { parseJson } from '../shape/parse-json.ts';
-import { initialShape, shapeRecords } from '../shape/shape-page.ts';
+import { initialShape } from '../shape/shape-page.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { readShape, rememberShape } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
 import type { LeaseProof, PageCommit, Warehouse } from '../warehouse/warehouse.ts';
-import { difference, type Difference, type FreshRecord } from '../load/diff.ts';
+import { difference, type Difference } from '../load/diff.ts';
 import { keyRecords, type KeyedRecord, type SetAside, type Updated } from '../load/key-records.ts';
+import { growTables, shapeForWarehouse } from './grow-shape.ts';
+import { finishReshape } from './reshape.ts';
 
 export interface LoaderOptions {
   warehouse: Warehouse;
   resource: string;
   profile: ResourceProfile;
+  /** All resources of the profile. */
+  resources: readonly string[];
+  /** The tables that stand; null where there are none yet. */
+  shape: ResourceShape | null;
   mode: WalkMode;
   runId: string;
   lease: () => LeaseProof;
   /** Rejects still open from before: while there are none, no record can resolve one. */
   openRejects: number;
   clock: Clock;
+  signal: AbortSignal;
 }
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
@@ -61,12 +67,9 @@ export interface LoadablePage {
 /** Makes the resource's table, empty, where it is not there yet, so that a query finds it from the first run on. */
 export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
   const { warehouse, resource, profile } = options;
-  const remembered = await readShape(warehouse.own, resource);
-  let shape = remembered ?? initialShape(resource, profile);
-  if (remembered === null) {
-    const at = timestampText(options.clock.now());
-    await warehouse.evolve(shape, [], rememberShape(warehouse.own, null, shape, [], at));
-  }
+  let shape = options.shape ?? initialShape(resource, profile);
+  if (options.shape === null) await growTables(options, null, shape, []);
+  shape = await finishReshape(options, shape, options.signal);
   let openRejects = options.openRejects;
 
   return {
@@ -76,11 +79,10 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
       const found = await findDifference(options, shape, keyed, requestedAt);
       const fresh = [...found.inserts, ...found.updates];
 
-      const shaped = shapeRecords({ shape, profile, records: fresh });
+      const shaped = await shapeForWarehouse(options, { shape, profile, records: fresh });
       if (shaped.shape !== shape) {
-        const memory = rememberShape(warehouse.own, shape, shaped.shape, shaped.changes, requestedAt);
-        await warehouse.evolve(shaped.shape, shaped.changes, memory);
-        shape = shaped.shape;
+        await growTables(options, shape, shaped.shape, shaped.changes);
+        shape = await finishReshape(options, shaped.shape, options.signal);
       }
 
       const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
@@ -116,7 +118,7 @@ async function findDifference(
   const found = difference(keyed, stored, requestedAt, mode);
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
-  const changed: FreshRecord[] = [];
+  const changed: KeyedRecord[] = [];
   for (const record of found.updates) {
     const body = await warehouse.storedBody(resource, record.key, record.version - 1);
     // The same members in another order, or other spacing, is no change.
@@ -129,7 +131,7 @@ function pageRows(
   options: LoaderOptions,
   shape: ResourceShape,
   rows: PageCommit['rows'],
-  written: readonly FreshRecord[],
+  written: readonly KeyedRecord[],
   requestedAt: string,
 ): Omit<PageCommit, 'statements'> {
   const { profile } = options;
@@ -140,12 +142,7 @@ function pageRows(
     requestedAt,
     rows,
     children: shape.tables.slice(1),
-    stamps: written,
-    replaced: written.filter((record) => record.version > 1).map(keyOf),
-    versions:
-      profile.history === 'none'
-        ? []
-        : written.map(({ key, version, hash, text }) => ({ id: key, version, hash, body: text })),
+    records: written,
   };
 }
 
@@ -163,8 +160,8 @@ function outcomeOf(
   return { records, inserted, updated, unchanged, rejected: setAside.length, wentBack: found.wentBack };
 }
 
-function rejected(record: FreshRecord | undefined, reason: string, detail: string): SetAside {
-  return { key: record?.key ?? null, reason, detail, text: record?.text ?? '' };
+function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
+  return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
 }
 
 function rejectStatement(options: LoaderOptions, reject: SetAside, seenAt: string): CompiledQuery {
@@ -173,11 +170,11 @@ function rejectStatement(options: LoaderOptions, reject: SetAside, seenAt: strin
     warehouse.own,
     {
       resource,
-      hash: textHash(reject.text),
+      hash: textHash(reject.bytes),
       reason: reject.reason,
       record_id: reject.key,
       detail: reject.detail,
-      body: reject.text,
+      body: reject.bytes.toString(),
       run_id: runId,
     },
     seenAt,

@@ -4,7 +4,7 @@ import type { WalkMode } from '../model/words.ts';
 import { canonicalHash } from '../shape/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
 import { sinceValue } from './since.ts';
 
 /** What a command asks of a resource. */
@@ -25,27 +25,30 @@ export interface PlanInput {
   stored: CheckpointRow | null;
   /** Start over, whatever is stored. */
   restart: boolean;
+  /** The resource's part in an interrupted backfill that this one goes on from; null where there is none. */
+  interrupted: RunRow | null;
   /** Local epoch milliseconds. */
   now: number;
 }
 
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
- * where the profile has a filter. Throws `ConfigError` when the stored rows were made under another profile.
+ * where the profile has a filter. So does a backfill that goes on after an interruption, of a resource that was done by
+ * then. Throws `ConfigError` when the stored rows were made under another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
-  const { command, resource, profile, restart, now } = input;
+  const { command, resource, profile, restart, interrupted, now } = input;
   const fingerprint = fingerprintOf(profile);
   const stored = restart ? null : input.stored;
   if (stored !== null) refuseOtherData(stored, fingerprint, resource);
   const base = stored ?? freshCheckpoint(resource, fingerprint);
   if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
 
-  const isUnfinished = base.walk_mode !== null && base.fingerprint === fingerprint;
-  if (isUnfinished && base.walk_mode !== null && (command === 'sync' || base.walk_mode === 'full')) {
+  const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
+  if (base.walk_mode !== null && base.fingerprint === fingerprint && mayGoOn) {
     return { mode: base.walk_mode, checkpoint: base, resumed: true };
   }
-  const since = command === 'sync' ? sinceFor(base, profile) : null;
+  const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, profile) : null;
   const mode: WalkMode = since === null ? 'full' : 'incremental';
   return { mode, checkpoint: startWalk({ ...base, fingerprint }, mode, since, now), resumed: false };
 }
@@ -81,4 +84,23 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   const isComplete = checkpoint.last_full_at !== null && checkpoint.cursor !== null;
   if (!isComplete || profile.incremental === null || checkpoint.cursor === null) return null;
   return sinceValue(checkpoint.cursor, profile.incremental);
+}
+
+/** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */
+function wasDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
+  if (interrupted === null || walk_mode !== null || last_success_at === null) return false;
+  return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;
+}
+
+/** Ends of a run after which the same command, given again, goes on. */
+const GOES_ON: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
+
+/**
+ * Of the last run of each resource, those that are part of a backfill which was interrupted in any of them. What was
+ * done by then must not be fetched all over again.
+ */
+export function interruptedBackfills(lastRuns: readonly RunRow[]): RunRow[] {
+  const backfills = lastRuns.filter((run) => run.command === 'backfill');
+  const interrupted = new Set(backfills.filter((run) => GOES_ON.has(run.status)).map((run) => run.run_id));
+  return backfills.filter((run) => interrupted.has(run.run_id));
 }

@@ -18,6 +18,8 @@ export interface ResourceJob {
   meter: RequestMeter;
   clock: Clock;
   signal: AbortSignal;
+  /** Takes secrets out of a text before it is stored. */
+  scrub: (text: string) => string;
   /** Told of every committed page. */
   passed: (page: Page, outcome: PageOutcome) => void;
 }

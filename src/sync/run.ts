@@ -4,16 +4,18 @@ import type { ApiClient, RequestMeter } from '../http/client.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
 import type { Profile, ResourceProfile } from '../source/profile.ts';
-import { readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { readTables } from '../state/column-catalog.ts';
 import { acquireLease, type Lease } from '../state/leases.ts';
 import { countOpenRejects } from '../state/rejects.ts';
-import { beginRun, endRun, NO_FIGURES, type RunFigures } from '../state/runs.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { beginRun, endRun, lastRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import { planWalk, startWalk, type SyncCommand, type WalkPlan } from './plan.ts';
+import { interruptedBackfills, planWalk, startWalk, type SyncCommand, type WalkPlan } from './plan.ts';
 import { overallStatus, type ResourceReport, type RunReport } from './report.ts';
 import { forgetResource } from './restart.ts';
 import { syncResource } from './sync-resource.ts';
@@ -50,12 +52,22 @@ export interface RunOptions {
 export async function runSync(options: RunOptions): Promise<RunReport> {
   const leases = new Map<string, Lease>();
   try {
-    const prepared: Prepared[] = [];
+    const lastRuns: RunRow[] = [];
     for (const resource of options.resources) {
       leases.set(resource, await acquireLease(options.warehouse, resource, options.clock));
-      prepared.push(await prepare(options, resource, leases.get(resource)));
+      const last = await lastRun(options.warehouse.own, resource);
+      if (last !== null) lastRuns.push(last);
     }
-    const resources = await Promise.all(prepared.map((each) => runResource(options, each)));
+    const interrupted = options.command === 'backfill' ? interruptedBackfills(lastRuns) : [];
+    const prepared: Prepared[] = [];
+    for (const resource of options.resources) {
+      const part = interrupted.find((run) => run.resource === resource) ?? null;
+      prepared.push(await prepare(options, resource, leases.get(resource), part));
+    }
+    // As one: a backfill that was killed is known by the resources that it had begun together.
+    const begun = prepared.flatMap((each) => beginRun(options.warehouse.own, each.run, options.clock.now()));
+    await options.warehouse.apply(begun);
+    const resources = await allEnded(prepared.map((each) => runResource(options, each)));
     const status = overallStatus(resources.map((report) => report.status));
     return { source: options.source, run_id: options.runId, status, resources };
   } finally {
@@ -63,47 +75,61 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
   }
 }
 
+/** Throws what the first of them threw, but only once none is under way any more: they share a client and a database. */
+async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(runs);
+  return Promise.all(runs);
+}
+
 interface Prepared {
   resource: string;
   profile: ResourceProfile;
   lease: Lease;
+  run: RunStart;
+  /** The tables that stand; null where there are none yet. */
+  shape: ResourceShape | null;
   /** Null where the service asked to be left alone for longer. */
   plan: WalkPlan | null;
   parked: DeferredError | null;
 }
 
-async function prepare(options: RunOptions, resource: string, lease: Lease | undefined): Promise<Prepared> {
+async function prepare(
+  options: RunOptions,
+  resource: string,
+  lease: Lease | undefined,
+  interrupted: RunRow | null,
+): Promise<Prepared> {
   const profile = options.profile.resources[resource];
   if (profile === undefined || lease === undefined) {
     const known = Object.keys(options.profile.resources).join(', ');
     throw new ConfigError('usage', `the profile has no resource "${resource}"`, { hint: `it has ${known}` });
   }
-  const { command, restart, clock, warehouse } = options;
+  const { command, restart, clock, warehouse, runId } = options;
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   try {
-    const plan = planWalk({ command, resource, profile, stored, restart, now: clock.now() });
+    const plan = planWalk({ command, resource, profile, stored, restart, interrupted, now: clock.now() });
     if (restart) await forgetResource(warehouse, resource, lease.proof());
-    return { resource, profile, lease, plan, parked: null };
+    const shape = await readTables(warehouse, resource);
+    const run = { run_id: runId, resource, command, mode: plan.mode };
+    return { resource, profile, lease, run, shape, plan, parked: null };
   } catch (error) {
-    if (error instanceof DeferredError) return { resource, profile, lease, plan: null, parked: error };
-    throw error;
+    if (!(error instanceof DeferredError)) throw error;
+    const run = { run_id: runId, resource, command, mode: 'full' } as const;
+    return { resource, profile, lease, run, shape: null, plan: null, parked: error };
   }
 }
 
 async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
-  const { warehouse, clock, runId, command, watcher } = options;
-  const { resource, plan, parked } = prepared;
+  const { warehouse, clock, watcher } = options;
+  const { resource, run, plan, parked } = prepared;
   const startedAt = clock.monotonic();
-  const mode = plan?.mode ?? 'full';
-  const run = { run_id: runId, resource, command, mode };
   const figures: RunFigures = { ...NO_FIGURES };
-  await beginRun(warehouse.own, run, clock.now());
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, figures));
   const status = statusOf(error, figures);
   const said = error === null ? null : explained(error, options.scrub);
   await endRun(warehouse.own, run, { status, figures, error: said }, clock.now());
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
-  const report = { resource, mode, status, ...figures, seconds, ...(said === null ? {} : { error: said }) };
+  const report = { resource, mode: run.mode, status, ...figures, seconds, ...(said === null ? {} : { error: said }) };
   watcher.ended(report, error);
   return report;
 }
@@ -111,7 +137,7 @@ async function runResource(options: RunOptions, prepared: Prepared): Promise<Res
 /** Walks a resource to its end; the error that stopped it, or null. Figures are counted into `figures` meanwhile. */
 async function walked(
   options: RunOptions,
-  { resource, profile, lease }: Prepared,
+  { resource, profile, lease, shape }: Prepared,
   plan: WalkPlan,
   figures: RunFigures,
 ): Promise<unknown> {
@@ -125,16 +151,17 @@ async function walked(
     watcher.started(resource, plan);
     const openRejects = await countOpenRejects(warehouse.own, resource);
     const loader = await openPageLoader({
-      warehouse, resource, profile, mode: plan.mode, runId, lease: () => lease.proof(), openRejects, clock,
+      warehouse, resource, resources: Object.keys(options.profile.resources), profile, shape, mode: plan.mode, runId,
+      lease: () => lease.proof(), openRejects, clock, signal: options.signal,
     });
-    const { listing, client, signal } = options;
+    const { listing, client, signal, scrub } = options;
     const runAhead = options.profile.http.concurrency;
-    const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, passed };
+    const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, passed };
     const again = (start: CheckpointRow) => syncResource(job, loader, start);
     await again(plan.checkpoint).catch((error: unknown) => again(afterExpiredCursor(error, plan, clock.now())));
     return null;
   } catch (error) {
-    if (error instanceof DeferredError) await park(warehouse, plan, error, lease);
+    await learnFrom(error, warehouse, plan, lease);
     return error;
   } finally {
     Object.assign(figures, meter);
@@ -147,11 +174,18 @@ function afterExpiredCursor(error: unknown, plan: WalkPlan, now: number): Checkp
   return startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, now);
 }
 
-/** Remembers when the service may be asked again, for this process and the next one. */
-async function park(warehouse: Warehouse, plan: WalkPlan, error: DeferredError, lease: Lease): Promise<void> {
+/** Stores what an error means for the next run, in this process or another one. */
+async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, lease: Lease): Promise<void> {
+  const lesson = lessonOf(error);
+  if (lesson === null) return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
-  const parked = { ...row, due_at: timestampText(error.until) };
-  await warehouse.apply([saveCheckpoint(warehouse.own, parked)], lease.proof());
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson })], lease.proof());
+}
+
+/** When the service may be asked again; or that a walk in circles leads nowhere from here: what it hid lies behind. */
+function lessonOf(error: unknown): Partial<CheckpointRow> | null {
+  if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
+  return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
 }
 
 function count(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter): void {

@@ -6,6 +6,7 @@ import { resolveUnseenRejects } from '../state/rejects.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { advance } from './advance.ts';
 import type { ResourceJob } from './resource-job.ts';
+import { positionFrom, storedPosition } from './stored-position.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -20,7 +21,8 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
   for await (const page of walk(walkOptions(job, start))) {
     let next = checkpoint;
     const outcome = await loader.load(page, ({ records, updated }) => {
-      next = advance(checkpoint, { next: page.next, records, serverDate: page.serverDate, updated }, job.clock.now());
+      const passed = { next: page.next, records, serverDate: page.serverDate, updated };
+      next = storable(advance(checkpoint, passed, job.clock.now()), job);
       return [saveCheckpoint(job.warehouse.own, next), ...afterFullWalk(job, checkpoint, next)];
     });
     checkpoint = next;
@@ -28,6 +30,10 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
     job.signal.throwIfAborted();
   }
   return checkpoint;
+}
+
+function storable(checkpoint: CheckpointRow, { profile, scrub }: ResourceJob): CheckpointRow {
+  return { ...checkpoint, walk_position: storedPosition(checkpoint.walk_position, profile.query, scrub) };
 }
 
 function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof walk>[0] {
@@ -40,7 +46,7 @@ function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof 
     listing: job.listing,
     extraQuery: since === null || incremental === null ? {} : { [incremental.param]: since },
     lane: LANES_BY_MODE[mode],
-    from: start.walk_position,
+    from: positionFrom(start.walk_position, job.profile.query),
     pagesBefore: start.walk_pages,
     meter: job.meter,
     signal: job.signal,

@@ -114,6 +114,13 @@ export interface LimitRow {
   updated_at: TimestampText;
 }
 
+export interface ReshapeRow {
+  resource: string;
+  /** The id up to which rows are written anew, in the database's order; '' before the first. */
+  done_up_to: string;
+  marked_at: TimestampText;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -124,4 +131,5 @@ export interface OwnTables {
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;
+  _sync_reshapes: ReshapeRow;
 }

@@ -12,18 +12,14 @@ export interface StoredRow {
   updated: Cell;
 }
 
-/** Columns of ours in one row of a resource's own table. */
-export interface RowStamp {
-  hash: string;
-  version: number;
-}
-
-/** One body to be remembered; `version` 1 is a record never seen before. */
-export interface NewVersion {
-  id: string;
+/** What a row of a resource's own table is stamped with, and what is remembered of its record. */
+export interface WrittenRecord {
+  key: string;
+  /** 1 is a record never seen before. */
   version: number;
   hash: string;
-  body: string;
+  /** The source as it came, UTF-8. */
+  bytes: Buffer;
 }
 
 /** The owner of a resource, as checked inside every transaction that writes it. */
@@ -43,14 +39,35 @@ export interface PageCommit {
   requestedAt: TimestampText;
   /** Rows per table, the resource's own table first; only what is new or changed. */
   rows: readonly TableRows[];
-  /** All child tables of the resource: what `replaced` had there goes, also where no new row comes. */
+  /** All child tables of the resource: what a changed record had there goes, also where no new row comes. */
   children: readonly TableShape[];
   /** One per row of the resource's own table, in the same order. */
-  stamps: readonly RowStamp[];
-  /** Keys among them that were there before: their children are replaced. */
-  replaced: readonly string[];
-  versions: readonly NewVersion[];
+  records: readonly WrittenRecord[];
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
+  statements: readonly CompiledQuery[];
+}
+
+/** One step of schema evolution, committed whole or not at all. */
+export interface ShapeGrowth {
+  lease: LeaseProof;
+  /** The tables that stand; null where the resource has none yet. */
+  before: ResourceShape | null;
+  after: ResourceShape;
+  /** What `after` has that `before` had not, or not as wide. */
+  changes: readonly ShapeChange[];
+  /** Statements on own tables that remember it. */
+  statements: readonly CompiledQuery[];
+}
+
+/** Rows written anew from bodies that are already stored, committed whole or not at all. */
+export interface RowRewrite {
+  lease: LeaseProof;
+  /** Rows per table, the resource's own table first. */
+  rows: readonly TableRows[];
+  /** The version whose body the rows were made of, by key: a row of another version stays as it is. */
+  versions: ReadonlyMap<string, number>;
+  /** All child tables of the resource: what the rewritten records had there goes. */
+  children: readonly TableShape[];
   statements: readonly CompiledQuery[];
 }
 
@@ -65,8 +82,14 @@ export interface Warehouse {
   stored(table: TableShape, keys: readonly string[], updated: string | null): Promise<Map<string, StoredRow>>;
   /** The stored body of a record's version; null where the history keeps none. */
   storedBody(resource: string, id: string, version: number): Promise<string | null>;
-  /** Adds and widens tables and columns, with the statements that remember it, in one transaction. */
-  evolve(shape: ResourceShape, changes: readonly ShapeChange[], statements: readonly CompiledQuery[]): Promise<void>;
+  /** Names of all tables and views that there are, ours and others', in lower case. */
+  tableNames(): Promise<Set<string>>;
+  /** True where the integer column holds a value that a double would change. */
+  holdsBeyondDouble(table: string, column: string): Promise<boolean>;
+  /** Adds and widens tables and columns. Throws `table_exists` where somebody else made a table of that name. */
+  evolve(growth: ShapeGrowth): Promise<void>;
+  /** Writes rows anew that are there already; versions and our own columns stay as they are. */
+  rewrite(rows: RowRewrite): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now. */
   commit(page: PageCommit): Promise<void>;
   /** Statements on own tables in one transaction, under the lease where one is given. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { AheadWindow } from '../../src/extract/ahead-window.ts';
 import type { ApiClient } from '../../src/http/client.ts';
 import { pageProfile, serve } from './five-styles.ts';
@@ -216,6 +216,17 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(counts.open).toBe(8);
     await pages.return();
     expect(counts.open).toBe(0);
+  });
+
+  it('are not handed out any more after an abort, though they have arrived', async () => {
+    const server = await startListing(serve(style, numbered(50)));
+    const { counts, around } = counted(50);
+    const stop = new AbortController();
+    const pages = walkOver(server, page, { around, clock: steppingClock(100), signal: stop.signal });
+    await pages.next();
+    await vi.waitFor(() => expect(counts).toMatchObject({ asked: 2, open: 0 }));
+    stop.abort(new Error('enough'));
+    await expect(pages.next()).rejects.toThrow('enough');
   });
 
   it('go no further once a page that looks like the last one has arrived', async () => {

@@ -49,7 +49,14 @@ export function fixedWindow(limit: number, windowMs: number, phaseMs = 0): Limit
     const allowed = used < limit;
     if (allowed) used += 1;
     const resetMs = (now + 1) * windowMs - (at + phaseMs);
-    return { allowed, remaining: limit - used, limit, resetMs, retryMs: resetMs, policy: { requests: limit, windowMs } };
+    return {
+      allowed,
+      remaining: limit - used,
+      limit,
+      resetMs,
+      retryMs: resetMs,
+      policy: { requests: limit, windowMs },
+    };
   };
 }
 

@@ -8,7 +8,7 @@ export const PROFILE: ShapeProfile = { id: 'id', depth: 4, json: [], max_columns
 
 /** Records with keys 1, 2, ... from their source texts. */
 export function recordsOf(...texts: string[]): ShapeRecord[] {
-  return texts.map((text, index) => ({ key: String(index + 1), value: parseJson(text), text }));
+  return texts.map((text, index) => ({ key: String(index + 1), value: parseJson(text), bytes: Buffer.from(text) }));
 }
 
 /** Shapes pages of source texts one after the other, each on what the one before left. */

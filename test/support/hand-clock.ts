@@ -68,14 +68,14 @@ export class HandClock implements Clock {
 
   /** Winds on until `work` is settled, at most `limit` milliseconds. */
   async finish<T>(work: Promise<T>, limit = 86_400_000): Promise<T> {
-    let done = false;
+    const state = { done: false };
     const end = this.#elapsed + limit;
     const mark = () => {
-      done = true;
+      state.done = true;
     };
     work.then(mark, mark);
     await settled();
-    while (!done) {
+    while (!state.done) {
       const next = this.#sleepers[0];
       if (!next || next.due > end) throw new Error(`not settled after ${this.#elapsed} ms on the hand clock`);
       await this.advance(next.due - this.#elapsed);

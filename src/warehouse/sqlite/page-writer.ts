@@ -1,16 +1,17 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
 import type { Cell, TableRows, TableShape } from '../../model/table.ts';
-import type { HistoryPolicy } from '../../model/words.ts';
 import type { OwnTables } from '../own-tables.ts';
-import type { NewVersion, PageCommit, RowStamp } from '../warehouse.ts';
+import type { PageCommit, WrittenRecord } from '../warehouse.ts';
 
 /** Rows per statement: more gain nothing on SQLite and make binding dearer. */
 const ROWS_PER_STATEMENT = 20;
 const MAX_VARIABLES = 32_766;
 const VERSION_COLUMNS = ['resource', 'id', 'version', 'valid_from', 'op', 'hash', 'body'] as const;
+/** The body comes as the bytes that it was sent as: SQLite only has to be told that they are text. */
+const VERSION_VALUES = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
 
-type BoundCell = string | number | bigint | null;
+type BoundCell = string | number | bigint | Buffer | null;
 
 /**
  * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
@@ -23,17 +24,17 @@ export interface PageWriter {
 export function createPageWriter(db: Database, own: Kysely<OwnTables>): PageWriter {
   const inserts = new WeakMap<TableShape, InsertCache>();
   const deletes = new WeakMap<TableShape, Statement>();
-  const insertVersions = insertCache(db, VERSION_COLUMNS.length, (rows) => versionInsert(own, rows));
+  const insertVersions = insertCache(db, VERSION_COLUMNS.length - 1, (rows) => versionInsert(own, rows));
   const closeVersion = db.prepare(
     'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "version" = ?',
   );
   const dropVersions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
 
-  function writeTable(rows: TableRows, stamps: readonly RowStamp[] | null, requestedAt: string): void {
+  function writeTable(rows: TableRows, records: readonly WrittenRecord[] | null, requestedAt: string): void {
     const { table } = rows;
     let cache = inserts.get(table);
     if (cache === undefined) {
-      const extra = stamps === null ? 0 : 3;
+      const extra = records === null ? 0 : 3;
       cache = insertCache(db, rows.width + extra, (count) => tableInsert(own, table, count));
       inserts.set(table, cache);
     }
@@ -43,55 +44,52 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): PageWrit
       const from = row * rows.width;
       let to = at;
       for (let cell = 0; cell < keys; cell += 1) params[to++] = bound(rows.cells[from + cell]);
-      if (stamps !== null) {
-        const stamp = stamps[row];
-        params[to++] = stamp?.hash ?? null;
-        params[to++] = stamp?.version ?? null;
+      if (records !== null) {
+        const record = records[row];
+        params[to++] = record?.hash ?? null;
+        params[to++] = record?.version ?? null;
         params[to++] = requestedAt;
       }
       for (let cell = keys; cell < rows.width; cell += 1) params[to++] = bound(rows.cells[from + cell]);
     });
   }
 
-  function deleteChildren(table: TableShape, keys: readonly string[]): void {
+  function deleteChildren(table: TableShape, records: readonly WrittenRecord[]): void {
     let statement = deletes.get(table);
     if (statement === undefined) {
       const text = sql`DELETE FROM ${sql.id(table.name)} WHERE ${sql.id(table.key[0] ?? '')} = ${sql.val('')}`;
       statement = db.prepare(text.compile(own).sql);
       deletes.set(table, statement);
     }
-    for (const key of keys) statement.run(key);
+    for (const { key } of records) statement.run(key);
   }
 
   function writeVersions(page: PageCommit): void {
-    for (const version of page.versions) {
-      if (version.version > 1) retire(page.history, page, version);
+    for (const { key, version } of page.records) {
+      if (version === 1) continue;
+      if (page.history === 'all') closeVersion.run(page.requestedAt, page.resource, key, version - 1);
+      else dropVersions.run(page.resource, key);
     }
-    insertVersions.each(page.versions.length, (row, params, at) => {
-      const version = page.versions[row];
-      if (version === undefined) return;
+    insertVersions.each(page.records.length, (row, params, at) => {
+      const record = page.records[row];
+      if (record === undefined) return;
       params[at] = page.resource;
-      params[at + 1] = version.id;
-      params[at + 2] = version.version;
+      params[at + 1] = record.key;
+      params[at + 2] = record.version;
       params[at + 3] = page.requestedAt;
-      params[at + 4] = 'upsert';
-      params[at + 5] = version.hash;
-      params[at + 6] = version.body;
+      params[at + 4] = record.hash;
+      params[at + 5] = record.bytes;
     });
-  }
-
-  function retire(history: HistoryPolicy, page: PageCommit, version: NewVersion): void {
-    if (history === 'all') closeVersion.run(page.requestedAt, page.resource, version.id, version.version - 1);
-    else dropVersions.run(page.resource, version.id);
   }
 
   return {
     write(page) {
       const [root, ...children] = page.rows;
-      if (root !== undefined) writeTable(root, page.stamps, page.requestedAt);
-      for (const child of page.children) deleteChildren(child, page.replaced);
+      const replaced = page.records.filter((record) => record.version > 1);
+      if (root !== undefined) writeTable(root, page.records, page.requestedAt);
+      for (const child of page.children) deleteChildren(child, replaced);
       for (const child of children) writeTable(child, null, page.requestedAt);
-      writeVersions(page);
+      if (page.history !== 'none') writeVersions(page);
     },
   };
 }
@@ -133,7 +131,7 @@ function tableInsert(own: Kysely<OwnTables>, table: TableShape, rows: number): s
 
 function versionInsert(own: Kysely<OwnTables>, rows: number): string {
   const names = VERSION_COLUMNS.map((name) => sql.id(name));
-  return sql`INSERT INTO "_sync_versions" (${sql.join(names)}) VALUES ${valueList(names.length, rows)}`.compile(own).sql;
+  return sql`INSERT INTO "_sync_versions" (${sql.join(names)}) VALUES ${sql.raw(Array(rows).fill(VERSION_VALUES).join(','))}`.compile(own).sql;
 }
 
 function valueList(width: number, rows: number) {

@@ -1,0 +1,32 @@
+import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { scrub } from '../observe/scrub.ts';
+import type { CliContext } from './context.ts';
+
+/**
+ * Tells on stderr what ended a command, or its work on `source`: as text on a terminal, as a log line anywhere else.
+ * Faults of settings and arguments are text everywhere, because a person has to mend them, line by line.
+ */
+export async function tellError(context: CliContext, error: unknown, source?: string): Promise<void> {
+  const { stderr, secrets } = context;
+  if (stderr.isTTY === true || error instanceof ConfigError) {
+    const text = scrub(errorText(error, source), secrets);
+    stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
+    return;
+  }
+  const { createLog } = await import('../observe/log.ts');
+  const about = error instanceof SyncError ? { code: error.code, hint: error.hint } : { code: 'bug', err: error };
+  createLog({ level: 'error', secrets, destination: stderr }).error({ source, ...about }, messageOf(error));
+}
+
+/** What happened and what to do next; a stack only where it is a bug. */
+function errorText(error: unknown, source: string | undefined): string {
+  const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
+  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${stackOf(error)}`;
+  const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
+  return `${who}: ${error.message} [${error.code}]${hint}`;
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+}

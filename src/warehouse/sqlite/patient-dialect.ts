@@ -1,0 +1,31 @@
+import type { Database } from 'better-sqlite3';
+import { SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
+import type { Patiently } from './wait-for-lock.ts';
+
+/** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
+export function patientDialect(db: Database, patiently: Patiently): Dialect {
+  const dialect = new SqliteDialect({ database: db });
+  return {
+    createAdapter: () => dialect.createAdapter(),
+    createDriver: () => new PatientDriver(db, patiently),
+    createIntrospector: (own) => dialect.createIntrospector(own),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+}
+
+class PatientDriver extends SqliteDriver {
+  readonly #patiently: Patiently;
+
+  constructor(db: Database, patiently: Patiently) {
+    super({ database: db });
+    this.#patiently = patiently;
+  }
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    return {
+      executeQuery: (query, options) => this.#patiently(() => connection.executeQuery(query, options)),
+      streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
+    };
+  }
+}

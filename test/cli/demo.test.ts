@@ -1,0 +1,44 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { startCommand, type Command } from '../support/command.ts';
+
+/** The demo with a folder for temporary files of its own, so that what it leaves behind is seen. */
+function startDemo(): Command & { left: () => string[] } {
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-demo-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return {
+    ...startCommand(['demo'], folder, { TMPDIR: folder }),
+    left: () => readdirSync(folder).filter((name) => name.startsWith('content-sync')),
+  };
+}
+
+it('the demo tells its story in under a minute, ends by itself and leaves nothing behind', async () => {
+  const began = performance.now();
+  const demo = startDemo();
+  const { code, stdout, stderr } = await demo.ended;
+  expect([code, stderr, demo.left()]).toEqual([0, '', []]);
+  expect(performance.now() - began).toBeLessThan(60_000);
+  for (const part of [
+    /A content service listens on http:\/\/127\.0\.0\.1:\d+; it allows 40 requests\/s/,
+    /Backfill: .*content +ok \(full\): 2,000 new, .*images +ok \(full\): 600 new, .*analytics +ok \(full\): 20,000 new/s,
+    /Backfill again: .*content +ok \(full\): 0 new, 0 changed, 2,000 unchanged, /s,
+    /Sync: .*content +ok \(incremental\): 1 new, 3 changed, /s,
+    /The governor: \d+ requests, 0 answers of 429; the service's headers allow 40\.0 requests\/s, of which \d+% was used\./,
+    /Which tags are read most\?.*Who wrote most.*What was changed while we watched/s,
+    /title_before +title_now\n.*revi/s,
+    /What to do next:\n.*check .*backfill .*sync /s,
+  ]) {
+    expect(stdout).toMatch(part);
+  }
+});
+
+it('the demo, interrupted, ends with 130 and leaves nothing behind', async () => {
+  const demo = startDemo();
+  await expect.poll(() => demo.left().length, { interval: 20, timeout: 30_000 }).toBe(1);
+  demo.kill('SIGINT');
+  const { code, stdout } = await demo.ended;
+  expect([code, demo.left()]).toEqual([130, []]);
+  expect(stdout).not.toContain('What to do next');
+});

@@ -1,0 +1,38 @@
+import { Writable } from 'node:stream';
+import type { Command } from 'commander';
+import type { CliContext } from '../../src/cli/context.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs one command in this process, without a terminal: for tables of cases, where a process each would take minutes. */
+export async function runInProcess(
+  make: (context: CliContext) => Command,
+  args: readonly string[],
+  cwd: string,
+): Promise<Ended> {
+  const [stdout, stderr] = [collector(), collector()];
+  const { signal } = new AbortController();
+  let code = 0;
+  const exit = (chosen: number): void => {
+    code = chosen;
+  };
+  const context = { env: {}, cwd, stdout, stderr, signal, clock: systemClock, secrets: [], exit };
+  await make(context).exitOverride().parseAsync(args, { from: 'user' });
+  return { code, stdout: stdout.text(), stderr: stderr.text() };
+}
+
+function collector(): Writable & { text: () => string } {
+  const chunks: Buffer[] = [];
+  const writable = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      chunks.push(Buffer.from(chunk));
+      done();
+    },
+  });
+  return Object.assign(writable, { text: () => Buffer.concat(chunks).toString() });
+}

@@ -1,0 +1,66 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { journey } from '../support/journey.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const RECORDS = { content: 400, images: 50, analytics: 300 };
+
+/** util-linux's `script` gives a process a terminal of its own; other systems have another one, or none. */
+const hasTerminal = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') ?? false;
+if (!hasTerminal) console.log('skipped: util-linux `script` is not here, so nothing can be given a terminal');
+
+/** Runs content-sync on a terminal of 100 columns; what it showed, control characters and all. */
+async function onTerminal(folder: string, ...args: string[]): Promise<{ code: number; shown: string }> {
+  const words = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
+  const command = `stty cols 100 rows 30; exec ${words.join(' ')}`;
+  const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: undefined };
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [shown, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { code, shown };
+}
+
+describe.skipIf(!hasTerminal)('on a terminal', () => {
+  it('a run shows one live line per resource, no log, and a summary at its end', async () => {
+    const blog = await journey({ sandbox: { generate: RECORDS, rate: 20, burst: 3 } });
+    const { code, shown } = await onTerminal(blog.folder, 'backfill', '--config', blog.config);
+    expect(code).toBe(0);
+    expect(shown).toContain('━');
+    expect(shown).toMatch(/content .*\d+\/400 .* req\/s .*ETA/);
+    expect(shown).toMatch(/limit 20\.0\/s/);
+    expect(shown).toContain('\x1b[J');
+    expect(shown).not.toContain('{"level"');
+    expect(shown).toMatch(/content +ok \(full\): 400 new, 0 changed, 0 unchanged, 4 requests, \d+s\r\n/);
+  });
+
+  it('the log takes the place of the live lines where it is asked for', async () => {
+    const blog = await journey({ sandbox: { generate: RECORDS } });
+    const { code, shown } = await onTerminal(
+      blog.folder,
+      'sync',
+      'images',
+      '--config',
+      blog.config,
+      '--log-level',
+      'info',
+    );
+    expect(code).toBe(0);
+    expect(shown).toContain('"msg":"walk ok"');
+    expect(shown).not.toContain('\x1b[J');
+  });
+
+  it('an error is a sentence with what to do next', async () => {
+    const fault = { fault: 'status', status: 403, resource: 'images' } as const;
+    const blog = await journey({ sandbox: { generate: RECORDS, fault: [fault] } });
+    const { code, shown } = await onTerminal(blog.folder, 'backfill', '--config', blog.config);
+    expect(code).toBe(3);
+    expect(shown).toMatch(/images +failed \(full\): 0 new/);
+    expect(shown).toMatch(/answered 403: .*\[forbidden\]\r\n +→ Give the key or client read access/);
+  });
+});

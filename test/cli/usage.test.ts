@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startCommand, type Ended } from '../support/command.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+const { version }: { version: string } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+
+const run = (...args: string[]): Promise<Ended> => startCommand(args, tempFolder()).ended;
+
+function tempFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-cli-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+describe('the command line', () => {
+  it.each(['--version', '-V'])('prints the version of package.json for %s', async (flag) => {
+    expect(await run(flag)).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('prints the version with nothing but its own entry file there', () => {
+    const folder = tempFolder();
+    mkdirSync(path.join(folder, 'src'));
+    for (const file of ['package.json', 'src/main.ts']) cpSync(path.join(root, file), path.join(folder, file));
+    const ended = spawnSync(process.execPath, ['src/main.ts', '--version'], { cwd: folder, encoding: 'utf8' });
+    expect(ended).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('prints its help with no library but commander there', () => {
+    const folder = tempFolder();
+    cpSync(path.join(root, 'src'), path.join(folder, 'src'), { recursive: true });
+    cpSync(path.join(root, 'package.json'), path.join(folder, 'package.json'));
+    mkdirSync(path.join(folder, 'node_modules'));
+    symlinkSync(
+      path.join(root, 'node_modules', 'commander'),
+      path.join(folder, 'node_modules', 'commander'),
+      'junction',
+    );
+    const ended = spawnSync(process.execPath, ['src/main.ts', '--help'], { cwd: folder, encoding: 'utf8' });
+    expect(ended).toMatchObject({ status: 0, stderr: '' });
+    expect(ended.stdout).toMatch(/Commands:\n\s+check .*\n.*Getting started:/s);
+  });
+
+  it('lists its commands, and each has a help of its own, on stdout', async () => {
+    const { stdout } = await run('--help');
+    const names = [...stdout.matchAll(/^ {2}([a-z]+)(?= )/gm)]
+      .map(([, name = '']) => name)
+      .filter((name) => name !== 'help');
+    expect(names).toEqual(['check', 'backfill', 'sync', 'status', 'demo', 'sandbox', 'config']);
+    for (const ended of await Promise.all(names.map((name) => run(name, '--help')))) {
+      expect(ended).toMatchObject({ code: 0, stderr: '' });
+      expect(names.some((name) => ended.stdout.startsWith(`Usage: content-sync ${name} `))).toBe(true);
+    }
+  });
+
+  it.each([
+    ['nothing at all', [], 'Usage: content-sync'],
+    ['an unknown command, with the closest one', ['syn'], "unknown command 'syn'\n(Did you mean sync?)"],
+    ['an unknown option', ['sync', '--frob'], "unknown option '--frob'"],
+    ['an unknown option of a command below a command', ['config', 'schema', '--frob'], "unknown option '--frob'"],
+    ['one argument too many', ['status', 'content'], 'too many arguments'],
+    ['one argument too many below a command', ['config', 'schema', 'all'], 'too many arguments'],
+    ['an option without its value', ['sync', '--config'], "option '-c, --config <file>' argument missing"],
+    ['an unknown log level', ['sync', '--log-level', 'loud'], 'trace, debug, info, warn, error, fatal, silent'],
+    ['a sandbox flag that cannot be read', ['sandbox', '--port', 'x'], '--port must be a whole number'],
+    ['an unknown fault', ['sandbox', '--fault', 'nonsense'], 'nonsense'],
+    ['a demo of a folder that is not there', ['demo', '--data', 'nowhere'], 'nowhere does not exist'],
+  ])('refuses %s with exit code 2 and nothing on stdout', async (_, args, message) => {
+    const ended = await run(...args);
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain(message);
+  });
+
+  it('prints the JSON Schemas that stand in config/', async () => {
+    const schemas = {
+      'content-sync.schema.json': ['config', 'schema'],
+      'profile.schema.json': ['config', 'schema', '--profile'],
+    };
+    for (const [file, args] of Object.entries(schemas)) {
+      const { code, stdout } = await run(...args);
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(path.join(root, 'config', file), 'utf8')));
+    }
+  });
+});

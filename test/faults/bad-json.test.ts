@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { hasCorpus, jsonSuite } from '../shape/corpus.ts';
+import { testFaults } from './fault-rows.ts';
+import { bodiesIn, list, rejectsIn } from './listing.ts';
+import { endsOf, expectSameBodies, expectWholeCopy, onStage, rowsIn, type Stage } from './stage.ts';
+
+const there = hasCorpus();
+/** One attempt: what is wrong with these bodies stays wrong. */
+const once = { profile: { http: { attempts: 1, concurrency: 4 } } };
+
+function texts(kind: string): [name: string, bytes: Buffer][] {
+  return [...jsonSuite('test_parsing')].filter(([name]) => name.startsWith(kind));
+}
+
+/** The error code with which a walk over each text as its page ends; what else is in the run must be well. */
+async function codes(stage: Stage, kind: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  const queue = texts(kind);
+  while (queue.length > 0) {
+    stage.sandbox.faults.clear();
+    const under = (['content', 'analytics'] as const).flatMap((resource) => {
+      const [name, text] = queue.shift() ?? [];
+      if (name === undefined || text === undefined) return [];
+      stage.sandbox.faults.add({ fault: 'body', resource, text });
+      return [{ resource, name }];
+    });
+    const ended = await stage.backfill();
+    const ends = endsOf(ended);
+    expect([under, ends['images'], ended.code]).toEqual([under, 'ok', 3]);
+    for (const { resource, name } of under) found[name] = (ends[resource] ?? '').replace('failed ', '');
+  }
+  return found;
+}
+
+function wrapped(name: string, bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`{"id":"${name}","value":`), bytes, Buffer.from('}')]);
+}
+
+/** Plays with a warehouse that is full before, and checks that it is the same afterwards. */
+async function aroundFullCopy(play: (stage: Stage) => Promise<void>): Promise<void> {
+  await onStage(once, async (stage) => {
+    await stage.backfill();
+    const before = bodiesIn(stage);
+    await play(stage);
+    expect(bodiesIn(stage)).toEqual(before);
+    stage.sandbox.faults.clear();
+    expect((await stage.backfill()).code).toBe(0);
+    expectWholeCopy(stage);
+  });
+}
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+describe.skipIf(!there)('the JSON test suite as pages', () => {
+  it('F089 accepts the 95 texts that must be accepted: they fail for not being a listing, not for their JSON', async () => {
+    await aroundFullCopy(async (stage) => {
+      const found = await codes(stage, 'y_');
+      expect(Object.keys(found)).toHaveLength(95);
+      expect(Object.entries(found).filter(([, code]) => code !== 'bad_page')).toEqual([
+        ['y_structure_lonely_null.json', 'empty_body'],
+      ]);
+    });
+  });
+
+  it('F089 refuses the 188 texts that must be refused, and the rest of each run goes on', async () => {
+    await aroundFullCopy(async (stage) => {
+      const found = await codes(stage, 'n_');
+      expect(Object.keys(found)).toHaveLength(188);
+      const others = Object.entries(found).filter(([, code]) => code !== 'bad_json');
+      expect(new Set(others.map(([, code]) => code))).toEqual(new Set(['bad_text', 'empty_body', 'not_the_api']));
+      // What is not called bad JSON is empty, is no valid UTF-8, or begins like a web page.
+      for (const [name, code] of others) {
+        const text = textOf(jsonSuite('test_parsing').get(name) ?? Buffer.alloc(0));
+        const why =
+          text === null ? 'bad_text' : text.replace('\ufeff', '').trim() === '' ? 'empty_body' : 'not_the_api';
+        expect([name, code]).toEqual([name, why]);
+      }
+    });
+  });
+
+  it('F090 T12 decides the 35 open cases by their encoding alone', async () => {
+    await aroundFullCopy(async (stage) => {
+      const found = await codes(stage, 'i_');
+      expect(Object.keys(found)).toHaveLength(35);
+      for (const [name, bytes] of texts('i_')) {
+        expect([name, found[name]]).toEqual([name, textOf(bytes) === null ? 'bad_text' : 'bad_page']);
+      }
+    });
+  });
+});
+
+describe.skipIf(!there)('the JSON test suite as values of a record', () => {
+  it('F089 F090 keeps each text byte for byte, and writes nothing when it comes again', async () => {
+    const all = [...texts('y_'), ...texts('i_'), ...jsonSuite('test_transform')];
+    const good = all.filter(([, bytes]) => textOf(bytes) !== null && textOf(bytes)?.startsWith('\ufeff') === false);
+    expect(good.length).toBeGreaterThan(120);
+    const records = new Map(good.map(([name, bytes]) => [name, wrapped(name, bytes)]));
+    await onStage(once, async (stage) => {
+      list(stage, [...records.values()]);
+      const ended = await stage.backfill('content');
+      expect(endsOf(ended)).toEqual({ content: 'partial' });
+      const deep = rejectsIn(stage);
+      expect(deep.map(({ reason, record_id }) => [reason, record_id])).toEqual([
+        ['too_deep', 'i_structure_500_nested_arrays.json'],
+      ]);
+      const kept = bodiesIn(stage);
+      for (const { record_id, body } of deep) kept.set(record_id ?? '', body);
+      for (const [name, bytes] of records) expect([name, kept.get(name)]).toEqual([name, bytes.toString()]);
+      expect([kept.size, rowsIn(stage)]).toEqual([records.size, records.size - 1]);
+
+      const again = await stage.backfill('content');
+      expect(again.report.resources[0]).toMatchObject({ inserted: 0, updated: 0, unchanged: records.size - 1 });
+      expect(stage.query('SELECT max(version) AS most FROM _sync_versions')).toEqual([{ most: 1 }]);
+    });
+  });
+});
+
+describe('a body in another encoding', () => {
+  const utf16 = { rows: 16, ends: 'ok' } as const;
+  testFaults([
+    { title: 'F091 UTF-8 with a byte order mark', faults: [{ fault: 'encoding', as: 'bom' }], ends: 'ok' },
+    {
+      title: 'F091 UTF-16LE that says so',
+      faults: [{ fault: 'encoding', as: 'utf-16le', charset: 'utf-16le' }],
+      ...utf16,
+    },
+    {
+      title: 'F091 UTF-16BE that says so',
+      faults: [{ fault: 'encoding', as: 'utf-16be', charset: 'utf-16be' }],
+      ...utf16,
+    },
+    {
+      title: 'F091 a charset that nobody knows',
+      faults: [{ fault: 'encoding', as: 'bom', charset: 'ebcdic', page: 2 }],
+      ends: 'failed unsupported_charset',
+      rows: 4,
+    },
+    {
+      title: 'F091 UTF-16 that does not say so is refused, never stored as something else',
+      faults: [{ fault: 'encoding', as: 'utf-16le', page: 2 }],
+      ends: 'failed bad_text',
+      rows: 4,
+    },
+    {
+      title: 'F089 JSON that is cut short',
+      faults: [{ fault: 'malformed-json', page: 2 }],
+      ends: 'failed bad_json',
+      rows: 4,
+    },
+  ]);
+
+  const umlauts = JSON.stringify({ data: [{ id: 'ä', title: 'Grüße, Ümit' }], next_cursor: null });
+  it.concurrent('F091 latin-1 that says so is decoded, and refused where it does not', async () => {
+    await onStage({}, async (stage) => {
+      const text = Buffer.from(umlauts, 'latin1');
+      stage.sandbox.faults.add({
+        fault: 'body',
+        resource: 'content',
+        text,
+        nth: 4,
+        type: 'application/json; charset=iso-8859-1',
+      });
+      stage.sandbox.faults.add({ fault: 'body', resource: 'content', text, times: 3 });
+      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed bad_text' });
+      expect(rowsIn(stage)).toBe(0);
+      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
+      expect(stage.query('SELECT id, title FROM content')).toEqual([{ id: 'ä', title: 'Grüße, Ümit' }]);
+      stage.sandbox.faults.clear();
+      expect((await stage.backfill()).code).toBe(0);
+      expect(rowsIn(stage)).toBe(17);
+      stage.sandbox.store.put('content', { id: 'ä', title: 'Grüße, Ümit' });
+      expectSameBodies(stage);
+    });
+  });
+});

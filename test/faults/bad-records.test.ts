@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { list, record, rejectsIn } from './listing.ts';
+import { endsOf, expectWholeCopy, onStage, reportOf, rowsIn, type StageOptions } from './stage.ts';
+
+const GOOD_IDS = ['good-1', 'good-2', 'good-3'];
+const GOOD = GOOD_IDS.map((id, second) => record(id, { title: id }, second));
+
+const nested = (levels: number): string => `${'['.repeat(levels)}1${']'.repeat(levels)}`;
+const withId = (id: string): string => `{"id":${id},"updated_at":"2026-01-01T00:00:00Z","title":"bad"}`;
+const withField = (id: string, value: string): string =>
+  `{"id":"${id}","updated_at":"2026-01-01T00:00:00Z","deep":${value}}`;
+
+/** Records that cannot become a row, by reason; all of them have to stand in `_sync_rejects` as they came. */
+const BAD: readonly [title: string, text: string, reason: string][] = [
+  ['F104 no id', '{"updated_at":"2026-01-01T00:00:00Z","title":"bad"}', 'id_missing'],
+  ['F104 an id that is null', withId('null'), 'id_null'],
+  ['F104 an empty id', withId('""'), 'id_empty'],
+  ['F104 an id that is an object', withId('{"a":1}'), 'id_type'],
+  ['F104 an id that is an array', withId('[1]'), 'id_type'],
+  ['F104 an id that is true', withId('true'), 'id_type'],
+  ['F104 an id with a fraction', withId('1.5'), 'id_type'],
+  ['F104 an id of 50 kB', withId(`"${'x'.repeat(50_000)}"`), 'id_too_long'],
+  ['F104 F094 an id with a NUL', withId('"a\\u0000b"'), 'id_characters'],
+  ['F104 F095 an id that is half a character', withId('"a\\ud800"'), 'id_characters'],
+  ['F104 a record that is no object', '"just a text"', 'id_missing'],
+  ['F104 a record that is null', 'null', 'id_missing'],
+  ['F096 nested 1,000 levels', withField('deep', nested(1_000)), 'too_deep'],
+  ['F096 nested 10,000 levels', withField('deep', nested(10_000)), 'too_deep'],
+  ['F096 T13 nested 100,000 levels', withField('deep', nested(100_000)), 'too_deep'],
+  [
+    'F096 nested 10,000 levels of objects',
+    withField('deep', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`),
+    'too_deep',
+  ],
+  [
+    'F096 T12 nested 10,000 levels around a long number',
+    withField('deep', nested(10_000).replace('1', '12345678901234567890')),
+    'too_deep',
+  ],
+  ['F097 a field name of 1 MB', `{"id":"wide","${'k'.repeat(1_000_000)}":1}`, 'key_too_long'],
+  ['F097 an array of a million', withField('wide', `[${'1,'.repeat(999_999)}1]`), 'too_wide'],
+  [
+    'F097 a million fields',
+    withField('wide', `{${Array.from({ length: 1_000_000 }, (_, at) => `"k${at}":1`).join(',')}}`),
+    'too_wide',
+  ],
+];
+
+describe('a record that cannot become a row is set aside, and its page goes on', () => {
+  it.each(BAD)('%s', async (_title, text, reason) => {
+    await onStage({}, async (stage) => {
+      list(stage, [GOOD[0] ?? '', text, ...GOOD.slice(1)]);
+      const ended = await stage.backfill();
+      expect(endsOf(ended)).toEqual({ content: 'partial', images: 'ok', analytics: 'ok' });
+      expect(ended.code).toBe(3);
+      expect(reportOf(ended)).toMatchObject({ records: 4, inserted: 3, rejected: 1 });
+      expect(stage.query('SELECT id FROM content ORDER BY id')).toEqual(GOOD_IDS.map((id) => ({ id })));
+      const [reject, ...others] = rejectsIn(stage);
+      expect(others).toEqual([]);
+      expect(reject).toMatchObject({ reason, resolved_at: null });
+      expect(reject?.body === text).toBe(true);
+
+      stage.sandbox.faults.clear();
+      expect((await stage.backfill()).code).toBe(0);
+      expect(rejectsIn(stage)[0]?.resolved_at).not.toBeNull();
+    });
+  });
+
+  it('F105 one of 10,000: 9,999 rows and one reject with its body', async () => {
+    const options: StageOptions = { records: { content: 9_999 }, resource: { page: { size: 1_000 } } };
+    await onStage(options, async (stage) => {
+      const bad = withField('bad', nested(200));
+      stage.sandbox.store.put('content', bad);
+      const ended = await stage.backfill();
+      expect([ended.code, reportOf(ended).status]).toEqual([3, 'partial']);
+      expect(reportOf(ended)).toMatchObject({ records: 10_000, inserted: 9_999, rejected: 1 });
+      expect(rowsIn(stage)).toBe(9_999);
+      expect(rejectsIn(stage)).toEqual([{ reason: 'too_deep', record_id: 'bad', body: bad, resolved_at: null }]);
+
+      stage.sandbox.store.put('content', record('bad', { title: 'good now' }, 59));
+      expect((await stage.sync()).code).toBe(0);
+      expect(rejectsIn(stage)[0]?.resolved_at).not.toBeNull();
+      expectWholeCopy(stage);
+    });
+  });
+
+  it('F104 F105 a reject that comes again is the same one, and closes when the service has mended or dropped it', async () => {
+    await onStage({}, async (stage) => {
+      list(stage, [...GOOD, withField('mended', nested(200)), withId('null'), withId('""')]);
+      await stage.backfill('content');
+      stage.clock.jump(60_000);
+      expect((await stage.backfill('content')).code).toBe(3);
+      expect(rejectsIn(stage).map(({ resolved_at }) => resolved_at)).toEqual([null, null, null]);
+      expect(stage.query('SELECT count(*) AS n FROM _sync_rejects WHERE last_seen > first_seen')).toEqual([{ n: 3 }]);
+
+      stage.clock.jump(60_000);
+      list(stage, [...GOOD, withField('mended', '[1]'), withId('""')]);
+      const ended = await stage.backfill('content');
+      expect(reportOf(ended)).toMatchObject({ status: 'partial', inserted: 1, rejected: 1 });
+      const open = rejectsIn(stage).filter(({ resolved_at }) => resolved_at === null);
+      expect(open.map(({ reason }) => reason)).toEqual(['id_empty']);
+    });
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { endsOf, expectWholeCopy, onStage, reportOf, requestsFor, rowsIn, useOauth } from './stage.ts';
+
+describe('a full outage', () => {
+  it.concurrent('F029 costs each resource its attempts and no more, and ends by itself', async () => {
+    await onStage({}, async (stage) => {
+      stage.sandbox.faults.add({ fault: 'status', status: 503 });
+      const ended = await stage.backfill();
+      expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed service_error']));
+      expect(ended.code).toBe(1);
+      expect(stage.sandbox.requests.total).toBe(9);
+      stage.sandbox.faults.clear();
+      expect((await stage.sync()).code).toBe(0);
+      expectWholeCopy(stage);
+    });
+  });
+
+  it.concurrent('F029 F042 with a wait beyond max_wait parks the work, and restarts in between ask nothing', async () => {
+    await onStage({ source: { max_wait: '1m' } }, async (stage) => {
+      stage.sandbox.faults.add({ fault: 'status', status: 503, 'retry-after': '600' });
+      const parked = await stage.backfill();
+      expect(new Set(Object.values(endsOf(parked)))).toEqual(new Set(['deferred deferred']));
+      expect(parked.code).toBe(4);
+      const { total } = stage.sandbox.requests;
+      expect(total).toBeLessThanOrEqual(3);
+      expect(stage.query('SELECT count(due_at) AS due FROM _sync_checkpoints')).toEqual([{ due: 3 }]);
+
+      for (let restart = 0; restart < 3; restart += 1) {
+        stage.clock.jump(60_000);
+        expect((await stage.backfill()).code).toBe(4);
+      }
+      expect(stage.sandbox.requests.total).toBe(total);
+
+      stage.sandbox.faults.clear();
+      stage.clock.jump(600_000);
+      expect((await stage.backfill()).code).toBe(0);
+      expectWholeCopy(stage);
+    });
+  });
+
+  it.concurrent('F042 a limit that lasts is probed once per start at most', async () => {
+    await onStage({ source: { max_wait: '1m' } }, async (stage) => {
+      stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '300' });
+      await stage.backfill();
+      const { total } = stage.sandbox.requests;
+      stage.clock.jump(301_000);
+      expect((await stage.backfill()).code).toBe(4);
+      expect(stage.sandbox.requests.total).toBeLessThanOrEqual(total + 1);
+    });
+  });
+});
+
+describe('limits in the middle of a run', () => {
+  it.concurrent('F031 a service that takes two requests at once, then ten: nothing is lost, little is wasted', async () => {
+    const options = {
+      sandbox: { pagination: 'page', concurrency: 2, latency: 400 } as const,
+      resource: { page: { style: 'page', size: 4, total: 'total' } },
+      profile: { http: { attempts: 3, concurrency: 8 } },
+      records: { content: 240 },
+    };
+    await onStage(options, async (stage) => {
+      const ended = await stage.backfill();
+      expect(ended.code).toBe(0);
+      const { limited, requests } = reportOf(ended);
+      expect(limited).toBeLessThan(requests / 4);
+      stage.sandbox.setRate({ concurrency: 10 });
+      expect((await stage.backfill()).code).toBe(0);
+      expectWholeCopy(stage);
+    });
+  });
+
+  it.concurrent('F026 a remainder that would allow more than the policy does not', async () => {
+    const headers = { ratelimit: '"default";r=10000;t=10', 'ratelimit-policy': '"default";q=1000;w=1000' };
+    const options = { resource: { page: { size: 1 } }, records: { content: 24 } };
+    await onStage(options, async (stage) => {
+      stage.sandbox.faults.add({ fault: 'header', headers });
+      expect((await stage.backfill('content')).code).toBe(0);
+      const asked = stage.sandbox.requests.entries().map((entry) => entry.at);
+      const seconds = ((asked.at(-1) ?? 0) - (asked[0] ?? 0)) / 1_000;
+      // q/w is one a second; the first answer has to come before anything is known.
+      expect((asked.length - 2) / seconds).toBeLessThan(1.2);
+    });
+  });
+});
+
+describe('the credential', () => {
+  it.concurrent('F036 a token refused in mid-run is renewed once, and the same page asked for again', async () => {
+    await onStage({}, async (stage) => {
+      useOauth(stage);
+      stage.sandbox.faults.add({ fault: 'status', status: 401, resource: 'content', page: 3, nth: 1 });
+      const ended = await stage.backfill('content');
+      expect(endsOf(ended)).toEqual({ content: 'ok' });
+      expect([requestsFor(stage, 'oauth'), requestsFor(stage, 'content')]).toEqual([2, 5]);
+      expect((await stage.sync()).code).toBe(0);
+      expectWholeCopy(stage);
+    });
+  });
+
+  it.concurrent('F036 a second refusal stops the resource, and no other', async () => {
+    await onStage({}, async (stage) => {
+      useOauth(stage);
+      stage.sandbox.faults.add({ fault: 'status', status: 401, resource: 'content', page: 3 });
+      const ended = await stage.backfill();
+      expect(endsOf(ended)).toEqual({ content: 'failed auth_failed', images: 'ok', analytics: 'ok' });
+      expect(ended.code).toBe(3);
+      expect([requestsFor(stage, 'oauth'), requestsFor(stage, 'content')]).toEqual([2, 4]);
+      expect(rowsIn(stage)).toBe(8);
+      stage.sandbox.faults.clear();
+      expect((await stage.sync()).code).toBe(0);
+      expectWholeCopy(stage);
+    });
+  });
+
+  it.concurrent('F036 an API key that is refused fails the run at once', async () => {
+    await onStage({ source: { auth: { type: 'api_key', key: 'no-such-key-anywhere' } } }, async (stage) => {
+      const ended = await stage.backfill();
+      expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed auth_failed']));
+      expect([ended.code, stage.sandbox.requests.total]).toEqual([1, 3]);
+    });
+  });
+});

@@ -1,0 +1,232 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Writable } from 'node:stream';
+import Database from 'better-sqlite3';
+import { expect } from 'vitest';
+import type { CliContext } from '../../src/cli/context.ts';
+import { exitCodeOfError } from '../../src/cli/exit-code.ts';
+import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
+import { SyncError, messageOf } from '../../src/model/errors.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
+import { differences } from '../support/compare-copy.ts';
+import { FastClock } from './fast-clock.ts';
+
+export const RESOURCES = ['content', 'images', 'analytics'] as const;
+type Resource = (typeof RESOURCES)[number];
+
+export interface StageOptions {
+  sandbox?: SandboxOptions;
+  /** Fields of every resource of the profile, over those of a small test profile. */
+  resource?: Record<string, unknown>;
+  /** Fields of the profile itself. */
+  profile?: Record<string, unknown>;
+  /** Fields of the source in the config. */
+  source?: Record<string, unknown>;
+  logLevel?: string;
+  /** Sixteen records and less where absent. */
+  records?: Partial<Record<Resource, number>>;
+}
+
+/** How one command ended: what the shell, the pipe and the terminal got. */
+export interface Ended {
+  code: number;
+  report: RunReport;
+  /** What ended the command as a whole, such as a setting that cannot be used. */
+  error: unknown;
+  stdout: string;
+  stderr: string;
+}
+
+/** A content service, a configured copy of the product in this process, and a folder that holds all that it writes. */
+export interface Stage {
+  readonly sandbox: Sandbox;
+  readonly clock: FastClock;
+  readonly folder: string;
+  backfill(...args: string[]): Promise<Ended>;
+  sync(...args: string[]): Promise<Ended>;
+  /** Changes what the next command reads from the config. */
+  configure(options: StageOptions): void;
+  read<T>(look: (db: Database.Database) => T): T;
+  /** Rows of a query on the warehouse. */
+  query<T = Record<string, unknown>>(sql: string, ...values: unknown[]): T[];
+  /** Everything that the commands wrote to stdout and stderr so far. */
+  written(): string;
+}
+
+const RECORDS = { content: 16, images: 6, analytics: 6 };
+const EMPTY_REPORT: RunReport = { source: 'blog', run_id: '', status: 'failed', resources: [] };
+
+/** Sets the stage, plays, and clears it away, whatever happens. */
+export async function onStage(options: StageOptions, play: (stage: Stage) => Promise<void>): Promise<void> {
+  const clock = new FastClock();
+  const generate = options.sandbox?.data === undefined ? { ...RECORDS, ...options.records } : {};
+  const sandbox = await startSandbox({ clock, generate, ...options.sandbox });
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-fault-'));
+  try {
+    await play(stageIn(folder, sandbox, clock, options));
+  } finally {
+    await sandbox.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: StageOptions): Stage {
+  let all = '';
+  const read = <T>(look: (db: Database.Database) => T): T => {
+    const db = new Database(path.join(folder, 'blog.db'), { readonly: true });
+    try {
+      return look(db);
+    } finally {
+      db.close();
+    }
+  };
+  const configure = (changed: StageOptions): void => writeSettings(folder, sandbox, { ...options, ...changed });
+  configure({});
+  const run = async (name: 'backfill' | 'sync', args: string[]): Promise<Ended> => {
+    const ended = await runCommand(name, args, folder, clock);
+    all += ended.stdout + ended.stderr;
+    return ended;
+  };
+  return {
+    sandbox,
+    clock,
+    folder,
+    configure,
+    backfill: (...args) => run('backfill', args),
+    sync: (...args) => run('sync', args),
+    read,
+    query: <T>(sql: string, ...values: unknown[]) => read((db) => db.prepare<unknown[], T>(sql).all(...values)),
+    written: () => all,
+  };
+}
+
+function writeSettings(folder: string, sandbox: Sandbox, options: StageOptions): void {
+  const resource = { page: { size: 4 }, ...options.resource };
+  const profile = {
+    extends: 'content-service',
+    http: { headers_timeout: '3s', timeout: '5s', attempts: 3, concurrency: 4 },
+    ...options.profile,
+    resources: Object.fromEntries(RESOURCES.map((name) => [name, resource])),
+  };
+  const auth = { type: 'api_key', key: sandbox.apiKey };
+  const blog = { base_url: sandbox.url, auth, profile: './profile.yaml', ...options.source };
+  const log = { level: options.logLevel ?? 'info' };
+  // JSON is YAML.
+  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
+  writeFileSync(
+    path.join(folder, 'config.yaml'),
+    JSON.stringify({ warehouse: 'sqlite:blog.db', sources: { blog }, log }),
+  );
+}
+
+const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
+
+async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: string, clock: FastClock): Promise<Ended> {
+  const [stdout, stderr] = [collector(), collector()];
+  let code = 0;
+  let error: unknown = null;
+  const context: CliContext = {
+    env: {},
+    cwd,
+    stdout,
+    stderr,
+    signal: new AbortController().signal,
+    clock,
+    secrets: [],
+    exit: (chosen) => {
+      code = chosen;
+    },
+  };
+  try {
+    const command = COMMANDS[name](context).exitOverride();
+    await command.parseAsync(['--config', 'config.yaml', '--json', ...args], { from: 'user' });
+  } catch (thrown) {
+    error = thrown;
+    code = exitCodeOfError(thrown);
+    stderr.write(`${messageOf(thrown)}\n${thrown instanceof SyncError ? thrown.hint : ''}\n`);
+  }
+  const line = stdout.text().trim();
+  return {
+    code,
+    error,
+    report: line === '' ? EMPTY_REPORT : reportIn(line),
+    stdout: line,
+    stderr: stderr.text(),
+  };
+}
+
+function reportIn(line: string): RunReport {
+  const report: RunReport = JSON.parse(line);
+  return report;
+}
+
+function collector(): Writable & { text: () => string } {
+  const chunks: Buffer[] = [];
+  const writable = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      chunks.push(Buffer.from(chunk));
+      done();
+    },
+  });
+  return Object.assign(writable, { text: () => Buffer.concat(chunks).toString() });
+}
+
+/** One resource's part of a run. */
+export function reportOf(ended: Ended, resource: Resource = 'content'): ResourceReport {
+  const report = ended.report.resources.find((one) => one.resource === resource);
+  if (report === undefined) throw new Error(`no report of ${resource}: ${ended.stderr}`);
+  return report;
+}
+
+/** Statuses and error codes, as `ok` or `failed bad_json`, by resource. */
+export function endsOf(ended: Ended): Record<string, string> {
+  return Object.fromEntries(
+    ended.report.resources.map(({ resource, status, error }) => [
+      resource,
+      [status, error?.code === 'bug' ? error.message : error?.code].join(' ').trim(),
+    ]),
+  );
+}
+
+/** The rows of the warehouse are the records of the service, and its bodies are theirs byte for byte. */
+export function expectWholeCopy(stage: Stage): void {
+  expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  expectSameBodies(stage);
+}
+
+/** The bodies alone, each once. */
+export function expectSameBodies(stage: Stage): void {
+  for (const resource of RESOURCES) {
+    const service = [...stage.sandbox.store.list(resource)].map(({ id, text }) => [id, text]).toSorted(byFirst);
+    const copied = stage
+      .query<{ id: string; body: string }>(
+        `SELECT t.id, v.body FROM "${resource}" t LEFT JOIN _sync_versions v
+         ON v.resource = ? AND v.id = t.id AND v.version = t._version AND v.valid_to IS NULL`,
+        resource,
+      )
+      .map(({ id, body }) => [id, body]);
+    expect(copied.toSorted(byFirst)).toEqual(service);
+  }
+}
+
+function byFirst([a = '']: string[], [b = '']: string[]): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Rows of a resource's own table. */
+export function rowsIn(stage: Stage, resource: Resource = 'content'): number {
+  return stage.query<{ n: number }>(`SELECT count(*) AS n FROM "${resource}"`)[0]?.n ?? 0;
+}
+
+/** How often the service was asked for a resource. */
+export function requestsFor(stage: Stage, resource: Resource | 'oauth'): number {
+  return stage.sandbox.requests.entries().filter((entry) => entry.resource === resource).length;
+}
+
+/** From now on the commands use the service's client credentials instead of its API key. */
+export function useOauth(stage: Stage): void {
+  const { clientId: client_id, clientSecret: client_secret } = stage.sandbox.oauth;
+  stage.configure({ source: { auth: { type: 'oauth', client_id, client_secret } } });
+}

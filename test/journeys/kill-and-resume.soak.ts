@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { freshSeed } from '../support/random.ts';
+import { killLoop } from './kill-loop.ts';
+
+const seed = freshSeed();
+
+describe(`kill -9 at random moments, for long (SEED=${seed})`, () => {
+  it('F060 F120 F156 T19 loses nothing in 200 kills', async () => {
+    const { midWalk, walks } = await killLoop({ kills: 200, seed, pagination: 'cursor', again: 1 });
+    expect(midWalk).toBeGreaterThan(50);
+    expect(walks).toBeGreaterThan(3);
+  });
+
+  it('F060 loses nothing in 60 kills of a walk that fetches ahead', async () => {
+    const { midWalk } = await killLoop({ kills: 60, seed, pagination: 'page', again: 9 });
+    expect(midWalk).toBeGreaterThan(15);
+  });
+});

@@ -1,0 +1,141 @@
+import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+const manifest: { version: string; bin: Record<string, string>; devDependencies: Record<string, string> } = JSON.parse(
+  textOf('package.json'),
+);
+
+/** What npm says where the registry is out of reach, which is no fault of the package. */
+const OFFLINE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E5\d\d|E40[13]/;
+
+function tempFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-package-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function run(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = {},
+): SpawnSyncReturns<string> {
+  return spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, ...env } });
+}
+
+/** The package as its build makes it: `dist`, `config` and the manifests, without any library yet. */
+function buildInto(app: string): void {
+  mkdirSync(app, { recursive: true });
+  const built = run('tsc', ['-p', 'tsconfig.json', '--outDir', path.join(app, 'dist')], root);
+  expect([built.status, built.stdout]).toEqual([0, '']);
+  for (const file of ['package.json', 'package-lock.json', 'config']) {
+    cpSync(path.join(root, file), path.join(app, file), { recursive: true });
+  }
+}
+
+describe('the package', () => {
+  it('runs from its build with its production dependencies alone, in a folder that holds nothing but data', async (context) => {
+    const folder = tempFolder();
+    const [app, data] = [path.join(folder, 'app'), path.join(folder, 'data')];
+    buildInto(app);
+    const packed: { files: { path: string }[] }[] = JSON.parse(
+      run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], app).stdout,
+    );
+    const files = (packed[0]?.files ?? []).map((file) => file.path);
+    expect(files).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/migrations/001-own-tables.js']));
+    expect(files).toEqual(
+      expect.arrayContaining(['config/profiles/content-service.yaml', 'config/content-sync.example.yaml']),
+    );
+    expect(files.filter((file) => /^(src|test)\/|\.test\.|node_modules/.test(file))).toEqual([]);
+
+    const installed = run(
+      'npm',
+      ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'],
+      app,
+    );
+    if (installed.status !== 0 && OFFLINE.test(installed.stderr))
+      context.skip(`npm cannot install: ${installed.stderr.slice(0, 300)}`);
+    expect([installed.status, installed.stderr]).toEqual([0, expect.any(String)]);
+    expect(existsSync(path.join(app, 'node_modules', 'vitest'))).toBe(false);
+
+    const main = path.join(app, manifest.bin['content-sync'] ?? '');
+    expect(readFileSync(main, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+    mkdirSync(data);
+    expect(run(process.execPath, [main, '--version'], data)).toMatchObject({
+      status: 0,
+      stdout: `${manifest.version}\n`,
+    });
+
+    const service = run(process.execPath, [main, 'sandbox', '--help'], data);
+    expect([service.status, service.stdout]).toEqual([0, expect.stringContaining('--generate')]);
+    const ended = await useAgainstService(main, folder, data);
+    expect(ended).toEqual([0, 0]);
+    // The one place that is written is the folder it was started in.
+    expect(existsSync(path.join(data, 'data', 'blog.db'))).toBe(true);
+  });
+});
+
+/** `check` and `backfill`, configured as the container is; their exit codes. */
+async function useAgainstService(main: string, folder: string, data: string): Promise<(number | null)[]> {
+  const config = path.join(folder, 'content-sync.yaml');
+  writeFileSync(config, textOf('config/content-sync.example.yaml').replace('https://cms.example.com', '${URL}'));
+  const sandbox = await startSandbox({ generate: { content: 250, images: 20, analytics: 300 } });
+  const env = { ...process.env, CONTENT_SYNC_CONFIG: config, CONTENT_API_KEY: sandbox.apiKey, URL: sandbox.url };
+  try {
+    const codes: (number | null)[] = [];
+    for (const command of ['check', 'backfill']) codes.push(await exitOf(main, command, data, env));
+    return codes;
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** Not `spawnSync`: the service runs in this process and has to answer meanwhile. */
+async function exitOf(main: string, command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<number | null> {
+  const child = spawn(process.execPath, [main, command], { cwd, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const [code] = await once(child, 'close');
+  return typeof code === 'number' ? code : null;
+}
+
+describe('the Dockerfile', () => {
+  const lines = textOf('Dockerfile').split('\n');
+  const words = lines.map((line) => line.split(/\s+/));
+
+  it('uses the very Node that is pinned for development, in every stage', () => {
+    const images = words.filter(([word]) => word === 'FROM').map(([, image]) => image);
+    expect(new Set(images)).toEqual(new Set([`node:${manifest.devDependencies['node']}-bookworm-slim`]));
+    expect(images).toHaveLength(3);
+  });
+
+  it('copies only what is there and what .dockerignore lets through', () => {
+    const ignored = textOf('.dockerignore').split('\n');
+    expect(ignored[0]).toBe('*');
+    const copied = words
+      .filter(([word, from]) => word === 'COPY' && !from?.startsWith('--from'))
+      .flatMap((line) => line.slice(1, -1));
+    expect(copied.length).toBeGreaterThan(5);
+    for (const file of copied) {
+      expect(existsSync(path.join(root, file))).toBe(true);
+      expect(ignored).toContain(`!${file}`);
+    }
+  });
+
+  it('runs the built command line as an ordinary user, who may write to the one volume', () => {
+    const text = lines.join('\n');
+    expect(text).toContain(`ENTRYPOINT ["node", "/app/${manifest.bin['content-sync']}"]`);
+    expect(text).toMatch(/npm ci --omit=dev --ignore-scripts/);
+    const last = text.slice(text.lastIndexOf('FROM'));
+    expect(last).toMatch(/^USER node$/m);
+    const volume = /^VOLUME (\S+)$/m.exec(last)?.[1] ?? 'none';
+    expect(last).toContain(`WORKDIR ${volume}`);
+    expect(last).toContain(`install -d -o node -g node ${volume}`);
+    expect(last).toMatch(/^HEALTHCHECK .*"status"\]$/m);
+  });
+});

@@ -1,0 +1,259 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { EXIT_CODES } from '../src/cli/exit-code.ts';
+import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/words.ts';
+import { FAULTS } from '../src/sandbox/faults.ts';
+import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';
+import { configJsonSchema, profileJsonSchema } from '../src/settings/json-schema.ts';
+import { loadSettings } from '../src/settings/load-settings.ts';
+import { RATE_PRESETS } from '../src/source/rate-presets.ts';
+import { FLOORS } from './support/floors.ts';
+import { journey } from './support/journey.ts';
+import { codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
+import { schemaFields } from './support/schema-fields.ts';
+
+const root = path.join(import.meta.dirname, '..');
+const MAIN = path.join(root, 'src/main.ts');
+const readme = readReadme();
+const { scripts }: { scripts: Record<string, string> } = JSON.parse(
+  readFileSync(path.join(root, 'package.json'), 'utf8'),
+);
+
+/** Rooms on the map that are announced and not built. */
+const LATER = new Set(['web', 'trigger', 'views']);
+
+/** Commands and their options as the help of each lists them. */
+const helps = new Map<string, string[]>();
+
+beforeAll(async () => {
+  const all = await helpOf();
+  const names = [...all.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, name = '']) => name);
+  const commands = [...names.map((name) => [name]), ['config', 'schema']];
+  const texts = await Promise.all(commands.map((words) => helpOf(...words)));
+  commands.forEach((words, at) => helps.set(words.join(' '), optionsIn(texts[at] ?? '')));
+});
+
+/** `startCommand` belongs to one test; this is for what comes before them all. */
+async function helpOf(...words: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...words, '--help']);
+  return stdout;
+}
+
+/** Long options at the beginning of help lines, without `--help`. */
+function optionsIn(help: string): string[] {
+  return [...help.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)]
+    .map(([, flag = '']) => flag)
+    .filter((flag) => flag !== '--help');
+}
+
+const sorted = (values: Iterable<string>): string[] => [...new Set(values)].toSorted();
+
+describe('the README', () => {
+  it('names every command with its options, and no others', () => {
+    const rows = tableRows(readme.section('Commands')).filter(([command = '']) => command.startsWith('`content-sync '));
+    const common = tableRows(readme.section('Commands')).filter(([option = '']) => option.startsWith('`-'));
+    const commonFlags = common
+      .flatMap(([option = '']) => codeIn(option))
+      .flatMap((code) => code.match(/--[a-z-]+/) ?? []);
+    expect(sorted(commonFlags)).toEqual(['--config', '--json', '--log-level', '--source']);
+    const named = rows.flatMap(([command = '', what = '', more = '']) => {
+      const words = /^content-sync ([a-z ]+)/.exec(codeIn(command)[0] ?? '')?.[1]?.trim();
+      const own = codeIn(more).flatMap((code) => /^--[a-z-]+/.exec(code) ?? []);
+      return words === undefined ? [] : [[words, [what !== '', ...own]] as const];
+    });
+    const usesSources = new Set(['check', 'backfill', 'sync', 'status']);
+    for (const [words, [isDescribed, ...own]] of named) {
+      const flags = usesSources.has(words) ? [...own.map(String), ...commonFlags] : own.map(String);
+      if (words === 'sandbox') continue;
+      expect([words, isDescribed, sorted(flags)]).toEqual([words, true, sorted(helps.get(words) ?? ['unknown'])]);
+    }
+    expect(sorted(named.map(([words]) => words))).toEqual(
+      sorted(helps.keys()).filter((name) => !['help', 'config'].includes(name)),
+    );
+    expect(codeIn(common.find(([option]) => option?.includes('--log-level'))?.[1] ?? '')).toEqual([...LOG_LEVELS]);
+  });
+
+  it('only shows commands that exist, with options that they have', () => {
+    const lines = codeBlocks(readme.text, 'sh', '').join('\n').replaceAll('\\\n', ' ').split('\n');
+    const shown = [...lines, ...codeIn(proseOf(readme.text))];
+    const runs = shown.flatMap((line) => [...line.matchAll(/\bnpm (?:run (?:-s )?([\w:-]+)|(test|ci))/g)]);
+    expect(runs.length).toBeGreaterThan(10);
+    for (const [, script, builtIn] of runs)
+      expect(Object.keys(scripts)).toContain(script ?? (builtIn === 'ci' ? 'test' : builtIn));
+    const calls = shown.flatMap((line) =>
+      Array.from(line.matchAll(/content-sync (?:-- )?([a-z]+(?: schema)?)\b(.*)$/g)),
+    );
+    const commands = calls.filter(([whole]) => !/^content-sync (?:run|if|\d)/.test(whole));
+    expect(commands.length).toBeGreaterThan(10);
+    for (const [, words = '', rest = ''] of commands) {
+      expect([words, helps.has(words)]).toEqual([words, true]);
+      for (const [flag] of rest.matchAll(/(?<!\S)--[a-z-]+/g))
+        expect([words, flag, helps.get(words)?.includes(flag)]).toEqual([words, flag, true]);
+    }
+  });
+
+  it.each([
+    ['The config file', configJsonSchema()],
+    ['The profile', profileJsonSchema()],
+  ])('has every field of "%s" with its default, and no others', (heading, schema) => {
+    const rows = tableRows(readme.section(heading)).map(([field = '', preset = '']) => [
+      codeIn(field)[0],
+      codeIn(preset)[0] ?? preset,
+    ]);
+    const fields = schemaFields(schema);
+    expect(sorted(rows.map(([field = '']) => field))).toEqual(sorted(fields.keys()));
+    expect(rows).toHaveLength(fields.size);
+    for (const [field = '', preset = ''] of rows) {
+      const expected = fields.get(field);
+      const fits = expected === undefined ? /^(–|required|api_key|oauth)$/.test(preset) : preset === expected;
+      expect([field, preset, fits]).toEqual([field, preset, true]);
+    }
+  });
+
+  it('names every choice of a setting', () => {
+    const profile = readme.section('The profile');
+    for (const words of [OUTCOMES, Object.keys(RATE_PRESETS)])
+      for (const word of words) expect(profile).toContain(`\`${word}\``);
+    for (const status of RUN_STATUSES) expect(readme.section('Output')).toContain(`\`${status}\``);
+    for (const file of readdirSync(path.join(root, 'config/profiles')))
+      expect(profile).toContain(`\`${path.basename(file, '.yaml')}\``);
+  });
+
+  it('has the exit codes', () => {
+    const rows = tableRows(readme.section('Exit codes')).map(([code, name]) => [name, Number(code)]);
+    expect(Object.fromEntries(rows)).toEqual(EXIT_CODES);
+  });
+
+  it('has every flag of the sandbox as it is declared, and every fault with its parameters', () => {
+    const flags = tableRows(readme.section('The sandbox')).flatMap(([flag = '']) =>
+      codeIn(flag).filter((code) => code.startsWith('--')),
+    );
+    expect(flags).toEqual(Object.values(SANDBOX_OPTIONS).map(({ flag }) => flag));
+    const faults = tableRows(readme.section('Faults')).map(([name = '', , parameters = '']) => [
+      codeIn(name)[0],
+      codeIn(parameters),
+    ]);
+    const known = Object.entries(FAULTS).map(([name, { defaults }]) => [name, Object.keys(defaults)]);
+    expect(Object.fromEntries(faults)).toEqual(Object.fromEntries(known));
+    expect(faults).toHaveLength(known.length);
+  });
+
+  it('has the tables of our own', () => {
+    const folder = path.join(root, 'migrations');
+    const text = readdirSync(folder)
+      .map((file) => readFileSync(path.join(folder, file), 'utf8'))
+      .join('');
+    const made = [...text.matchAll(/createTable\('(\w+)'\)/g)];
+    const named = tableRows(readme.section('Own tables')).flatMap(([name = '']) => codeIn(name));
+    expect(sorted(named)).toEqual(sorted(made.map(([, name = '']) => name)));
+  });
+
+  it('shows the floors as they are held, and says what is not built', () => {
+    const [map = ''] = codeBlocks(readme.section('The house'), '');
+    let floor = '';
+    const shown = new Map<string, string[]>();
+    for (const line of map.trimEnd().split('\n')) {
+      floor = line.slice(0, 8).trim() || floor;
+      shown.set(floor, [...(shown.get(floor) ?? []), line.slice(8).split(' ')[0] ?? '']);
+    }
+    FLOORS.forEach((rooms, at) => expect([at, sorted(shown.get(String(at)) ?? [])]).toEqual([at, sorted(rooms)]));
+    expect(shown.get('apart')).toEqual(['sandbox']);
+    const built = new Set(readdirSync(path.join(root, 'src')));
+    for (const room of FLOORS.flat()) {
+      const isLater = new RegExp(`\\b${room}\\s+\\(later\\)`).test(map);
+      expect([room, isLater]).toEqual([room, !built.has(room)]);
+      expect([room, LATER.has(room)]).toEqual([room, !built.has(room)]);
+    }
+  });
+
+  it('leads nowhere that is not there', () => {
+    const prose = proseOf(readme.text);
+    const anchors = [...prose.matchAll(/\]\(#([\w-]+)\)/g)].map(([, anchor]) => anchor);
+    const headings = [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    for (const anchor of anchors) expect(headings).toContain(anchor);
+    const files = codeIn(prose).filter(
+      (code) => /^(src|test|config|migrations)\/[\w./-]*$/.test(code) && code !== 'config/content-sync.yaml',
+    );
+    expect(files.length).toBeGreaterThan(5);
+    for (const file of files) expect(() => readdirSync(path.join(root, path.dirname(file)))).not.toThrow();
+  });
+});
+
+describe('what the README says to type', () => {
+  it('its config and its profile load without a fault', async () => {
+    const { folder } = await journey();
+    const [smallest = ''] = codeBlocks(readme.section('On your own account'), 'yaml');
+    const [profile = ''] = codeBlocks(readme.section('A profile for another service'), 'yaml');
+    writeFileSync(path.join(folder, 'my-service.yaml'), profile);
+    writeFileSync(path.join(folder, 'first.yaml'), smallest);
+    writeFileSync(
+      path.join(folder, 'second.yaml'),
+      smallest.replace('profile: content-service', 'profile: ./my-service.yaml'),
+    );
+    const env = { CONTENT_API_KEY: 'a-key-from-the-environment' };
+    expect(loadSettings({ path: 'first.yaml', env, cwd: folder }).sources['blog']?.resources).toEqual([
+      'content',
+      'images',
+      'analytics',
+    ]);
+    const { blog } = loadSettings({ path: 'second.yaml', env, cwd: folder }).sources;
+    expect(blog?.resources).toEqual(['content', 'images', 'authors']);
+    expect(blog?.profile.resources['authors']).toMatchObject({
+      path: '/authors',
+      history: 'all',
+      id: 'id',
+      records: 'data',
+    });
+    for (const block of codeBlocks(readme.text, 'yaml')) {
+      for (const document of parseAllDocuments(block)) expect(document.errors).toEqual([]);
+    }
+  });
+
+  it('its questions have answers', async () => {
+    const blog = await journey({ sandbox: { generate: { content: 60, images: 5, analytics: 120 } } });
+    await blog.run('backfill');
+    const [first] = blog.sandbox.store.list('content');
+    blog.sandbox.store.put('content', {
+      ...JSON.parse(first?.text ?? ''),
+      title: 'Renamed',
+      updated_at: new Date().toISOString(),
+    });
+    await blog.run('sync');
+    const questions = codeBlocks(readme.section('Questions'), 'sql');
+    const counts = blog.read((db) =>
+      questions.map((text) => db.prepare(text.replaceAll('2026-11-20 08:00:00', '2999-01-01 00:00:00')).all().length),
+    );
+    expect(counts).toEqual([expect.any(Number), 2, 60, 0]);
+    expect(counts[0]).toBeGreaterThan(0);
+  });
+
+  it('its report is one that a run prints', async () => {
+    const blog = await journey({ sandbox: { generate: { content: 1, images: 0, analytics: 0 } } });
+    const [shown = ''] = codeBlocks(readme.section('Output'), 'json');
+    const example = JSON.parse(shown);
+    const printed = JSON.parse((await blog.start('sync', '--json').ended).stdout);
+    expect(Object.keys(example)).toEqual(Object.keys(printed));
+    expect(Object.keys(example.resources[0])).toEqual(Object.keys(printed.resources[0]));
+  });
+
+  it('its sandbox line starts one', async () => {
+    const [line = ''] = codeBlocks(readme.section('The sandbox'), 'sh');
+    const args = line.trim().split(' -- ')[1]?.replace('--port 8080', '--port 0').split(' ') ?? [];
+    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [stdout] = await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    expect(await once(child, 'close')).toEqual([0, null]);
+    const [, example = ''] = /`(\{"url".*?\})`/.exec(readme.section('The sandbox')) ?? [];
+    expect(Object.keys(JSON.parse(example))).toEqual(Object.keys(JSON.parse(String(stdout))));
+  });
+});

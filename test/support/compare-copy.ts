@@ -1,0 +1,137 @@
+import type Database from 'better-sqlite3';
+import type { Store } from '../../src/sandbox/store.ts';
+import { canonicalJson, copiedColumn, expectedRow, placesIn, type CopiedTable, type Json } from './expected-rows.ts';
+
+interface ColumnEntry {
+  table_name: string;
+  column_name: string;
+  table_path: string;
+  role: string;
+  source_path: string;
+  type: string;
+}
+
+interface Version {
+  id: string;
+  body: string;
+}
+
+const MOST_SHOWN = 20;
+
+interface Comparison {
+  /** All of the service's where absent. */
+  resources?: readonly string[];
+  /** False where the profile keeps no bodies. */
+  bodies?: boolean;
+}
+
+/**
+ * Everything in which the warehouse is not the service, as sentences: rows and child rows by their content, bodies of
+ * the open versions, and rows that are too many or too few. Reads the service's store and the catalogue of columns, and
+ * uses none of the code that made the rows.
+ */
+export function differences(db: Database.Database, store: Store, comparison: Comparison = {}): string[] {
+  const { resources = store.resources(), bodies = true } = comparison;
+  const found = resources.flatMap((resource) => resourceDifferences(db, store, resource, bodies));
+  return found.length > MOST_SHOWN ? [...found.slice(0, MOST_SHOWN), `... ${found.length} in all`] : found;
+}
+
+function resourceDifferences(db: Database.Database, store: Store, resource: string, bodies: boolean): string[] {
+  const tables = tablesOf(db, resource);
+  if (tables.length === 0) return [`${resource}: no table`];
+  const records = new Map<string, Json>();
+  for (const { id, text } of store.list(resource)) records.set(id, JSON.parse(text));
+  return [
+    ...tables.flatMap((table) => tableDifferences(db, table, records)),
+    ...(bodies ? [...bodyDifferences(db, resource, records), ...strayRows(db, resource)] : []),
+    ...unseenLeaves(tables, records),
+  ];
+}
+
+function tableDifferences(db: Database.Database, table: CopiedTable, records: ReadonlyMap<string, Json>): string[] {
+  const wanted = new Map<string, string>();
+  for (const [id, record] of records) {
+    for (const place of placesIn(record, table.path)) {
+      const key = JSON.stringify([id, ...place.positions]);
+      wanted.set(key, expectedRow(table, place.value));
+    }
+  }
+  const names = [...table.keys, ...table.columns.map((column) => column.name)];
+  const live = table.path.length === 0 ? ' WHERE _deleted_at IS NULL' : '';
+  const text = `SELECT ${names.map((name) => `"${name.replaceAll('"', '""')}"`).join(',')} FROM "${table.name}"${live}`;
+  const found = new Map<string, string>();
+  for (const row of db.prepare<[], unknown[]>(text).raw().all()) {
+    const key = JSON.stringify(row.slice(0, table.keys.length));
+    const cells = row.slice(table.keys.length).map((cell, index) => table.columns[index]?.read(cell));
+    found.set(key, JSON.stringify(cells));
+  }
+  return mapDifferences(table.name, wanted, found);
+}
+
+function bodyDifferences(db: Database.Database, resource: string, records: ReadonlyMap<string, Json>): string[] {
+  const open = db
+    .prepare<[string], Version>('SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL')
+    .all(resource);
+  const wanted = new Map([...records].map(([id, record]) => [id, canonicalJson(record)]));
+  const bodies = new Map(open.map(({ id, body }) => [id, canonicalJson(JSON.parse(body))]));
+  return [
+    ...mapDifferences(`versions of ${resource}`, wanted, bodies),
+    ...(open.length === bodies.size ? [] : [`${resource}: ${open.length} open versions of ${bodies.size} records`]),
+  ];
+}
+
+/** Rows whose version and hash no stored version has: they were not committed together. */
+export function strayRows(db: Database.Database, resource: string): string[] {
+  const key = tablesOf(db, resource)[0]?.keys[0] ?? 'id';
+  return db
+    .prepare<[string], string>(
+      `SELECT t."${key}" FROM "${resource}" t LEFT JOIN _sync_versions v ON v.resource = ? AND v.id = t."${key}"
+       AND v.version = t._version AND v.hash = t._hash AND v.valid_to IS NULL WHERE v.id IS NULL LIMIT 10`,
+    )
+    .pluck()
+    .all(resource)
+    .map((id) => `${resource} ${id}: its version and hash are not those of a stored version`);
+}
+
+/** Values of the service for which the warehouse has no column at all. */
+function unseenLeaves(tables: readonly CopiedTable[], records: ReadonlyMap<string, Json>): string[] {
+  const known = new Set(tables.flatMap((table) => table.columns.map((column) => JSON.stringify(column.path))));
+  const unseen = new Set<string>();
+  const visit = (value: Json, path: readonly string[]): void => {
+    if (value === null || known.has(JSON.stringify(path))) return;
+    if (Array.isArray(value)) value.forEach((each) => visit(each, [...path, '[]']));
+    else if (typeof value === 'object') Object.entries(value).forEach(([key, each]) => visit(each, [...path, key]));
+    else if (JSON.stringify(path) !== '["id"]') unseen.add(path.join('.'));
+  };
+  for (const record of records.values()) visit(record, []);
+  return [...unseen].map((path) => `${tables[0]?.name}: no column for ${path}`);
+}
+
+function mapDifferences(
+  name: string,
+  wanted: ReadonlyMap<string, string>,
+  found: ReadonlyMap<string, string>,
+): string[] {
+  const missing = [...wanted.keys()].filter((key) => !found.has(key)).map((key) => `${name} ${key}: missing`);
+  const extra = [...found.keys()].filter((key) => !wanted.has(key)).map((key) => `${name} ${key}: too many`);
+  const other = [...wanted]
+    .filter(([key, row]) => found.has(key) && found.get(key) !== row)
+    .map(([key, row]) => `${name} ${key}: is ${found.get(key)}, should be ${row}`);
+  return [...missing, ...extra, ...other];
+}
+
+function tablesOf(db: Database.Database, resource: string): CopiedTable[] {
+  const entries = db
+    .prepare<[string], ColumnEntry>(
+      'SELECT * FROM _sync_columns WHERE resource = ? ORDER BY length(table_path), table_name, role, position',
+    )
+    .all(resource);
+  return [...Map.groupBy(entries, (entry) => entry.table_name)].map(([name, columns]) => ({
+    name,
+    path: JSON.parse(columns[0]?.table_path ?? '[]'),
+    keys: columns.filter(({ role }) => role === 'key').map((column) => column.column_name),
+    columns: columns
+      .filter(({ role }) => role === 'source')
+      .map(({ column_name, source_path, type }) => copiedColumn(column_name, JSON.parse(source_path), type)),
+  }));
+}

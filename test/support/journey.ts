@@ -1,0 +1,135 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import Database from 'better-sqlite3';
+import pino from 'pino';
+import { onTestFinished } from 'vitest';
+import { openApp, type App } from '../../src/app.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { loadSettings } from '../../src/settings/load-settings.ts';
+import type { SyncCommand } from '../../src/sync/plan.ts';
+import type { RunReport } from '../../src/sync/report.ts';
+import type { RunWatcher } from '../../src/sync/run.ts';
+import { startCommand, type Command } from './command.ts';
+
+/** Fields of a profile, laid over `content-service`; what is left out stays. */
+type ProfileFields = Record<string, unknown>;
+
+export interface JourneyOptions {
+  sandbox?: SandboxOptions;
+  /** The profile to start from, by name. */
+  base?: string;
+  profile?: ProfileFields;
+  /** Fields of the source's settings besides address, credential and profile. */
+  source?: Record<string, unknown>;
+}
+
+/** A service, a configuration and an empty warehouse in a folder of their own; all gone when the test is over. */
+export interface Journey {
+  folder: string;
+  sandbox: Sandbox;
+  config: string;
+  /** Path of the warehouse; it is there after the first run. */
+  file: string;
+  /** Lays other fields over the profile; holds from the next run on. */
+  setProfile(profile: ProfileFields): void;
+  /** Starts the real command line as a process; `--config` is added. */
+  start(...args: string[]): Command;
+  /** The same run inside this process: much faster, for loops. */
+  run(command: SyncCommand, options?: RunChoices): Promise<RunReport>;
+  /** Opens the app as `run` does; the caller closes it. */
+  open(clock?: Clock): Promise<App>;
+  /** False before the first run. */
+  exists(): boolean;
+  /** Opens the warehouse read-only, gives it to `look` and closes it again. */
+  read<T>(look: (db: Database.Database) => T): T;
+  /** Opens the warehouse for writing, to age or damage it. */
+  write<T>(change: (db: Database.Database) => T): T;
+}
+
+export interface RunChoices {
+  resources?: readonly string[];
+  restart?: boolean;
+  signal?: AbortSignal;
+  clock?: Clock;
+  watcher?: Partial<RunWatcher>;
+}
+
+const SOURCE = 'blog';
+const NOTHING_TO_SEE: RunWatcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+
+/** Sets the stage: a sandbox in this process, and a config and profile that lead to it. */
+export async function journey(options: JourneyOptions = {}): Promise<Journey> {
+  const sandbox = await startSandbox(options.sandbox);
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-journey-'));
+  onTestFinished(async () => {
+    await sandbox.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const [config, file] = [path.join(folder, 'content-sync.yaml'), path.join(folder, `${SOURCE}.db`)];
+  const setProfile = (profile: ProfileFields): void =>
+    writeYaml(path.join(folder, 'profile.yaml'), { extends: options.base ?? 'content-service', ...profile });
+  setProfile(options.profile ?? {});
+  writeYaml(config, configFor(folder, sandbox, options.source ?? {}));
+
+  const open = (clock: Clock = systemClock): Promise<App> => openJourney(config, clock);
+  return {
+    folder,
+    sandbox,
+    config,
+    file,
+    setProfile,
+    open,
+    start: (...args) => startCommand([...args, '--config', config], folder),
+    run: async (command, choices = {}) => {
+      const app = await open(choices.clock);
+      try {
+        return await app.sync(requestFor(app, command, choices));
+      } finally {
+        await app.close();
+      }
+    },
+    exists: () => existsSync(file),
+    read: (look) => withDatabase(file, { readonly: true }, look),
+    write: (change) => withDatabase(file, {}, change),
+  };
+}
+
+function configFor(folder: string, sandbox: Sandbox, source: Record<string, unknown>): object {
+  const auth = { type: 'api_key', key: sandbox.apiKey };
+  const settings = { base_url: sandbox.url, auth, profile: './profile.yaml', ...source };
+  return { warehouse: `sqlite:${folder}/{source}.db`, log: { level: 'warn' }, sources: { [SOURCE]: settings } };
+}
+
+/** JSON is YAML. */
+function writeYaml(file: string, value: object): void {
+  writeFileSync(file, JSON.stringify(value, null, 2));
+}
+
+function openJourney(config: string, clock: Clock): Promise<App> {
+  const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });
+  const [source] = Object.values(settings.sources);
+  if (source === undefined) throw new Error('the config of a journey has one source');
+  return openApp({ source, clock, log: pino({ level: 'silent' }), secrets: [...settings.secrets] });
+}
+
+function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parameters<App['sync']>[0] {
+  return {
+    command,
+    resources: choices.resources ?? app.source.resources,
+    restart: choices.restart ?? false,
+    signal: choices.signal ?? new AbortController().signal,
+    watcher: { ...NOTHING_TO_SEE, ...choices.watcher },
+  };
+}
+
+function withDatabase<T>(file: string, options: Database.Options, use: (db: Database.Database) => T): T {
+  const db = new Database(file, { timeout: 5_000, ...options });
+  try {
+    return use(db);
+  } finally {
+    db.close();
+  }
+}

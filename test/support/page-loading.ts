@@ -1,0 +1,44 @@
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { acquireLease } from '../../src/state/leases.ts';
+import { openPageLoader, type PageOutcome } from '../../src/sync/page-loader.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
+
+interface Loading {
+  /** Loads the records, each by its source text, as one page; `requestedAt` in epoch milliseconds. */
+  load(texts: readonly string[], requestedAt?: number): Promise<PageOutcome>;
+}
+
+/** What a test may say about a loading; the resource is `content` unless named. */
+interface LoadingOptions {
+  resource?: string;
+  resources?: readonly string[];
+  mode?: 'full' | 'incremental';
+  profile?: ProfileChoice;
+  signal?: AbortSignal;
+}
+
+/** Loads pages into a warehouse as a run does, without a service. */
+export async function loading(warehouse: Warehouse, options: LoadingOptions = {}): Promise<Loading> {
+  const resource = options.resource ?? 'content';
+  const lease = await acquireLease(warehouse, resource, systemClock);
+  onTestFinished(() => lease.release());
+  const loader = await openPageLoader({
+    warehouse,
+    resource,
+    resources: options.resources ?? [resource],
+    profile: profileWith(options.profile),
+    shape: await readTables(warehouse, resource),
+    mode: options.mode ?? 'full',
+    runId: 'run',
+    lease: () => lease.proof(),
+    openRejects: 0,
+    clock: systemClock,
+    signal: options.signal ?? new AbortController().signal,
+  });
+  return {
+    load: (texts, requestedAt = Date.now()) => loader.load({ records: recordsOf(texts), requestedAt }, () => []),
+  };
+}

@@ -1,0 +1,39 @@
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { acquireLease } from '../../src/state/leases.ts';
+import { openPageLoader } from '../../src/sync/page-loader.ts';
+import { openWarehouse } from '../../src/warehouse/open.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { profileWith, recordsOf } from '../support/page-records.ts';
+import { driftingPages } from './drifting-pages.ts';
+
+/**
+ * Loads the pages into the file named first, as a run does, and dies by SIGKILL where the second argument says: after
+ * that many rewrites, `0` being between the widening and its first rewrite.
+ */
+const [file = '', rewrites = '0'] = process.argv.slice(2);
+let left = Number(rewrites);
+const real = await openWarehouse(`sqlite:${file}`, systemClock);
+const warehouse: Warehouse = {
+  ...real,
+  rewrite: async (rows) => {
+    if (left === 0) process.kill(process.pid, 'SIGKILL');
+    left -= 1;
+    await real.rewrite(rows);
+  },
+};
+const lease = await acquireLease(warehouse, 'content', systemClock);
+const loader = await openPageLoader({
+  warehouse,
+  resource: 'content',
+  resources: ['content'],
+  profile: profileWith({ updated: null }),
+  shape: await readTables(warehouse, 'content'),
+  mode: 'full',
+  runId: 'run',
+  lease: () => lease.proof(),
+  openRejects: 0,
+  clock: systemClock,
+  signal: new AbortController().signal,
+});
+for (const page of driftingPages()) await loader.load({ records: recordsOf(page), requestedAt: 1_000 }, () => []);

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { startScript } from '../support/child-script.ts';
+import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
+
+const SCRIPT = new URL('migrating.ts', import.meta.url);
+const OWN = "SELECT name FROM sqlite_schema WHERE name LIKE '\\_sync\\_%' ESCAPE '\\' AND type = 'table' ORDER BY name";
+
+describe('the migration of our own tables', () => {
+  it('F118 leaves nothing behind when it is killed at one of its statements, and the next start does it', async () => {
+    const whole = rowsIn((await tempWarehouse()).file, OWN);
+    const folder = tempFolder();
+    const kills = [0, 5, 10, 15].map(async (statement) => {
+      const file = `${folder}/${statement}.db`;
+      const { signal } = await startScript(SCRIPT, [file, String(statement)]).ended;
+      const left = rowsIn(file, OWN);
+      await (await openFor(file)).close();
+      return { statement, signal, left: left.length, after: rowsIn(file, OWN) };
+    });
+    for (const kill of await Promise.all(kills)) {
+      expect(kill).toEqual({ statement: kill.statement, signal: 'SIGKILL', left: 0, after: whole });
+    }
+  });
+
+  it('F118 is done once when six processes start at the same moment', async () => {
+    const file = `${tempFolder()}/blog.db`;
+    const all = Array.from({ length: 6 }, () => startScript(SCRIPT, [file]).ended);
+    for (const end of await Promise.all(all)) expect(end).toMatchObject({ code: 0, stdout: 'open\n', stderr: '' });
+    expect(rowsIn(file, 'SELECT name FROM _sync_migrations ORDER BY name')).toEqual([
+      { name: '001-own-tables' },
+      { name: '002-reshapes' },
+    ]);
+    expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+  });
+
+  it('F119 refuses a warehouse that a newer version has migrated, and leaves it as it is', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    await warehouse.close();
+    asOther(file, (db) => db.exec("INSERT INTO _sync_migrations VALUES ('900-from-the-future', '2030-01-01')"));
+    await expect(openFor(file)).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'warehouse_newer',
+      message: expect.stringContaining('900-from-the-future'),
+      hint: expect.stringContaining('run that version'),
+    });
+    expect(rowsIn(file, 'SELECT count(*) AS n FROM _sync_migrations')).toEqual([{ n: 3n }]);
+  });
+
+  it('does nothing at the second start', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    await warehouse.close();
+    const before = rowsIn(file, 'SELECT * FROM _sync_migrations');
+    await (await openFor(file)).close();
+    expect(rowsIn(file, 'SELECT * FROM _sync_migrations')).toEqual(before);
+  });
+});

@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest';
+import { loading } from '../support/page-loading.ts';
+import { asOther, openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+
+describe('tables that grow', () => {
+  it('keep the views, indexes and triggers that people made, through a widening', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"1","score":1,"tags":["a"]}']);
+    asOther(file, (db) =>
+      db.exec(`CREATE INDEX by_score ON content(score); CREATE UNIQUE INDEX "odd ""name" ON content_tags(value, content_id);
+        CREATE VIEW scores AS SELECT id, score FROM content; CREATE VIEW best AS SELECT max(score) AS top FROM scores;
+        CREATE TABLE seen(score); CREATE TRIGGER noted AFTER UPDATE OF score ON content BEGIN
+          INSERT INTO seen VALUES (new.score); END;
+        CREATE TRIGGER through INSTEAD OF DELETE ON scores BEGIN DELETE FROM seen; END`),
+    );
+    const made = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND type <> 'table' ORDER BY name";
+    const before = rowsIn(file, made);
+    await load(['{"id":"2","score":1.5,"tags":[2]}']);
+    expect(rowsIn(file, made)).toEqual(before);
+    expect(rowsIn(file, 'SELECT * FROM best')).toEqual([{ top: 1.5 }]);
+    // The widening itself is no change of a value: the trigger did not see it.
+    expect(rowsIn(file, 'SELECT * FROM seen')).toEqual([]);
+    await load(['{"id":"1","score":2,"tags":["a"]}'], Date.now() + 1);
+    expect(rowsIn(file, 'SELECT * FROM seen')).toEqual([{ score: 2 }]);
+    expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+  });
+
+  it('are refused where somebody else has a table of that name', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    asOther(file, (db) => db.exec('CREATE TABLE Content(mine); INSERT INTO Content VALUES (1)'));
+    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'table_exists', hint: /rename it/ });
+    expect(rowsIn(file, 'SELECT * FROM Content')).toEqual([{ mine: 1n }]);
+    expect(rowsIn(file, 'SELECT * FROM _sync_columns')).toEqual([]);
+  });
+
+  it('leave the names of other tables, views and resources alone', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    asOther(file, (db) => db.exec('CREATE TABLE content_notes(mine); CREATE VIEW Content_Marks AS SELECT 1 AS mine'));
+    const resources = ['content', 'content_tags', 'content_live'];
+    const { load } = await loading(warehouse, { resources });
+    await load(['{"id":"1","tags":["a"],"notes":["b"],"marks":["c"],"live":["d"],"plain":["e"]}']);
+    const tables = rowsIn(file, "SELECT DISTINCT table_name AS name FROM _sync_columns WHERE role = 'key' ORDER BY 1");
+    expect(tables.map(({ name }) => name)).toEqual([
+      'content',
+      expect.stringMatching(/^content_live_\w{8}$/),
+      expect.stringMatching(/^content_marks_\w{8}$/),
+      expect.stringMatching(/^content_notes_\w{8}$/),
+      'content_plain',
+      expect.stringMatching(/^content_tags_\w{8}$/),
+    ]);
+    const other = await loading(warehouse, { resource: 'content_tags', resources });
+    await other.load(['{"id":"1","value":"mine"}']);
+    expect(rowsIn(file, 'SELECT id, value FROM content_tags')).toEqual([{ id: '1', value: 'mine' }]);
+    expect(rowsIn(file, `SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([{ content_id: '1', position: 0n, value: 'a' }]);
+  });
+
+  it('two resources whose lists want one name get two tables', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const resources = ['content', 'content_tags'];
+    const first = await loading(warehouse, { resource: 'content_tags', resources });
+    const second = await loading(warehouse, { resource: 'content', resources });
+    await first.load(['{"id":"1","more":["from content_tags"]}']);
+    await second.load(['{"id":"1","tags_more":["from content"]}']);
+    const tables = rowsIn(file, "SELECT table_name AS name FROM _sync_columns WHERE column_name = 'value' ORDER BY 1");
+    expect(tables.map(({ name }) => rowsIn(file, `SELECT value FROM "${String(name)}"`))).toEqual([
+      [{ value: 'from content_tags' }],
+      [{ value: 'from content' }],
+    ]);
+  });
+
+  it('a list whose elements hold nothing but lists has a table without columns, also after a restart', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"1","rows":[{"cells":["a","b"]},{"cells":["c"]}]}']);
+    await warehouse.close();
+    const again = await loading(await openFor(file));
+    await again.load(['{"id":"2","rows":[{"cells":["d"]}]}']);
+    expect(rowsIn(file, 'SELECT * FROM content_rows ORDER BY 1, 2')).toEqual([
+      { content_id: '1', position: 0n },
+      { content_id: '1', position: 1n },
+      { content_id: '2', position: 0n },
+    ]);
+    expect(rowsIn(file, 'SELECT * FROM content_rows_cells WHERE content_id = 2')).toEqual([
+      { content_id: '2', position: 0n, position_2: 0n, value: 'd' },
+    ]);
+  });
+
+  it('F109 keep a mapping from names to source paths that is stable when the same comes again', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"1","ID":2,"Id":3,"a-b":1,"a_b":2}']);
+    const columns = rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1');
+    expect(new Set(columns.map((column) => column['column_name'])).size).toBe(5);
+    await load(['{"id":"2","a_b":2,"a-b":1,"Id":3,"ID":2}']);
+    expect(rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(columns);
+  });
+});
+
+describe('names from the source', () => {
+  const NAMES = [
+    '"; DROP TABLE content;--', "'); DELETE FROM content;--", 'a.b', 'x as y', '[brackets]', '`ticks`', '', ' ', '😀', '👩‍👩‍👧',
+    'select', 'ORDER', 'rowid', '_version', '_hash', 'tab\tnew\nline', 'nul\0', 'né', '__proto__', '%s', '$1', '?', ':id', '{id}',
+  ];
+
+  it('F108 F114 become columns that can be queried by their catalogue, and nothing is run or parsed', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    const members = NAMES.map((name, index) => `${JSON.stringify(name)}:"value ${index}"`);
+    await load([`{"id":"1",${members.join(',')}}`]);
+    // A second page goes through the look-up by these names, a third through a widening.
+    await load([`{"id":"1",${members.join(',')},"more":1}`], Date.now() + 1);
+    await load([`{"id":"2",${NAMES.map((name) => `${JSON.stringify(name)}:{"now":"an object"}`).join(',')}}`]);
+    const paths = rowsIn(file, "SELECT column_name AS name, source_path AS path FROM _sync_columns WHERE role = 'source'");
+    const columns = new Map(paths.map(({ name, path }) => [JSON.parse(String(path))[0], String(name)]));
+    for (const [index, name] of NAMES.entries()) {
+      const column = columns.get(name) ?? 'missing';
+      expect(rowsIn(file, `SELECT "${column}" AS v FROM content ORDER BY id`), name).toEqual([
+        { v: JSON.stringify(`value ${index}`) },
+        { v: '{"now":"an object"}' },
+      ]);
+    }
+  });
+
+  it('F108 become child tables in the same way', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load([`{"id":"1",${NAMES.map((name) => `${JSON.stringify(name)}:[{${JSON.stringify(name)}:1}]`).join(',')}}`]);
+    const tables = rowsIn(file, "SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'");
+    expect(tables).toHaveLength(NAMES.length);
+    for (const { name, col } of tables) {
+      expect(rowsIn(file, `SELECT "${String(col)}" AS v FROM "${String(name)}"`)).toEqual([{ v: 1n }]);
+    }
+  });
+});
+
+describe('the catalogue', () => {
+  it('says of each column where it comes from', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse, { profile: { max_columns: 10 } });
+    const many = Array.from({ length: 12 }, (_, index) => `"f${index}":1`).join(',');
+    await load([`{"id":"1","seo":{"title":"x"},"tags":["a"],"authors":[{"the handle":"b"}],${many},"evil\\u202e\\nname":1}`]);
+    const comments = rowsIn(file, 'SELECT table_name || \'.\' || column_name AS name, comment FROM _sync_columns');
+    expect(Object.fromEntries(comments.map(({ name, comment }) => [name, comment]))).toMatchObject({
+      'content.id': 'The key of the content record.',
+      'content.seo_title': 'Field seo.title of the content record.',
+      'content._overflow': 'Fields of the content record for which there is no column left.',
+      'content_tags.content_id': 'The key of the content record.',
+      'content_tags.position': 'Place in the list, from 0.',
+      'content_tags.value': 'Each element of tags of the content record.',
+      'content_authors.the_handle': 'Field the handle of each element of authors of the content record.',
+    });
+  });
+
+  it('refuses to go on without a table that it names', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"1","tags":["a"]}']);
+    asOther(file, (db) => db.exec('DROP TABLE content_tags'));
+    await expect(loading(warehouse)).rejects.toMatchObject({
+      code: 'state_invalid',
+      message: 'the table content_tags is no longer in the warehouse',
+      hint: expect.stringContaining('backfill content --restart'),
+    });
+  });
+
+  it.each([
+    ['source_path', 'tags'],
+    ['source_path', '[1]'],
+    ['table_path', '{'],
+    ['type', 'timestampish'],
+  ])('F070 refuses a damaged %s', async (column, text) => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    await load(['{"id":"1","title":"x"}']);
+    asOther(file, (db) => db.prepare(`UPDATE _sync_columns SET ${column} = ? WHERE column_name = 'title'`).run(text));
+    if (column === 'table_path') asOther(file, (db) => db.exec("UPDATE _sync_columns SET table_path = '{'"));
+    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'state_invalid' });
+  });
+});
+
+describe('a raised max_columns', () => {
+  it('F111 gives the fields that stood in _overflow their columns in old rows as in new ones', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const record = (id: number): string =>
+      `{"id":"${id}",${Array.from({ length: 15 }, (_, index) => `"f${index}":${index}`).join(',')}}`;
+    const narrow = await loading(warehouse, { profile: { max_columns: 10 } });
+    await narrow.load([record(1)]);
+    expect(JSON.parse(String(rowsIn(file, 'SELECT _overflow AS o FROM content')[0]?.['o']))).toMatchObject({ f14: 14 });
+    const wide = await loading(warehouse, { profile: { max_columns: 100 } });
+    await wide.load([record(2)]);
+    expect(rowsIn(file, 'SELECT id, f0, f14, _overflow FROM content ORDER BY id')).toEqual([
+      { id: '1', f0: 0n, f14: 14n, _overflow: null },
+      { id: '2', f0: 0n, f14: 14n, _overflow: null },
+    ]);
+  });
+});
