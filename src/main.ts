@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import module from 'node:module';
 import path from 'node:path';
 import v8 from 'node:v8';
 
@@ -33,8 +32,6 @@ async function main(): Promise<void> {
     process.stdout.write(`${version()}\n`);
     return;
   }
-  // Compiled code is kept between starts; a read-only or full disk only makes the next start slower.
-  module.enableCompileCache();
   // A page's records live just long enough to survive a young collection, so a large young generation gains little
   // and costs 150 MB of resident memory; and what they leave in the old one is collected at three times what is alive.
   v8.setFlagsFromString('--semi-space-growth-factor=1');

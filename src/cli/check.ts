@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
+import { scrub } from '../observe/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource, type Finding } from '../sync/check-resource.ts';
 import type { CliContext } from './context.ts';
@@ -37,7 +38,9 @@ export function checkCommand(context: CliContext): Command {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const impatient = { source: impatiently(source), log };
         const report = await withApp(context, impatient, (app) => checkSource(app, resources, context));
-        context.stdout.write(options.json === true ? `${JSON.stringify(report)}\n` : textOf(report));
+        const text = options.json === true ? `${JSON.stringify(report)}\n` : textOf(report);
+        // Findings quote what the service answered, and it may answer with what it was sent.
+        context.stdout.write(scrub(text, context.secrets));
         const findings = report.resources.flatMap((each) => each.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });

@@ -10,6 +10,8 @@ export interface Difference {
   updates: KeyedRecord[];
   /** Same source, or older than what is stored. */
   unchanged: number;
+  /** When the page was asked for, as its rows will say it. */
+  stampedAt: string;
   /** Among the updates: those whose own clock went back, which only a full walk lets through. */
   wentBack: number;
 }
@@ -23,13 +25,15 @@ export function difference(
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
   mode: WalkMode,
+  now: string,
 ): Difference {
-  const result: Difference = { inserts: [], updates: [], unchanged: 0, wentBack: 0 };
+  const stampedAt = stampFor(stored, requestedAt, now);
+  const result: Difference = { inserts: [], updates: [], unchanged: 0, stampedAt, wentBack: 0 };
   for (const record of records) {
     const row = stored.get(record.key);
     if (row === undefined) {
       result.inserts.push(record);
-    } else if (row.hash === record.hash || row.syncedAt > requestedAt) {
+    } else if (row.hash === record.hash || row.syncedAt > stampedAt) {
       result.unchanged += 1;
     } else {
       const older = isOlder(record, row.updated);
@@ -43,6 +47,16 @@ export function difference(
     }
   }
   return result;
+}
+
+/**
+ * Rows with a time that is still to come were written before our clock was put back. What is asked for now is later all
+ * the same, and must not look older to those who compare.
+ */
+function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, now: string): string {
+  let stamp = requestedAt;
+  for (const { syncedAt } of stored.values()) if (syncedAt > now && syncedAt > stamp) stamp = syncedAt;
+  return stamp;
 }
 
 function isOlder(record: KeyedRecord, stored: Cell): boolean {

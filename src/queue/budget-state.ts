@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Budget } from './budget.ts';
+import type { Budget, RestoredBudget } from './budget.ts';
 import { quotaFrom, type Quota } from './quota.ts';
 
 /** A stored wait that ends later than this is a mistake, or the work of a clock that was wrong. */
@@ -23,14 +23,6 @@ const storedSchema = z.object({
     }),
   ),
 });
-
-/** The part of a budget that a restart takes over; times are those of the new process's monotonic clock. */
-export interface RestoredBudget {
-  pausedUntil: number;
-  refusals: number;
-  peak: number | null;
-  quotas: Quota[];
-}
 
 /** A moment on both clocks, to carry times over from one to the other. */
 export interface Moment {

@@ -1,5 +1,4 @@
 import type { RateDialect } from '../source/rate-dialect.ts';
-import type { RestoredBudget } from './budget-state.ts';
 import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from './concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from './quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from './rate-ceiling.ts';
@@ -23,6 +22,14 @@ interface BudgetAnswer {
   limited: boolean;
   /** When its headers arrived. */
   at: number;
+}
+
+/** The part of a budget that a restart takes over; times are those of the new process's monotonic clock. */
+export interface RestoredBudget {
+  pausedUntil: number;
+  refusals: number;
+  peak: number | null;
+  quotas: Quota[];
 }
 
 /**

@@ -5,7 +5,7 @@ import { WALK_MODES } from '../model/words.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */
-export const CHECKPOINT_FORMAT = 1;
+const CHECKPOINT_FORMAT = 1;
 
 const timestamp = z.string().regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS');
 const count = z.int().min(0);
@@ -15,6 +15,8 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   format: z.int(),
   fingerprint: z.string().min(1),
   cursor: z.string().nullable(),
+  cursor_seen_at: timestamp.nullable(),
+  checked_at: timestamp.nullable(),
   last_success_at: timestamp.nullable(),
   last_full_at: timestamp.nullable(),
   due_at: timestamp.nullable(),
@@ -35,6 +37,8 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     format: CHECKPOINT_FORMAT,
     fingerprint,
     cursor: null,
+    cursor_seen_at: null,
+    checked_at: null,
     last_success_at: null,
     last_full_at: null,
     due_at: null,

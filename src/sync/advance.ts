@@ -26,7 +26,7 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     walk_pages: checkpoint.walk_pages + 1,
     walk_records: checkpoint.walk_records + page.records,
   };
-  return page.next === null ? finished(walked, now) : walked;
+  return page.next === null ? finished(walked, page.serverDate, now) : walked;
 }
 
 /**
@@ -56,12 +56,17 @@ function highWater(before: string | null, page: Passed, clock: string | null): s
   return best;
 }
 
-function finished(walked: CheckpointRow, now: number): CheckpointRow {
+function finished(walked: CheckpointRow, serverDate: number | null, now: number): CheckpointRow {
   const at = timestampText(now);
+  const cursor = laterCursor(walked);
+  const seenAt = serverDate === null ? null : timestampText(serverDate);
   return {
     ...walked,
     ...NO_WALK,
-    cursor: laterCursor(walked),
+    cursor,
+    // The clock of the last page: what the walk has seen was there by then.
+    cursor_seen_at: cursor === walked.cursor ? walked.cursor_seen_at : seenAt,
+    checked_at: walked.walk_clock,
     last_success_at: at,
     last_full_at: walked.walk_mode === 'full' ? at : walked.last_full_at,
     due_at: null,

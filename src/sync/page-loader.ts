@@ -74,9 +74,9 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
 
   return {
     async load(page, statements) {
-      const requestedAt = timestampText(page.requestedAt);
       const { keyed, setAside } = keyRecords(page.records, profile);
-      const found = await findDifference(options, shape, keyed, requestedAt);
+      const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
+      const requestedAt = found.stampedAt;
       const fresh = [...found.inserts, ...found.updates];
 
       const shaped = await shapeForWarehouse(options, { shape, profile, records: fresh });
@@ -110,12 +110,12 @@ async function findDifference(
   keyed: readonly KeyedRecord[],
   requestedAt: string,
 ): Promise<Difference> {
-  const { warehouse, resource, profile, mode } = options;
+  const { warehouse, resource, profile, mode, clock } = options;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
   const stored = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
-  const found = difference(keyed, stored, requestedAt, mode);
+  const found = difference(keyed, stored, requestedAt, mode, timestampText(clock.now()));
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const changed: KeyedRecord[] = [];

@@ -81,9 +81,11 @@ function stillParked(resource: string, dueAt: string): DeferredError {
 }
 
 function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
-  const isComplete = checkpoint.last_full_at !== null && checkpoint.cursor !== null;
-  if (!isComplete || profile.incremental === null || checkpoint.cursor === null) return null;
-  return sinceValue(checkpoint.cursor, profile.incremental);
+  const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
+  if (last_full_at === null || profile.incremental === null || cursor === null) return null;
+  const isTold = seenAt !== null && checkedAt !== null;
+  const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
+  return sinceValue(cursor, profile.incremental, looks);
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

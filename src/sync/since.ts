@@ -1,17 +1,45 @@
 import { parseInstant } from '../shape/timestamps.ts';
 import type { IncrementalProfile } from '../source/profile.ts';
 
+/** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
+interface Looks {
+  first: number;
+  last: number;
+}
+
 /**
  * The value of the incremental parameter: the cursor less the overlap, written as the profile says. The overlap
- * re-reads what was committed late and what shares a moment with the cursor; unchanged rows cost nothing.
+ * re-reads what was committed late and what shares a moment with the cursor; unchanged rows cost nothing. Once a walk
+ * has looked a whole overlap after the cursor was first seen, it is the moment after the cursor: a bulk update that
+ * gave a hundred thousand records one time is not fetched again for ever.
  * Null where the cursor is not a moment that we can read: then everything must be walked.
  */
-export function sinceValue(cursor: string, incremental: IncrementalProfile): string | null {
+export function sinceValue(cursor: string, incremental: IncrementalProfile, looks: Looks | null): string | null {
   const isNumber = /^\d+(\.\d+)?$/.test(cursor);
   const instant = parseInstant(isNumber ? Number(cursor) : cursor);
   if (instant === null) return null;
-  const from = instant.epochMs - incremental.overlap;
+  const { epochMs } = instant;
+  const isPast = looks !== null && isSettled(epochMs, incremental.overlap, looks);
+  const from = isPast ? epochMs + stepOf(incremental, cursor, isNumber) : epochMs - incremental.overlap;
   return FORMATS[incremental.format](from, cursor, isNumber);
+}
+
+/** Nothing that the overlap allows for can still come at or before the cursor: the last walk would have seen it. */
+function isSettled(cursor: number, overlap: number, { first, last }: Looks): boolean {
+  return last - first >= overlap && last - cursor >= overlap + roundness(cursor);
+}
+
+/** A service whose times are rounded down to the hour still writes this hour's time when most of it has passed. */
+function roundness(epochMs: number): number {
+  return ROUND_UNITS_MS.find((unit) => epochMs % unit === 0) ?? 0;
+}
+
+const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
+
+/** The smallest step that the written form can show. */
+function stepOf({ format }: IncrementalProfile, cursor: string, isNumber: boolean): number {
+  if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
+  return cursor.includes('.') || (isNumber && cursor.length > 11) ? 1 : 1_000;
 }
 
 type Format = (epochMs: number, cursor: string, isNumber: boolean) => string;

@@ -33,6 +33,10 @@ export interface CheckpointRow {
   fingerprint: string;
   /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
   cursor: string | null;
+  /** The service's clock when the cursor's value was first seen; null where the service does not tell. */
+  cursor_seen_at: TimestampText | null;
+  /** The service's clock when the last whole walk began. */
+  checked_at: TimestampText | null;
   last_success_at: TimestampText | null;
   last_full_at: TimestampText | null;
   due_at: TimestampText | null;

@@ -101,4 +101,27 @@ describe('a record that cannot become a row is set aside, and its page goes on',
       expect(open.map(({ reason }) => reason)).toEqual(['id_empty']);
     });
   });
+
+  it('F104 F096 a record that was good keeps its row while what comes for it is bad', async () => {
+    await onStage({}, async (stage) => {
+      const put = (minute: number, value: string): void => {
+        const time = new Date(Date.UTC(2030, 0, 1, 0, minute)).toISOString();
+        stage.sandbox.store.put('content', `{"id":"x","updated_at":"${time}","v":${value}}`);
+        stage.clock.jump(60_000);
+      };
+      const row = () => stage.query(`SELECT v, _version FROM content WHERE id = 'x'`);
+      put(0, '"first"');
+      expect((await stage.sync()).code).toBe(0);
+      put(1, nested(200));
+      expect((await stage.sync()).code).toBe(3);
+      expect(row()).toEqual([{ v: 'first', _version: 1 }]);
+      put(2, '"third"');
+      expect((await stage.sync()).code).toBe(0);
+      expect(row()).toEqual([{ v: 'third', _version: 2 }]);
+      expect(rejectsIn(stage).map(({ record_id, resolved_at }) => [record_id, resolved_at === null])).toEqual([
+        ['x', false],
+      ]);
+      expectWholeCopy(stage);
+    });
+  });
 });

@@ -1,7 +1,7 @@
 import type { Stage } from './stage.ts';
 
 /** The body of a listing of one page, the records as they are. */
-export function pageOf(records: readonly (string | Uint8Array)[]): Buffer {
+function pageOf(records: readonly (string | Uint8Array)[]): Buffer {
   const parts = records.flatMap((record, index) => [Buffer.from(index === 0 ? '' : ','), Buffer.from(record)]);
   return Buffer.concat([Buffer.from('{"data":['), ...parts, Buffer.from('],"next_cursor":null}')]);
 }

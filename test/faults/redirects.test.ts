@@ -21,7 +21,6 @@ async function withCanary(play: (origin: string, seen: IncomingHttpHeaders[]) =>
     seen.push({ ...request.headers, 'x-url': request.url });
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"data":[],"next_cursor":null}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const port = await portOf(server);
   try {
     await play(`http://127.0.0.1:${port}`, seen);

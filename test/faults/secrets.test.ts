@@ -48,6 +48,7 @@ const CHANNELS: readonly [what: string, fault: (secret: string) => FaultScript][
     'a body without records',
     (secret) => ({ fault: 'body', text: JSON.stringify({ [secret]: secret, error: secret }) }),
   ],
+  ['the names of its fields', (secret) => ({ fault: 'body', text: JSON.stringify({ [secret]: 1 }) })],
   [
     'a cursor that is no cursor',
     (secret) => ({ fault: 'field', name: 'next_cursor', value: JSON.stringify({ key: secret }) }),
@@ -66,6 +67,7 @@ describe('F211 secrets stay where they are', () => {
       stage.sandbox.faults.add(fault(KEY));
       await stage.backfill();
       await stage.sync();
+      await stage.check();
       expect(stage.written()).toMatch(/"msg":"request"/);
       const written = everything(stage);
       for (const form of formsOf(KEY)) expect(written.includes(form)).toBe(false);

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import type { CliContext } from '../../src/cli/context.ts';
 import { exitCodeOfError } from '../../src/cli/exit-code.ts';
+import { checkCommand } from '../../src/cli/check.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
 import { SyncError, messageOf } from '../../src/model/errors.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -13,7 +14,7 @@ import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { FastClock } from './fast-clock.ts';
 
-export const RESOURCES = ['content', 'images', 'analytics'] as const;
+const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
 
 export interface StageOptions {
@@ -46,6 +47,8 @@ export interface Stage {
   readonly folder: string;
   backfill(...args: string[]): Promise<Ended>;
   sync(...args: string[]): Promise<Ended>;
+  /** Its report is not that of a run: what it prints is in `stdout`. */
+  check(...args: string[]): Promise<Ended>;
   /** Changes what the next command reads from the config. */
   configure(options: StageOptions): void;
   read<T>(look: (db: Database.Database) => T): T;
@@ -84,7 +87,7 @@ function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: St
   };
   const configure = (changed: StageOptions): void => writeSettings(folder, sandbox, { ...options, ...changed });
   configure({});
-  const run = async (name: 'backfill' | 'sync', args: string[]): Promise<Ended> => {
+  const run = async (name: keyof typeof COMMANDS, args: string[]): Promise<Ended> => {
     const ended = await runCommand(name, args, folder, clock);
     all += ended.stdout + ended.stderr;
     return ended;
@@ -96,6 +99,7 @@ function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: St
     configure,
     backfill: (...args) => run('backfill', args),
     sync: (...args) => run('sync', args),
+    check: (...args) => run('check', args),
     read,
     query: <T>(sql: string, ...values: unknown[]) => read((db) => db.prepare<unknown[], T>(sql).all(...values)),
     written: () => all,
@@ -121,7 +125,7 @@ function writeSettings(folder: string, sandbox: Sandbox, options: StageOptions):
   );
 }
 
-const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
+const COMMANDS = { backfill: backfillCommand, sync: syncCommand, check: checkCommand } as const;
 
 async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: string, clock: FastClock): Promise<Ended> {
   const [stdout, stderr] = [collector(), collector()];

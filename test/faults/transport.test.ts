@@ -7,7 +7,9 @@ import { portOf } from './port-of.ts';
 import { endsOf, expectWholeCopy, onStage, reportOf } from './stage.ts';
 
 /** Time limits that a silent or dripping service runs into at once. */
-const impatient = { profile: { http: { headers_timeout: '300ms', timeout: '600ms', attempts: 2, concurrency: 4 } } };
+const impatient = { profile: { http: { headers_timeout: '500ms', timeout: '900ms', attempts: 3, concurrency: 4 } } };
+
+const patient = { profile: { http: { headers_timeout: '30s', timeout: '30s', attempts: 3, concurrency: 4 } } };
 
 const RAW: readonly [what: string, text: string, code?: string][] = [
   ['a status that is no number', 'HTTP/1.1 ABC Maybe\r\n\r\n'],
@@ -83,6 +85,7 @@ describe('the connection to the service fails', () => {
     {
       title: 'F008 a body in slices of one byte, characters cut in two',
       faults: [{ fault: 'slice', page: 2 }],
+      stage: { ...patient, resource: { page: { size: 1 } } },
       ends: 'ok',
       shows: [(_stage, ended) => reportOf(ended).retries, 0],
     },
@@ -173,6 +176,7 @@ describe('the connection to the service fails', () => {
       expect(stage.sandbox.requests.total).toBe(9);
       expect(stage.sandbox.requests.peakInFlight).toBeLessThanOrEqual(2);
       stage.sandbox.faults.clear();
+      stage.configure({ profile: {} });
       expect((await stage.sync()).code).toBe(0);
       expectWholeCopy(stage);
     });

@@ -19,7 +19,7 @@ interface WaitRow {
 }
 
 /** A wait that was understood ends before this many milliseconds, whatever the machine is busy with. */
-const SOON = 60_000;
+const SOON = 240_000;
 const PAST_HOURS = 3 * 3_600_000;
 
 const iso = (now: number): string => new Date(now).toISOString();

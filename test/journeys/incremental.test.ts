@@ -1,27 +1,290 @@
 import { describe, expect, it } from 'vitest';
+import type { ResourceReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { dumpCopy } from '../support/dump-copy.ts';
-import { journey } from '../support/journey.ts';
+import { pushedClock } from '../support/hurried-clock.ts';
+import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
+import type { SyncCommand } from '../../src/sync/plan.ts';
 
-describe('what changed since', () => {
-  it('writes nothing where nothing has changed', async () => {
+const MINUTE = 60_000;
+const ONLY_CONTENT = { resources: { content: { page: { size: 40 } } } };
+
+interface Written {
+  id: string;
+  version: number;
+}
+
+/** One resource, empty at first, on a service whose time the test puts forward. */
+async function contentStage(options: JourneyOptions = {}) {
+  const clock = pushedClock('2026-03-01T12:00:00Z');
+  const stage = await journey({
+    profile: ONLY_CONTENT,
+    source: { resources: ['content'] },
+    ...options,
+    sandbox: { generate: { content: 0 }, clock, ...options.sandbox },
+  });
+  const put = (id: string, fields: object = {}): void =>
+    stage.sandbox.store.put('content', { id, title: `Title of ${id}`, updated_at: iso(clock.now()), ...fields });
+  const run = (command: SyncCommand) => {
+    // The service tells its time in whole seconds: what was put in this one would count as put after the walk began.
+    clock.push(1_000);
+    return runOnce(stage, command);
+  };
+  return { stage, clock, put, run };
+}
+
+function iso(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+async function runOnce(stage: Journey, command: SyncCommand): Promise<ResourceReport & { asked: number }> {
+  stage.sandbox.requests.clear();
+  const report = await stage.run(command);
+  const [content] = report.resources;
+  expect(report.status).toBe('ok');
+  if (content === undefined) throw new Error('no resource was run');
+  return { ...content, asked: stage.sandbox.requests.total };
+}
+
+function unlike(stage: Journey): string[] {
+  return stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
+}
+
+function written(stage: Journey, after: number): Written[] {
+  return stage.read((db) =>
+    db
+      .prepare<[number], Written>('SELECT id, _version AS version FROM content WHERE _version > ? ORDER BY id')
+      .all(after),
+  );
+}
+
+function cursorOf(stage: Journey): string | undefined {
+  return stage.read((db) => db.prepare<[], string>('SELECT cursor FROM _sync_checkpoints').pluck().get());
+}
+
+describe('a run that finds nothing new', () => {
+  it('writes nothing: a second backfill and a sync leave every row, version and time as they were', async () => {
     const stage = await journey({ sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
-    expect((await stage.run('backfill')).status).toBe('ok');
+    await stage.run('backfill');
     expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
     const before = stage.read(dumpCopy);
-    expect((await stage.run('backfill')).status).toBe('ok');
-    expect(stage.read(dumpCopy)).toEqual(before);
+    for (const command of ['backfill', 'sync', 'backfill'] as const) {
+      const { status, resources } = await stage.run(command);
+      expect(status).toBe('ok');
+      expect(resources.map(({ inserted, updated }) => inserted + updated)).toEqual([0, 0, 0]);
+      expect(stage.read(dumpCopy)).toEqual(before);
+    }
   });
-  it('cli', async () => {
+
+  it('costs a sync exactly one request per resource', async () => {
     const stage = await journey({ sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
-    const ended = await stage.start('backfill', '--json').ended;
-    expect(ended).toMatchObject({ code: 0, signal: null });
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-    stage.write((db) => {
-      db.exec(
-        `update content set title='x' where rowid<3; delete from content_tags where rowid=7; delete from images where rowid=1; update _sync_versions set body='{}' where rowid=5`,
-      );
-    });
-    console.log(stage.read((db) => differences(db, stage.sandbox.store)));
+    await stage.run('backfill');
+    stage.sandbox.requests.clear();
+    const { resources } = await stage.run('sync');
+    expect(resources.map(({ mode, requests }) => ({ mode, requests }))).toEqual(
+      Array.from({ length: 3 }, () => ({ mode: 'incremental', requests: 1 })),
+    );
+    expect(stage.sandbox.requests.total).toBe(3);
+  });
+
+  it('F107 takes another order of keys and other spacing for no change, in all three kinds of history', async () => {
+    for (const history of ['all', 'latest', 'none']) {
+      const { stage, put, run } = await contentStage({ profile: { resources: { content: { history } } } });
+      put('a', { seo: { x: 1, y: [1, { b: 2, c: 3 }] }, n: 1.5 });
+      await run('backfill');
+      const before = stage.read(dumpCopy);
+      const { updated_at: at } = JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '');
+      const text = `{"updated_at":"${at}", "n" : 1.5,\n "seo":{"y":[1,{"c":3,"b":2}],"x":1},"title":"Title of a","id":"a"}`;
+      stage.sandbox.store.put('content', text);
+      for (const command of ['sync', 'backfill'] as const) {
+        expect(await run(command)).toMatchObject({ inserted: 0, updated: 0, unchanged: 1 });
+      }
+      expect(stage.read(dumpCopy)).toEqual(before);
+    }
+  });
+});
+
+describe('sync after edits', () => {
+  it('writes exactly the edits, children and versions included', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    for (let index = 0; index < 100; index += 1) put(`r${index}`, { tags: ['x', 'y'], position: index });
+    await run('backfill');
+    clock.push(60 * MINUTE);
+    for (const id of ['r3', 'r50', 'r99']) put(id, { tags: [id], position: 1_000 });
+    put('new', { tags: [] });
+    expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1, updated: 3 });
+    expect(written(stage, 1)).toEqual(['r3', 'r50', 'r99'].map((id) => ({ id, version: 2 })));
+    expect(unlike(stage)).toEqual([]);
+    const versions = stage.read((db) => db.prepare<[], number>('SELECT count(*) FROM _sync_versions').pluck().get());
+    expect(versions).toBe(104);
+  });
+
+  it('walks whole where the profile has no filter, and still writes only what changed', async () => {
+    const { stage, put, run } = await contentStage({ profile: { resources: { content: { incremental: null } } } });
+    for (let index = 0; index < 150; index += 1) put(`r${index}`);
+    await run('backfill');
+    put('r7', { title: 'changed' });
+    expect(await run('sync')).toMatchObject({ mode: 'full', inserted: 0, updated: 1, unchanged: 149, asked: 2 });
+    expect(written(stage, 1)).toEqual([{ id: 'r7', version: 2 }]);
+  });
+
+  it('does not let an older answer overwrite a newer row: only a backfill believes that a record went back', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    put('a', { title: 'old' });
+    const old = stage.sandbox.store.get('content', 'a')?.text ?? '';
+    clock.push(MINUTE);
+    put('a', { title: 'new' });
+    await run('backfill');
+    // A replica that lags behind answers.
+    stage.sandbox.store.put('content', old);
+    expect(await run('sync')).toMatchObject({ updated: 0, unchanged: 1 });
+    const title = (): unknown => stage.read((db) => db.prepare('SELECT title FROM content').pluck().get());
+    expect(title()).toBe('new');
+    expect(await run('backfill')).toMatchObject({ updated: 1 });
+    expect(title()).toBe('old');
+  });
+});
+
+describe('ties and late commits', () => {
+  it('F061 finds 500 records of one moment, more than a page holds, over pages and runs', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    const updated_at = iso(clock.now());
+    for (let index = 0; index < 250; index += 1) put(`r${index}`, { updated_at });
+    expect(await run('backfill')).toMatchObject({ inserted: 250, asked: 7 });
+    for (let index = 250; index < 500; index += 1) put(`r${index}`, { updated_at });
+    expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 250, updated: 0 });
+    expect(unlike(stage)).toEqual([]);
+    expect(written(stage, 1)).toEqual([]);
+  });
+
+  it('F062 does not fetch a bulk update of one moment again for ever', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    for (let index = 0; index < 300; index += 1) put(`r${index}`);
+    await run('backfill');
+    clock.push(60 * MINUTE);
+    const updated_at = iso(clock.now());
+    for (let index = 0; index < 300; index += 1) put(`r${index}`, { updated_at, bulk: true });
+    expect(await run('sync')).toMatchObject({ updated: 300 });
+    clock.push(11 * MINUTE);
+    // The overlap has passed since they were first seen: once more, to be sure, and then no more.
+    expect(await run('sync')).toMatchObject({ updated: 0 });
+    clock.push(MINUTE);
+    expect(await run('sync')).toMatchObject({ records: 0, asked: 1 });
+    put('r5', { after: true });
+    expect(await run('sync')).toMatchObject({ updated: 1, records: 1 });
+    expect(unlike(stage)).toEqual([]);
+  });
+
+  it('F063 finds a record that was committed late, with a time before the cursor', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    put('a');
+    clock.push(5 * MINUTE);
+    put('b');
+    await run('backfill');
+    put('late', { updated_at: iso(clock.now() - 90_000) });
+    expect(await run('sync')).toMatchObject({ inserted: 1 });
+    clock.push(60 * MINUTE);
+    put('c');
+    await run('sync');
+    put('late-again', { updated_at: iso(clock.now() - 9 * MINUTE) });
+    expect(await run('sync')).toMatchObject({ inserted: 1 });
+    expect(unlike(stage)).toEqual([]);
+  });
+
+  it('F063 finds a record that the listing shows only some time after it was written', async () => {
+    const { stage, put, run } = await contentStage({ sandbox: { visibilityLag: 400 } });
+    put('a');
+    await new Promise((shown) => setTimeout(shown, 500));
+    await run('backfill');
+    put('hidden');
+    expect(await run('sync')).toMatchObject({ inserted: 0 });
+    await new Promise((shown) => setTimeout(shown, 500));
+    expect(await run('sync')).toMatchObject({ inserted: 1 });
+    expect(unlike(stage)).toEqual([]);
+  });
+});
+
+describe('clocks', () => {
+  it.for([10 * MINUTE, -10 * MINUTE, 26 * 60 * MINUTE, -26 * 60 * MINUTE])(
+    'F064 follows the clock of the service, which differs from ours by %d ms',
+    async (clockSkew) => {
+      const { stage, clock, put, run } = await contentStage({ sandbox: { clockSkew } });
+      const stamp = (): object => ({ updated_at: iso(clock.now() + clockSkew) });
+      put('a', stamp());
+      await run('backfill');
+      for (let index = 0; index < 3; index += 1) {
+        clock.push(20 * MINUTE);
+        put(`r${index}`, stamp());
+        put('a', { ...stamp(), index });
+        expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1, updated: 1 });
+        expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
+      }
+      expect(unlike(stage)).toEqual([]);
+    },
+  );
+
+  it('F074 brings in what changes after our own clock was put back by an hour', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    const ahead = pushedClock(iso(Date.now() + 60 * MINUTE));
+    put('a', { title: 'first' });
+    await stage.run('backfill', { clock: ahead });
+    clock.push(MINUTE);
+    put('a', { title: 'second' });
+    expect(await run('sync')).toMatchObject({ updated: 1 });
+    clock.push(20 * MINUTE);
+    put('a', { title: 'third' });
+    expect(await run('sync')).toMatchObject({ updated: 1 });
+    expect(unlike(stage)).toEqual([]);
+    expect(written(stage, 0)).toEqual([{ id: 'a', version: 3 }]);
+  });
+
+  it('F066 is not dragged along by a record from the year 9999', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    put('far', { updated_at: '9999-12-31T23:59:59Z' });
+    put('a');
+    await run('backfill');
+    expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
+    clock.push(30 * MINUTE);
+    put('b');
+    expect(await run('sync')).toMatchObject({ inserted: 1, updated: 0 });
+    expect(cursorOf(stage)).toMatch(/^2026-03-01T12:30/);
+    expect(unlike(stage)).toEqual([]);
+  });
+
+  it('F068 compares times as instants, however each is written, and keeps what was sent', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    const forms: ((at: number) => unknown)[] = [
+      iso,
+      (at) => iso(at + 120 * MINUTE).replace('Z', '+02:00'),
+      (at) => iso(at).replace('Z', ''),
+      (at) => iso(at).replace(/\.\d+Z/, 'Z'),
+      (at) => iso(at).replace('Z', '456Z'),
+      (at) => iso(at - 330 * MINUTE).replace('Z', '-05:30'),
+    ];
+    forms.forEach((form, index) => put(`f${index}`, { updated_at: form(clock.now()) }));
+    await run('backfill');
+    for (const form of forms) {
+      clock.push(15 * MINUTE);
+      const updated_at = form(clock.now());
+      put('moving', { updated_at });
+      expect(await run('sync')).toMatchObject({ mode: 'incremental' });
+      expect(cursorOf(stage)).toBe(updated_at);
+      expect(unlike(stage)).toEqual([]);
+    }
+  });
+
+  it('F067 copies records whose time is missing, null or no time at all, and moves on by the others', async () => {
+    const { stage, clock, put, run } = await contentStage();
+    put('none', { updated_at: undefined });
+    put('null', { updated_at: null });
+    put('word', { updated_at: 'yesterday' });
+    put('object', { updated_at: { at: 1 } });
+    put('a');
+    await run('backfill');
+    expect(stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(5);
+    clock.push(20 * MINUTE);
+    put('b');
+    expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1 });
+    expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'b')?.text ?? '').updated_at);
   });
 });

@@ -73,11 +73,24 @@ function randomFields(random: Random): object {
   return fields;
 }
 
+/** Types that a column must widen over, or that make it a JSON column beside columns and tables of its own. */
+const MIXTURE: readonly unknown[] = [
+  'text',
+  0.25,
+  true,
+  '2026-01-01',
+  '2026-01-01T10:00:00Z',
+  { x: 1, y: 'z' },
+  { x: 'text' },
+  [1, 2],
+  [{ q: 1 }],
+];
+
 const DRIFTS: Readonly<Record<string, (random: Random) => unknown>> = {
   title: (random) => random.pick(['A title', 'Another', null]),
   size: (random) => random.pick([1, 2.5, null, 40]),
   flag: (random) => random.pick([true, false]),
-  mixed: (random) => (random.chance(0.9) ? random.whole(0, 99) : random.pick(['text', 0.25, true])),
+  mixed: (random) => (random.chance(0.8) ? random.whole(0, 99) : random.pick(MIXTURE)),
 };
 
 const NAMED_FAULTS: readonly FaultScript[] = [{ fault: 'short-page', count: 2 }, { fault: 'empty-page' }];

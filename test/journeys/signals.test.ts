@@ -10,16 +10,6 @@ const STAGE: JourneyOptions = {
   profile: { resources: { content: SMALL_PAGES, images: SMALL_PAGES, analytics: SMALL_PAGES } },
 };
 
-/** Starts a backfill and lets it ask for so many pages. */
-async function underWay(stage: Journey, pages: number, ...args: string[]): Promise<Command> {
-  const command = stage.start('backfill', ...args);
-  const ended = command.ended.then(() => true);
-  while (stage.sandbox.requests.total < pages) {
-    if (await Promise.race([delay(2, false), ended])) throw new Error((await command.ended).stderr);
-  }
-  return command;
-}
-
 async function timed(command: Command): Promise<Ended & { ms: number }> {
   const start = performance.now();
   const ended = await command.ended;
@@ -46,7 +36,7 @@ describe('signals', () => {
     'F147 %s in the middle: exit 130, a checkpoint that holds, a run that goes on',
     async (signal) => {
       const stage = await journey(STAGE);
-      const command = await underWay(stage, 8);
+      const command = await stage.startUntil(8, 'backfill');
       command.kill(signal);
       const ended = await timed(command);
       expect(ended).toMatchObject({ code: 130, signal: null });
@@ -66,7 +56,7 @@ describe('signals', () => {
 
   it('F147 the first signal still prints the object of --json, with the status interrupted', async () => {
     const stage = await journey(STAGE);
-    const command = await underWay(stage, 8, '--json');
+    const command = await stage.startUntil(8, 'backfill', '--json');
     command.kill('SIGTERM');
     const { code, stdout } = await command.ended;
     expect(code).toBe(130);
@@ -85,7 +75,7 @@ describe('signals', () => {
   it('F147 does not wait for a service that does not answer', async () => {
     const stage = await journey(STAGE);
     stage.sandbox.faults.add({ fault: 'silence', nth: 6, times: 100 });
-    const command = await underWay(stage, 7);
+    const command = await stage.startUntil(7, 'backfill');
     command.kill('SIGTERM');
     const ended = await timed(command);
     expect(ended).toMatchObject({ code: 130 });
@@ -95,7 +85,7 @@ describe('signals', () => {
   it('F147 does not wait for the end of a pause that the service asked for', async () => {
     const stage = await journey(STAGE);
     stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '120', nth: 5, times: 100 });
-    const command = await underWay(stage, 5);
+    const command = await stage.startUntil(5, 'backfill');
     await delay(200);
     command.kill('SIGINT');
     const ended = await timed(command);
@@ -105,7 +95,7 @@ describe('signals', () => {
 
   it('F147 a second signal ends it at once, and what was committed holds', async () => {
     const stage = await journey(STAGE);
-    const command = await underWay(stage, 8);
+    const command = await stage.startUntil(8, 'backfill');
     command.kill('SIGTERM');
     command.kill('SIGINT');
     const ended = await timed(command);

@@ -1,12 +1,11 @@
-import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { buildInto, root, run, tempFolder } from './built.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 const manifest: { version: string; bin: Record<string, string>; devDependencies: Record<string, string> } = JSON.parse(
   textOf('package.json'),
@@ -14,31 +13,6 @@ const manifest: { version: string; bin: Record<string, string>; devDependencies:
 
 /** What npm says where the registry is out of reach, which is no fault of the package. */
 const OFFLINE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E5\d\d|E40[13]/;
-
-function tempFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-package-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-function run(
-  command: string,
-  args: readonly string[],
-  cwd: string,
-  env: NodeJS.ProcessEnv = {},
-): SpawnSyncReturns<string> {
-  return spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, ...env } });
-}
-
-/** The package as its build makes it: `dist`, `config` and the manifests, without any library yet. */
-function buildInto(app: string): void {
-  mkdirSync(app, { recursive: true });
-  const built = run('tsc', ['-p', 'tsconfig.json', '--outDir', path.join(app, 'dist')], root);
-  expect([built.status, built.stdout]).toEqual([0, '']);
-  for (const file of ['package.json', 'package-lock.json', 'config']) {
-    cpSync(path.join(root, file), path.join(app, file), { recursive: true });
-  }
-}
 
 describe('the package', () => {
   it('runs from its build with its production dependencies alone, in a folder that holds nothing but data', async (context) => {

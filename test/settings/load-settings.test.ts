@@ -18,7 +18,7 @@ describe('a config without a fault', () => {
         rate: { requests_per_second: 50, share: 0.9 },
         max_wait: 900_000,
         resources: ['content', 'images', 'analytics'],
-        warehouse: join(cwd, 'data', 'blog.db'),
+        warehouse: `sqlite:${join(cwd, 'data', 'blog.db')}`,
       });
     });
   });
@@ -27,7 +27,11 @@ describe('a config without a fault', () => {
     const text = `warehouse: sqlite:/srv/x.db
 sources: { s: { base_url: "http://localhost:8080", auth: { type: api_key, key: k }, profile: content-service } }`;
     const settings = load({ 'config.yaml': text });
-    expect(settings.sources['s']).toMatchObject({ warehouse: '/srv/x.db', rate: { share: 0.9 }, max_wait: 900_000 });
+    expect(settings.sources['s']).toMatchObject({
+      warehouse: 'sqlite:/srv/x.db',
+      rate: { share: 0.9 },
+      max_wait: 900_000,
+    });
     expect(settings.log.level).toBe('info');
   });
 

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
@@ -37,6 +38,8 @@ export interface Journey {
   setProfile(profile: ProfileFields): void;
   /** Starts the real command line as a process; `--config` is added. */
   start(...args: string[]): Command;
+  /** Starts it, and waits until the service was asked for so many pages. Throws where it ends before. */
+  startUntil(pages: number, ...args: string[]): Promise<Command>;
   /** The same run inside this process: much faster, for loops. */
   run(command: SyncCommand, options?: RunChoices): Promise<RunReport>;
   /** Opens the app as `run` does; the caller closes it. */
@@ -74,6 +77,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
   setProfile(options.profile ?? {});
   writeYaml(config, configFor(folder, sandbox, options.source ?? {}));
 
+  const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);
   const open = (clock: Clock = systemClock): Promise<App> => openJourney(config, clock);
   return {
     folder,
@@ -82,7 +86,12 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     file,
     setProfile,
     open,
-    start: (...args) => startCommand([...args, '--config', config], folder),
+    start,
+    startUntil: async (pages, ...args) => {
+      const command = start(...args);
+      await asked(sandbox, pages, command);
+      return command;
+    },
     run: async (command, choices = {}) => {
       const app = await open(choices.clock);
       try {
@@ -95,6 +104,13 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     read: (look) => withDatabase(file, { readonly: true }, look),
     write: (change) => withDatabase(file, {}, change),
   };
+}
+
+async function asked({ requests }: Sandbox, pages: number, command: Command): Promise<void> {
+  const ended = command.ended.then(() => true);
+  while (requests.total < pages) {
+    if (await Promise.race([delay(1, false), ended])) throw new Error((await command.ended).stderr);
+  }
 }
 
 function configFor(folder: string, sandbox: Sandbox, source: Record<string, unknown>): object {

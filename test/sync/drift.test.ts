@@ -13,14 +13,27 @@ import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
 /** Values over few fields and clashing kinds, so that most pages drift; numbers by their source text. */
 const leaf = fc.constantFrom(
-  'true', '1', '1.5', '9007199254740993', '0.12345678901234567890', '1e21', '"x"', '"5"',
-  '"2024-01-01"', '"2024-01-01T02:00:00+02:00"', '"2024-01-01T00:00:00.5Z"', '"\\u0000"',
+  'true',
+  '1',
+  '1.5',
+  '9007199254740993',
+  '0.12345678901234567890',
+  '1e21',
+  '"x"',
+  '"5"',
+  '"2024-01-01"',
+  '"2024-01-01T02:00:00+02:00"',
+  '"2024-01-01T00:00:00.5Z"',
+  '"\\u0000"',
 );
 const { value } = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
     { arbitrary: leaf, weight: 3 },
-    { arbitrary: fc.array(tie('value'), { minLength: 1, maxLength: 3 }).map((items) => `[${items.join(',')}]`), weight: 1 },
+    {
+      arbitrary: fc.array(tie('value'), { minLength: 1, maxLength: 3 }).map((items) => `[${items.join(',')}]`),
+      weight: 1,
+    },
     { arbitrary: fc.dictionary(fc.constantFrom('p', 'q'), tie('value'), { minKeys: 1 }).map(objectText), weight: 1 },
   ),
 }));
@@ -31,7 +44,9 @@ const pages = fc.array(fc.array(fc.tuple(fc.integer({ min: 1, max: 6 }), fields)
 });
 
 function objectText(members: Record<string, string>): string {
-  return `{${Object.entries(members).map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(',')}}`;
+  return `{${Object.entries(members)
+    .map(([key, text]) => `${JSON.stringify(key)}:${text}`)
+    .join(',')}}`;
 }
 
 describe('drift', () => {
@@ -65,18 +80,27 @@ function rowsOf(all: ReturnType<typeof shapeRecords>['rows'], table: TableShape)
   const found = all.find((rows) => rows.table.name === table.name);
   if (found === undefined) return [];
   const count = found.cells.length / found.width;
-  return Array.from({ length: count }, (_, row) => found.cells.slice(row * found.width, (row + 1) * found.width).map(plain));
+  return Array.from({ length: count }, (_, row) =>
+    found.cells.slice(row * found.width, (row + 1) * found.width).map(plain),
+  );
 }
 
 function storedRows(file: string, table: TableShape): unknown[][] {
   const names = [...table.key, ...table.columns.map((column) => column.name)];
   const order = table.key.map((_, index) => index + 1).join(',');
-  const rows = rowsIn(file, `SELECT ${names.map((name) => `"${name}"`).join(',')} FROM "${table.name}" ORDER BY ${order}`);
+  const rows = rowsIn(
+    file,
+    `SELECT ${names.map((name) => `"${name}"`).join(',')} FROM "${table.name}" ORDER BY ${order}`,
+  );
   return rows.map((row) => names.map((name) => plain(row[name] as JsonValue | bigint)));
 }
 
 /** Booleans as SQLite holds them, integers of any size alike. */
 function plain(cell: unknown): unknown {
   if (typeof cell === 'boolean') return Number(cell);
-  return typeof cell === 'bigint' ? Number(cell) === Number(cell.toString()) && Number.isSafeInteger(Number(cell)) ? Number(cell) : cell : cell;
+  return typeof cell === 'bigint'
+    ? Number(cell) === Number(cell.toString()) && Number.isSafeInteger(Number(cell))
+      ? Number(cell)
+      : cell
+    : cell;
 }

@@ -56,7 +56,10 @@ describe('rows whose stored form a widening cannot tell', () => {
     await load([`{"id":"1","at":"${NEW_FORM}","tags":["a"]}`, `{"id":"2","at":"${NEW_FORM}"}`]);
     asOther(file, (db) => db.exec("DELETE FROM content WHERE id = '1'; DELETE FROM content_tags"));
     await load(['{"id":"3","at":"soon"}']);
-    expect(rowsIn(file, 'SELECT id, at FROM content ORDER BY id')).toEqual([{ id: '2', at: NEW_FORM }, { id: '3', at: 'soon' }]);
+    expect(rowsIn(file, 'SELECT id, at FROM content ORDER BY id')).toEqual([
+      { id: '2', at: NEW_FORM },
+      { id: '3', at: 'soon' },
+    ]);
     expect(rowsIn(file, 'SELECT * FROM content_tags')).toEqual([]);
   });
 
@@ -66,7 +69,9 @@ describe('rows whose stored form a widening cannot tell', () => {
     await load([`{"id":"1","at":"${NEW_FORM}"}`]);
     asOther(file, (db) => db.exec('UPDATE _sync_leases SET token = token + 1'));
     await expect(load(['{"id":"2","at":"soon"}'])).rejects.toMatchObject({ code: 'lease_lost' });
-    expect(rowsIn(file, "SELECT type FROM pragma_table_info('content') WHERE name = 'at'")).toEqual([{ type: 'TIMESTAMP' }]);
+    expect(rowsIn(file, "SELECT type FROM pragma_table_info('content') WHERE name = 'at'")).toEqual([
+      { type: 'TIMESTAMP' },
+    ]);
     expect(rowsIn(file, "SELECT type FROM _sync_columns WHERE column_name = 'at'")).toEqual([{ type: 'timestamp' }]);
   });
 
@@ -98,7 +103,10 @@ describe('rows whose stored form a widening cannot tell', () => {
     // The contract is lifted: the same rewriting brings in what was left out.
     asOther(file, (db) => db.exec("INSERT INTO _sync_reshapes VALUES ('content', '', '2024-01-01 00:00:00.000')"));
     await loading(warehouse, { profile: PROFILE });
-    expect(rowsIn(file, 'SELECT id, more FROM content ORDER BY id')).toEqual([{ id: '1', more: null }, { id: '2', more: 1n }]);
+    expect(rowsIn(file, 'SELECT id, more FROM content ORDER BY id')).toEqual([
+      { id: '1', more: null },
+      { id: '2', more: 1n },
+    ]);
   });
 });
 

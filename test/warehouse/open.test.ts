@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync }
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { loading } from '../support/page-loading.ts';
-import { openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
+import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 
 /** A closed warehouse with 2,000 records, so that its tables fill some pages. */
 async function filledFile(): Promise<string> {
@@ -71,6 +71,8 @@ describe('opening a warehouse', () => {
     const warehouse = await openFor(file);
     const { load } = await loading(warehouse);
     for (let page = 10; page < statSync(file).size / 16_384; page += 1) flip(file, page * 16_384, 64);
+    // A commit of somebody else makes this connection read the file again.
+    asOther(file, (db) => db.exec('CREATE TABLE other (x)'));
     const ids = Array.from({ length: 2_000 }, (_, id) => `{"id":"${id}","body":"changed"}`);
     await expect(load(ids)).rejects.toMatchObject({ name: 'ConfigError', code: 'warehouse_corrupt' });
   });

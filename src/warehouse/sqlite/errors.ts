@@ -17,6 +17,12 @@ const ERRORS: readonly ErrorRow[] = [
     hint: 'free space on the volume of the warehouse and run the same command again: it resumes where it stopped',
   },
   {
+    // SQLite knows no other name for a quota or a file-size limit.
+    prefix: 'SQLITE_IOERR_WRITE',
+    code: 'warehouse_full',
+    hint: 'the disk took no more (full, a quota, a file-size limit): make room and run the same command again: it resumes where it stopped',
+  },
+  {
     prefix: 'SQLITE_BUSY',
     code: 'warehouse_busy',
     hint: 'another program holds the write lock of the database: close it, or run the same command again',

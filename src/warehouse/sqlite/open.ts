@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { Kysely } from 'kysely';
@@ -32,7 +32,7 @@ export async function openSqlite(file: string, clock: Clock): Promise<Warehouse>
 
 function openFile(file: string): Database.Database {
   try {
-    mkdirSync(path.dirname(file), { recursive: true });
+    makeFolder(path.dirname(file));
     return new Database(file, { timeout: BUSY_TIMEOUT_MS });
   } catch (error) {
     const known = sqliteError(error, file);
@@ -41,6 +41,18 @@ function openFile(file: string): Database.Database {
       hint: 'check the path in `warehouse` and that this user may write there',
       cause: error,
     });
+  }
+}
+
+/** Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(path.dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have been faster.
+    if (!existsSync(folder)) throw error;
   }
 }
 

@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { loadSettings } from '../src/settings/load-settings.ts';
+import { journey } from './support/journey.ts';
+import { codeBlocks, readReadme } from './support/readme.ts';
+
+const MAIN = path.join(import.meta.dirname, '..', 'src/main.ts');
+const readme = readReadme();
+
+describe('what the README says to type', () => {
+  it('its config and its profile load without a fault', async () => {
+    const { folder } = await journey();
+    const [smallest = ''] = codeBlocks(readme.section('On your own account'), 'yaml');
+    const [profile = ''] = codeBlocks(readme.section('A profile for another service'), 'yaml');
+    writeFileSync(path.join(folder, 'my-service.yaml'), profile);
+    writeFileSync(path.join(folder, 'first.yaml'), smallest);
+    writeFileSync(
+      path.join(folder, 'second.yaml'),
+      smallest.replace('profile: content-service', 'profile: ./my-service.yaml'),
+    );
+    const env = { CONTENT_API_KEY: 'a-key-from-the-environment' };
+    expect(loadSettings({ path: 'first.yaml', env, cwd: folder }).sources['blog']?.resources).toEqual([
+      'content',
+      'images',
+      'analytics',
+    ]);
+    const { blog } = loadSettings({ path: 'second.yaml', env, cwd: folder }).sources;
+    expect(blog?.resources).toEqual(['content', 'images', 'authors']);
+    expect(blog?.profile.resources['authors']).toMatchObject({
+      path: '/authors',
+      history: 'all',
+      id: 'id',
+      records: 'data',
+    });
+    for (const block of codeBlocks(readme.text, 'yaml')) {
+      for (const document of parseAllDocuments(block)) expect(document.errors).toEqual([]);
+    }
+  });
+
+  it('its questions have answers', async () => {
+    const blog = await journey({ sandbox: { generate: { content: 60, images: 5, analytics: 120 } } });
+    await blog.run('backfill');
+    const [first] = blog.sandbox.store.list('content');
+    blog.sandbox.store.put('content', {
+      ...JSON.parse(first?.text ?? ''),
+      title: 'Renamed',
+      updated_at: new Date().toISOString(),
+    });
+    await blog.run('sync');
+    const questions = codeBlocks(readme.section('Questions'), 'sql');
+    const counts = blog.read((db) =>
+      questions.map((text) => db.prepare(text.replaceAll('2026-11-20 08:00:00', '2999-01-01 00:00:00')).all().length),
+    );
+    expect(counts).toEqual([expect.any(Number), 2, 60, 0]);
+    expect(counts[0]).toBeGreaterThan(0);
+  });
+
+  it('its report is one that a run prints', async () => {
+    const blog = await journey({ sandbox: { generate: { content: 1, images: 0, analytics: 0 } } });
+    const [shown = ''] = codeBlocks(readme.section('Output'), 'json');
+    const example = JSON.parse(shown);
+    const printed = JSON.parse((await blog.start('sync', '--json').ended).stdout);
+    expect(Object.keys(example)).toEqual(Object.keys(printed));
+    expect(Object.keys(example.resources[0])).toEqual(Object.keys(printed.resources[0]));
+  });
+
+  it('its sandbox line starts one', async () => {
+    const [line = ''] = codeBlocks(readme.section('The sandbox'), 'sh');
+    const args = line.trim().split(' -- ')[1]?.replace('--port 8080', '--port 0').split(' ') ?? [];
+    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [stdout] = await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    expect(await once(child, 'close')).toEqual([0, null]);
+    const [, example = ''] = /`(\{"url".*?\})`/.exec(readme.section('The sandbox')) ?? [];
+    expect(Object.keys(JSON.parse(example))).toEqual(Object.keys(JSON.parse(String(stdout))));
+  });
+});

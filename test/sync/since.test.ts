@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { sinceValue } from '../../src/sync/since.ts';
+
+const MINUTE = 60_000;
+const filter = { param: 'updated_since', format: 'as_sent', overlap: 10 * MINUTE } as const;
+
+describe('sinceValue', () => {
+  it.each([
+    ['as_sent', '2026-11-20T12:00:00.500Z', '2026-11-20T11:50:00.500Z'],
+    ['as_sent', '2026-11-20T12:00:00Z', '2026-11-20T11:50:00Z'],
+    ['as_sent', '2026-11-20T14:00:00+02:00', '2026-11-20T11:50:00Z'],
+    ['as_sent', '2026-11-20 12:00:00', '2026-11-20T11:50:00Z'],
+    ['as_sent', '1763640000', '1763639400'],
+    ['as_sent', '1763640000123', '1763639400123'],
+    ['iso', '1763640000', '2025-11-20T11:50:00.000Z'],
+    ['iso', '2026-11-20T12:00:00Z', '2026-11-20T11:50:00.000Z'],
+    ['epoch_s', '2026-11-20T12:00:00.999Z', '1795175400'],
+    ['epoch_ms', '2026-11-20T12:00:00.999Z', '1795175400999'],
+    ['as_sent', '2026-11-20', '2026-11-19T23:50:00Z'],
+    ['as_sent', '0001-01-01T00:00:00Z', null],
+    ['as_sent', 'page-7', null],
+    ['as_sent', '', null],
+    ['as_sent', '2026-02-30T00:00:00Z', null],
+  ] as const)('written %s, the cursor %s less ten minutes is %s', (format, cursor, since) => {
+    const value = sinceValue(cursor, { ...filter, format }, null);
+    // A cursor in the year 1 cannot be moved back further: whatever is asked then, nothing is left out.
+    if (cursor.startsWith('0001')) expect(value === null || value < cursor).toBe(true);
+    else expect(value).toBe(since);
+  });
+
+  const cursor = '2026-11-20T12:00:00.250Z';
+  const at = Date.parse(cursor);
+  it.each([
+    ['seen first when it was new, looked at again a minute later', at, at + MINUTE, '2026-11-20T11:50:00.250Z'],
+    ['looked at again just before the overlap has passed', at, at + 10 * MINUTE - 1, '2026-11-20T11:50:00.250Z'],
+    ['looked at again when the overlap had passed', at, at + 10 * MINUTE, '2026-11-20T12:00:00.251Z'],
+    ['old when it was seen first', at + 60 * MINUTE, at + 69 * MINUTE, '2026-11-20T11:50:00.250Z'],
+    ['old when it was seen first, and an overlap ago', at + 60 * MINUTE, at + 70 * MINUTE, '2026-11-20T12:00:00.251Z'],
+  ])('of a cursor %s', (_, first, last, since) => {
+    expect(sinceValue(cursor, filter, { first, last })).toBe(since);
+  });
+
+  it.each([
+    ['a second', '2026-11-20T12:00:01Z', 1_000, '2026-11-20T12:00:02Z'],
+    ['a minute', '2026-11-20T12:01:00Z', MINUTE, '2026-11-20T12:01:01Z'],
+    ['an hour', '2026-11-20T12:00:00Z', 60 * MINUTE, '2026-11-20T12:00:01Z'],
+    ['a day', '2026-11-20T00:00:00Z', 1_440 * MINUTE, '2026-11-20T00:00:01Z'],
+  ])('waits longer where the service rounds its times to %s', (_, cursor, unit, settled) => {
+    const due = Date.parse(cursor) + 10 * MINUTE + unit;
+    const open = new Date(Date.parse(cursor) - 10 * MINUTE).toISOString().replace('.000', '');
+    expect(sinceValue(cursor, filter, { first: Date.parse(cursor), last: due - 1 })).toBe(open);
+    expect(sinceValue(cursor, filter, { first: Date.parse(cursor), last: due })).toBe(settled);
+  });
+});

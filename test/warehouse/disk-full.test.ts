@@ -1,0 +1,63 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { differences } from '../support/compare-copy.ts';
+import { journey } from '../support/journey.ts';
+import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
+
+const SCRIPT = new URL('filling.ts', import.meta.url).pathname;
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const MEGABYTE = 1_048_576;
+
+describe('a disk that is full', () => {
+  it('F124 T6 refuses the page in hand, keeps all others, and takes the rest once there is room', (context) => {
+    const folder = tempFolder();
+    // A mount namespace of its own: the volume is gone with the process.
+    const mount = 'mount -t tmpfs -o size=14m tmpfs "$1"';
+    if (spawnSync('unshare', ['-m', 'sh', '-c', mount, 'sh', folder]).status !== 0) {
+      context.skip('this user may not mount a small volume');
+    }
+    const command = `${mount} && "$2" "$3" "$1" "$4" && "$2" -e "$5" "$1/blog.db"`;
+    const check = `const D = require('better-sqlite3'); console.log(JSON.stringify(new D(process.argv[1]).pragma('integrity_check')))`;
+    const { stdout, stderr } = spawnSync(
+      'unshare',
+      ['-m', 'sh', '-c', command, 'sh', folder, process.execPath, SCRIPT, String(10 * MEGABYTE), check],
+      { encoding: 'utf8' },
+    );
+    expect(stderr).toBe('');
+    const [told = '', integrity = ''] = stdout.split('\n');
+    const { full, kept, refused, end, rows } = JSON.parse(told) as Record<string, unknown>;
+    const hint = expect.stringContaining('it resumes where it stopped');
+    expect(full).toBeGreaterThan(0);
+    expect(kept).toBe(Number(full) * 100);
+    expect(refused).toEqual([{ code: 'warehouse_full', hint }, { code: 'warehouse_full', hint }]);
+    expect([end, rows]).toEqual([60, 6_000]);
+    expect(JSON.parse(integrity)).toEqual([{ integrity_check: 'ok' }]);
+  });
+
+  it('F125 is told by a file-size limit too: the backfill fails with what to do, and the next one goes on', async () => {
+    const j = await journey({ sandbox: { generate: { content: 3_000, images: 10, analytics: 10 } } });
+    // In blocks of 512 bytes: enough for our own tables and some pages.
+    const limited = await backfill(j.config, 'ulimit -f 3000; exec');
+    expect(limited.code).toBe(1);
+    expect(limited.stderr + limited.stdout).toContain('warehouse_full');
+    expect(limited.stderr + limited.stdout).toContain('resumes where it stopped');
+    expect(rowsIn(j.file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    const [before] = rowsIn(j.file, 'SELECT count(*) AS n FROM content');
+    expect(Number(before?.['n'])).toBeGreaterThan(0);
+    expect(Number(before?.['n'])).toBeLessThan(3_000);
+
+    const free = await backfill(j.config, 'exec');
+    expect([free.code, free.stderr]).toEqual([0, '']);
+    expect(j.read((db) => differences(db, j.sandbox.store))).toEqual([]);
+    expect(Number(JSON.parse(free.stdout).resources[0].inserted)).toBe(3_000 - Number(before?.['n']));
+  });
+});
+
+/** The real command line, as a process under what the shell says before it. */
+async function backfill(config: string, shell: string): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  const child = spawn('sh', ['-c', `${shell} "$@"`, 'sh', process.execPath, MAIN, 'backfill', '--json', '--config', config]);
+  const [[code], stdout, stderr] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
+  return { code, stdout, stderr };
+}

@@ -1,0 +1,58 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { messageOf, SyncError } from '../../src/model/errors.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { acquireLease } from '../../src/state/leases.ts';
+import { saveLimit } from '../../src/state/limits.ts';
+import { openPageLoader } from '../../src/sync/page-loader.ts';
+import { openWarehouse } from '../../src/warehouse/open.ts';
+import { profileWith, recordsOf } from '../support/page-records.ts';
+
+/**
+ * Loads pages into a warehouse in the folder named first until the volume is full, makes room, and loads the rest with
+ * the same open warehouse. Prints what happened as JSON.
+ */
+const [folder = '', ballastBytes = '0'] = process.argv.slice(2);
+const PAGES = 60;
+const ballast = path.join(folder, 'ballast');
+writeFileSync(ballast, Buffer.alloc(Number(ballastBytes)));
+const warehouse = await openWarehouse(`sqlite:${folder}/blog.db`, systemClock);
+const lease = await acquireLease(warehouse, 'content', systemClock);
+const loader = await openPageLoader({
+  warehouse,
+  resource: 'content',
+  resources: ['content'],
+  profile: profileWith({ updated: null, history: 'none' }),
+  shape: await readTables(warehouse, 'content'),
+  mode: 'full',
+  runId: 'run',
+  lease: () => lease.proof(),
+  openRejects: 0,
+  clock: systemClock,
+  signal: new AbortController().signal,
+});
+
+let page = 0;
+const refused: unknown[] = [];
+for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
+const full = page;
+await saveLimit(warehouse.own, 'origin', 'x'.repeat(200_000), 0).catch(note);
+const kept = await warehouse.count('content');
+rmSync(ballast);
+for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
+console.log(JSON.stringify({ full, kept, refused, end: page, rows: await warehouse.count('content') }));
+await lease.release();
+await warehouse.close();
+
+async function isLoaded(): Promise<boolean> {
+  const texts = Array.from({ length: 100 }, (_, row) => `{"id":"${page * 100 + row}","body":"${'x'.repeat(900)}"}`);
+  const loaded = loader.load({ records: recordsOf(texts), requestedAt: 1_000 }, () => []);
+  return loaded.then(() => true, note);
+}
+
+function note(error: unknown): false {
+  const said = error instanceof SyncError ? { code: error.code, hint: error.hint } : { bug: messageOf(error) };
+  refused.push(said);
+  return false;
+}
