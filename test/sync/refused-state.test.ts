@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { differences } from '../support/compare-copy.ts';
+import { dumpCopy } from '../support/dump-copy.ts';
+import { journey, type Journey } from '../support/journey.ts';
+
+const SMALL = { generate: { content: 250, images: 20, analytics: 20 } };
+
+function resourceProfile(fields: Record<string, unknown>): Record<string, unknown> {
+  return { resources: { content: fields } };
+}
+
+/** A copy that is complete, and a service that knows what is asked of it from now on. */
+async function copied(): Promise<Journey> {
+  const stage = await journey({ sandbox: SMALL });
+  expect((await stage.run('backfill')).status).toBe('ok');
+  stage.sandbox.requests.clear();
+  return stage;
+}
+
+/** The row of `content` set to what no run has written. */
+function damage(stage: Journey, column: string, value: string | number | null): void {
+  stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${column} = ? WHERE resource = 'content'`).run(value));
+}
+
+describe('a checkpoint that cannot be trusted', () => {
+  it('F070 is refused before any request, however it is damaged, and can be started over', async () => {
+    const stage = await copied();
+    const whole = stage.read((db) => db.prepare("SELECT * FROM _sync_checkpoints WHERE resource = 'content'").get()) as object;
+    const before = stage.read(dumpCopy);
+    const damages = [
+      ['format', 2, 'state_newer'],
+      ['format', 'one', 'state_invalid'],
+      ['fingerprint', '', 'state_invalid'],
+      ['fingerprint', Buffer.from('cut sh'), 'state_invalid'],
+      ['last_success_at', '2026-11-20 12:3', 'state_invalid'],
+      ['last_full_at', 'yesterday', 'state_invalid'],
+      ['due_at', 1_763_640_000, 'state_invalid'],
+      ['walk_mode', 'sideways', 'state_invalid'],
+      ['walk_pages', -1, 'state_invalid'],
+      ['walk_pages', 'seven', 'state_invalid'],
+      ['cursor', 7, 'state_invalid'],
+      ['walk_position', Buffer.alloc(9), 'state_invalid'],
+    ] as const;
+    for (const [column, value, code] of damages) {
+      // Past the column's own affinity: whatever stands there, it is not what we wrote.
+      stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${column} = ? WHERE resource = 'content'`).run(value));
+      for (const command of ['sync', 'backfill'] as const) {
+        await expect(stage.run(command), `${column} = ${String(value)}`).rejects.toMatchObject({
+          name: 'ConfigError',
+          code,
+          hint: expect.stringMatching(/--restart|run that version/),
+        });
+      }
+      const names = Object.keys(whole);
+      const sets = names.map((name) => `${name} = @${name}`).join(',');
+      stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${sets} WHERE resource = 'content'`).run(whole));
+    }
+    expect(stage.sandbox.requests.total).toBe(0);
+    expect(stage.read(dumpCopy)).toEqual(before);
+
+    damage(stage, 'walk_mode', 'sideways');
+    expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
+    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  });
+
+  it('F070 is refused by the command line with exit 2 and what to do', async () => {
+    const stage = await copied();
+    damage(stage, 'format', 99);
+    const { code, stdout, stderr } = await stage.start('sync', '--json').ended;
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('was written by a newer content-sync');
+    expect(stderr).toContain('run that version');
+    expect(stage.sandbox.requests.total).toBe(0);
+  });
+
+  it('F070 a damaged page position fails that resource alone, and says how to start it over', async () => {
+    const stage = await copied();
+    stage.write((db) =>
+      db.exec("UPDATE _sync_checkpoints SET walk_mode = 'full', walk_position = 'evil.example/x' WHERE resource = 'content'"),
+    );
+    const { resources } = await stage.run('sync');
+    expect(resources.map(({ resource, status }) => [resource, status])).toEqual([
+      ['content', 'failed'],
+      ['images', 'ok'],
+      ['analytics', 'ok'],
+    ]);
+    expect(resources[0]?.error).toMatchObject({ code: 'bad_position', hint: expect.stringContaining('from the beginning') });
+  });
+
+  it('F119 a warehouse of a newer version is refused by the command line with exit 2', async () => {
+    const stage = await copied();
+    stage.write((db) => db.exec("INSERT INTO _sync_migrations VALUES ('900-from-the-future', '2030-01-01')"));
+    const { code, stderr } = await stage.start('backfill').ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain('900-from-the-future');
+    expect(stage.sandbox.requests.total).toBe(0);
+  });
+});
+
+describe('a profile that has changed', () => {
+  it.each([
+    ['id', { id: 'slug' }],
+    ['path', { path: '/images' }],
+    ['filter', { query: { state: 'published' } }],
+  ])('F071 another %s is refused before any request, and --restart rebuilds the table', async (_, change) => {
+    const stage = await copied();
+    const before = stage.read(dumpCopy);
+    stage.setProfile(resourceProfile(change));
+    const { code, stderr } = await stage.start('sync', 'content').ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain('backfill content --restart');
+    expect(stage.sandbox.requests.total).toBe(0);
+    expect(stage.read(dumpCopy)).toEqual(before);
+
+    expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
+    const [rebuilt] = stage.read((db) => db.prepare('SELECT count(*) AS n FROM content').all()) as { n: number }[];
+    expect(rebuilt?.n).toBe('path' in change ? 20 : 250);
+    expect((await stage.run('sync')).status).toBe('ok');
+  });
+
+  it('F071 another key names the table\'s key anew', async () => {
+    const stage = await copied();
+    stage.setProfile(resourceProfile({ id: ['slug', 'id'] }));
+    expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
+    const keys = stage.read((db) => db.prepare("SELECT name FROM pragma_table_info('content') WHERE pk > 0").pluck().all());
+    expect(keys).toEqual(['_id']);
+    const stale = stage.read((db) => db.prepare("SELECT count(*) FROM _sync_versions WHERE resource = 'content' AND id NOT LIKE '[%'").pluck().get());
+    expect(stale).toBe(0);
+  });
+
+  it('F071 another page size or style begins an unfinished walk again, and refuses nothing', async () => {
+    const stage = await journey({ sandbox: SMALL, profile: resourceProfile({ page: { size: 20 } }) });
+    const stop = new AbortController();
+    const watcher = { page: () => stop.abort(new Error('enough')) };
+    await stage.run('backfill', { signal: stop.signal, watcher, resources: ['content'] });
+    const position = (): unknown =>
+      stage.read((db) => db.prepare("SELECT walk_position FROM _sync_checkpoints WHERE resource = 'content'").pluck().get());
+    expect(position()).toContain('limit=20');
+
+    stage.setProfile(resourceProfile({ page: { size: 50 } }));
+    stage.sandbox.requests.clear();
+    const report = await stage.run('backfill', { resources: ['content'] });
+    expect(report.resources[0]).toMatchObject({ status: 'ok', mode: 'full', pages: 5, records: 250 });
+    stage.setProfile(resourceProfile({ page: { style: 'offset', offset_param: 'offset', size_param: 'limit', size: 50, total: 'total' } }));
+    expect((await stage.run('sync')).status).toBe('ok');
+    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  });
+});
