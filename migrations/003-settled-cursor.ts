@@ -5,6 +5,12 @@ import { sql, type Kysely } from 'kysely';
  * whether anything up to the cursor can still come late; if not, it need not be fetched again.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('_sync_checkpoints').addColumn('cursor_seen_at', sql`timestamp`).execute();
-  await db.schema.alterTable('_sync_checkpoints').addColumn('checked_at', sql`timestamp`).execute();
+  await db.schema
+    .alterTable('_sync_checkpoints')
+    .addColumn('cursor_seen_at', sql`timestamp`)
+    .execute();
+  await db.schema
+    .alterTable('_sync_checkpoints')
+    .addColumn('checked_at', sql`timestamp`)
+    .execute();
 }

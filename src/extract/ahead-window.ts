@@ -1,9 +1,11 @@
 /** Answers that count as recent. */
 const RECENT = 8;
+/** Bodies that may wait to be consumed: parsed they take ten times as much memory. */
+const MOST_BYTES = 2_097_152;
 
 /**
  * How many pages to have under way at once: as many as the consumer can take in the time that one answer needs, and
- * no more, because a page fetched ahead is lost when the process dies.
+ * no more, because a page fetched ahead is lost when the process dies; of large pages only a few.
  *
  * Latency is the best of the whole walk: while this process or the service is busy, every answer seems the slower the
  * more of them are under way, and a window that believed that would open itself ever wider. Where the latency varies or
@@ -15,6 +17,7 @@ export class AheadWindow {
   private recent: number[] = [];
   private held: number | null = null;
   private open: number;
+  private bytes = 0;
 
   /** `most`: the upper limit; with 0 nothing is ever fetched ahead. */
   constructor(most: number) {
@@ -24,7 +27,7 @@ export class AheadWindow {
 
   /** Requests that may be under way; 1 at the beginning. */
   size(): number {
-    return this.open;
+    return this.bytes === 0 ? this.open : Math.min(this.open, Math.max(1, Math.floor(MOST_BYTES / this.bytes)));
   }
 
   /** The consumer kept a page for `heldMs`, and asks for the next one; `ready`: its answer is there already. */
@@ -33,8 +36,9 @@ export class AheadWindow {
     if (!ready) this.open = Math.max(this.open, this.fitting(this.best, this.held));
   }
 
-  /** The page asked for is there; the consumer had to wait `waitedMs` for it, its answer took `latencyMs`. */
-  answered(latencyMs: number, waitedMs: number): void {
+  /** The page asked for is there, `bytes` long; the consumer had to wait `waitedMs` for it, its answer took `latencyMs`. */
+  answered(latencyMs: number, waitedMs: number, bytes: number): void {
+    this.bytes = bytes;
     this.best = Math.min(this.best, latencyMs);
     this.recent = [...this.recent, latencyMs].slice(-RECENT);
     if (this.held === null) return;

@@ -58,7 +58,8 @@ export class RunAhead implements AnswerSource {
     const asked = this.options.clock.monotonic();
     const settled = await head.settled;
     if ('error' in settled) throw settled.error;
-    this.window.answered(settled.answer.latencyMs, this.options.clock.monotonic() - asked);
+    const waited = this.options.clock.monotonic() - asked;
+    this.window.answered(settled.answer.latencyMs, waited, settled.answer.bytes.length);
     return settled.answer;
   }
 

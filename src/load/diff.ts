@@ -1,6 +1,6 @@
 import type { Cell } from '../model/table.ts';
-import { timestampMs } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/words.ts';
+import { parseInstant } from '../shape/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import type { KeyedRecord } from './key-records.ts';
 
@@ -60,7 +60,7 @@ function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, n
 }
 
 function isOlder(record: KeyedRecord, stored: Cell): boolean {
-  if (record.updated === null || typeof stored !== 'string') return false;
-  const at = timestampMs(stored);
-  return !Number.isNaN(at) && record.updated.at < at;
+  if (record.updated === null || (typeof stored !== 'string' && typeof stored !== 'number')) return false;
+  const before = parseInstant(stored);
+  return before !== null && record.updated.at < before.epochMs;
 }

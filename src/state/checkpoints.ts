@@ -21,7 +21,7 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   last_full_at: timestamp.nullable(),
   due_at: timestamp.nullable(),
   walk_mode: z.enum(WALK_MODES).nullable(),
-  walk_position: z.string().nullable(),
+  walk_position: z.string().regex(/^\//, 'expected a path').nullable(),
   walk_since: z.string().nullable(),
   walk_started_at: timestamp.nullable(),
   walk_clock: timestamp.nullable(),

@@ -10,7 +10,10 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 
 const pathSchema = z.array(z.string());
 
-/** As `readShape`; throws `ConfigError('state_invalid')` where a table that is remembered is not there. */
+/**
+ * The tables and columns of a resource as remembered, in their order; null where it has none yet. Throws
+ * `ConfigError('state_invalid')` where that cannot be trusted, or a table that is remembered is not there.
+ */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const shape = await readShape(warehouse.own, resource);
   const names = await warehouse.tableNames();
@@ -21,11 +24,7 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
   });
 }
 
-/**
- * The tables and columns of a resource as remembered, in their order; null where it has none yet. Throws
- * `ConfigError('state_invalid')` where it cannot be trusted.
- */
-export async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
+async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
   const rows = await own
     .selectFrom('_sync_columns')
     .selectAll()

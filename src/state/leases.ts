@@ -70,7 +70,11 @@ async function takeOver(warehouse: Warehouse, resource: string, clock: Clock): P
     .returning('token')
     .executeTakeFirst();
   if (taken !== undefined) return taken.token;
-  const winner = await own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirstOrThrow();
+  const winner = await own
+    .selectFrom('_sync_leases')
+    .selectAll()
+    .where('name', '=', resource)
+    .executeTakeFirstOrThrow();
   throw leaseHeld(winner);
 }
 

@@ -19,7 +19,11 @@ export function markReshape(own: Kysely<OwnTables>, resource: string, at: Timest
 
 /** The id up to which rows are written anew ('' for none yet); null where nothing is to be done. */
 export async function readReshape(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
-  const row = await own.selectFrom('_sync_reshapes').select('done_up_to').where('resource', '=', resource).executeTakeFirst();
+  const row = await own
+    .selectFrom('_sync_reshapes')
+    .select('done_up_to')
+    .where('resource', '=', resource)
+    .executeTakeFirst();
   return row?.done_up_to ?? null;
 }
 

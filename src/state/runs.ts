@@ -6,16 +6,7 @@ import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
 /** The figures of one resource's walk, as counted so far. */
 export type RunFigures = Pick<
   RunRow,
-  | 'pages'
-  | 'requests'
-  | 'records'
-  | 'inserted'
-  | 'updated'
-  | 'unchanged'
-  | 'rejected'
-  | 'retries'
-  | 'limited'
-  | 'bytes'
+  'pages' | 'requests' | 'records' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'retries' | 'limited' | 'bytes'
 >;
 
 export const NO_FIGURES: RunFigures = {
@@ -43,7 +34,13 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
     .where('status', '=', 'running');
   const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
   const rest = { finished_at: null, error_code: null, error: null };
-  return [closed.compile(), own.insertInto('_sync_runs').values({ ...begun, ...rest }).compile()];
+  return [
+    closed.compile(),
+    own
+      .insertInto('_sync_runs')
+      .values({ ...begun, ...rest })
+      .compile(),
+  ];
 }
 
 export interface RunEnd {

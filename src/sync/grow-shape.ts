@@ -60,7 +60,10 @@ export async function growTables(
 }
 
 /** Tables and views that are there, and those that other resources have or will have. */
-async function takenNames({ warehouse, resource, resources }: GrowthContext, shape: ResourceShape): Promise<Set<string>> {
+async function takenNames(
+  { warehouse, resource, resources }: GrowthContext,
+  shape: ResourceShape,
+): Promise<Set<string>> {
   const taken = await warehouse.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
   const others = resources.filter((other) => other !== resource);

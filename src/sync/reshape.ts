@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { ResourceShape } from '../model/table.ts';
 import { parseJson } from '../shape/parse-json.ts';
 import { currentBodies, readReshape, saveReshape, type StoredBody } from '../state/reshapes.ts';
@@ -25,6 +26,8 @@ export async function finishReshape(
     if (doneUpTo === null) return current;
     const bodies = await currentBodies(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
     current = await rewritePage(lenient, current, bodies);
+    // Nothing here waits for anything else: without this, requests and signals would have to wait for the last page.
+    await setImmediate();
     signal.throwIfAborted();
   }
 }

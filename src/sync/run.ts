@@ -151,8 +151,17 @@ async function walked(
     watcher.started(resource, plan);
     const openRejects = await countOpenRejects(warehouse.own, resource);
     const loader = await openPageLoader({
-      warehouse, resource, resources: Object.keys(options.profile.resources), profile, shape, mode: plan.mode, runId,
-      lease: () => lease.proof(), openRejects, clock, signal: options.signal,
+      warehouse,
+      resource,
+      resources: Object.keys(options.profile.resources),
+      profile,
+      shape,
+      mode: plan.mode,
+      runId,
+      lease: () => lease.proof(),
+      openRejects,
+      clock,
+      signal: options.signal,
     });
     const { listing, client, signal, scrub } = options;
     const runAhead = options.profile.http.concurrency;

@@ -53,7 +53,8 @@ const FORMATS: Readonly<Record<IncrementalProfile['format'], Format>> = {
   epoch_s: epochSeconds,
   epoch_ms: epochMilliseconds,
   as_sent: (epochMs, cursor, isNumber) => {
-    if (!isNumber) return cursor.includes('.') ? iso(epochMs, cursor, false) : iso(epochMs, cursor, false).replace(/\.\d+/, '');
+    if (!isNumber)
+      return cursor.includes('.') ? iso(epochMs, cursor, false) : iso(epochMs, cursor, false).replace(/\.\d+/, '');
     // Unix seconds have ten digits until the year 2286.
     return (cursor.length > 11 ? epochMilliseconds : epochSeconds)(epochMs, cursor, true);
   },

@@ -25,10 +25,14 @@ export async function migrate(own: Kysely<OwnTables>, warehouse: string): Promis
   if (error === undefined) return;
   const newer = /previously executed migration (\S+) is missing/.exec(messageOf(error))?.[1];
   if (newer !== undefined) {
-    throw new ConfigError('warehouse_newer', `${warehouse} was last written by a newer content-sync (migration ${newer})`, {
-      hint: 'run that version, or point `warehouse` at another database',
-      cause: error,
-    });
+    throw new ConfigError(
+      'warehouse_newer',
+      `${warehouse} was last written by a newer content-sync (migration ${newer})`,
+      {
+        hint: 'run that version, or point `warehouse` at another database',
+        cause: error,
+      },
+    );
   }
   throw error;
 }

@@ -55,7 +55,7 @@ describe('the window', () => {
     ['no latency at all', 0, 0, 1],
   ])('%s: %i ms / %i ms opens it to %i', (_, latencyMs, heldMs, size) => {
     const window = new AheadWindow(8);
-    window.answered(latencyMs, latencyMs);
+    window.answered(latencyMs, latencyMs, 1_000);
     expect(window.size()).toBe(1);
     window.consumed(heldMs, false);
     expect(window.size()).toBe(size);
@@ -63,17 +63,17 @@ describe('the window', () => {
 
   it('stays where it is while pages are there before they are asked for', () => {
     const window = new AheadWindow(8);
-    window.answered(50, 50);
+    window.answered(50, 50, 1_000);
     window.consumed(5, true);
     expect(window.size()).toBe(1);
   });
 
   it('does not believe that answers are slow which only wait for this process', () => {
     const window = new AheadWindow(8);
-    window.answered(2, 2);
+    window.answered(2, 2, 1_000);
     for (let page = 0; page < 100; page++) {
       window.consumed(5, false);
-      window.answered(5 * window.size() + 2, 1);
+      window.answered(5 * window.size() + 2, 1, 1_000);
     }
     expect(window.size()).toBe(1);
   });
@@ -83,7 +83,7 @@ describe('the window', () => {
     const pages = (count: number, latencyMs: number) => {
       for (let page = 0; page < count; page++) {
         window.consumed(10, false);
-        window.answered(latencyMs, Math.max(0, latencyMs / window.size() - 10));
+        window.answered(latencyMs, Math.max(0, latencyMs / window.size() - 10), 1_000);
       }
     };
     pages(5, 5);
@@ -96,9 +96,9 @@ describe('the window', () => {
 
   it('never opens where nothing may be fetched ahead', () => {
     const window = new AheadWindow(0);
-    window.answered(50, 50);
+    window.answered(50, 50, 1_000);
     window.consumed(1, false);
-    window.answered(50, 50);
+    window.answered(50, 50, 1_000);
     expect(window.size()).toBe(0);
   });
 });

@@ -23,7 +23,7 @@ describe('one request', () => {
         'x-tenant': 'blog',
       },
     });
-    expect(answer).toMatchObject({ outcome: 'ok', status: 200, json: PAGE, text: JSON.stringify(PAGE) });
+    expect(answer).toMatchObject({ outcome: 'ok', status: 200, json: PAGE, bytes: Buffer.from(JSON.stringify(PAGE)) });
     expect(answer.headers['x-more']).toBe('yes');
     expect(answer.serverDate).toBe(Date.UTC(2022, 0, 1));
     expect(answer.requestedAt).toBeGreaterThanOrEqual(before);

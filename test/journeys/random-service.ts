@@ -21,13 +21,18 @@ export function randomEditor(sandbox: Sandbox, clock: PushedClock, random: Rando
   let inserted = 0;
 
   const stamp = (): string => {
-    const late = random.chance(0.2) ? random.whole(0, 5 * MINUTE) : 0;
+    const late = random.chance(0.4) ? random.whole(0, 5 * MINUTE) : 0;
     // Rounding down is lateness too; both together stay below the overlap of ten minutes.
     const at = Math.floor(clock.now() / resolution) * resolution;
     return new Date(resolution > MINUTE ? at : at - late).toISOString();
   };
-  const put = (id: string, before: object): void =>
-    store.put(RESOURCE, { ...before, ...randomFields(random), id, updated_at: stamp() });
+  // A record's own time never goes back: what does is an old answer, and a sync is right to leave it alone.
+  const notBefore = (earlier: string | undefined): string => {
+    const now = stamp();
+    return earlier !== undefined && earlier > now ? earlier : now;
+  };
+  const put = (id: string, before: { updated_at?: string }): void =>
+    store.put(RESOURCE, { ...before, ...randomFields(random), id, updated_at: notBefore(before.updated_at) });
   const insert = (): void => {
     inserted += 1;
     put(`${random.pick(['a', 'm', 'z', '~'])}${inserted}`, {});
@@ -41,7 +46,9 @@ export function randomEditor(sandbox: Sandbox, clock: PushedClock, random: Rando
   const bulkStamp = (): void => {
     const at = stamp();
     for (const { text } of [...store.list(RESOURCE)].filter(() => random.chance(0.3))) {
-      store.put(RESOURCE, { ...JSON.parse(text), updated_at: at, stamped: random.whole(1, 5) });
+      const before: { updated_at: string } = JSON.parse(text);
+      const updated_at = before.updated_at > at ? before.updated_at : at;
+      store.put(RESOURCE, { ...before, updated_at, stamped: random.whole(1, 5) });
     }
   };
   return {

@@ -19,7 +19,9 @@ export function startScript(script: URL, args: readonly string[], shell: string 
       ? spawn(process.execPath, command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] })
       : spawn('sh', ['-c', `${shell} "$@"`, 'sh', ...command], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = endOf(child);
-  const ready = new Promise<string>((resolve) => child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())));
+  const ready = new Promise<string>((resolve) =>
+    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+  );
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;
@@ -27,7 +29,7 @@ export function startScript(script: URL, args: readonly string[], shell: string 
   return { child, ready, ended };
 }
 
-async function endOf(child: ChildProcess): Promise<Awaited<ChildScript["ended"]>> {
+async function endOf(child: ChildProcess): Promise<Awaited<ChildScript['ended']>> {
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error('the child has no pipes');
   const [[code, signal], out, err] = await Promise.all([once(child, 'close'), text(stdout), text(stderr)]);

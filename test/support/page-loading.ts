@@ -8,7 +8,7 @@ import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
 
 interface Loading {
   /** Loads the records, each by its source text, as one page; `requestedAt` in epoch milliseconds. */
-  load(texts: readonly string[], requestedAt?: number): Promise<PageOutcome>;
+  load: (texts: readonly string[], requestedAt?: number) => Promise<PageOutcome>;
 }
 
 /** What a test may say about a loading; the resource is `content` unless named. */

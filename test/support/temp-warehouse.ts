@@ -40,5 +40,10 @@ export function asOther<T>(file: string, use: (db: Database.Database) => T): T {
 
 /** All rows that a query finds, as another program reads them; integers beyond 32 bit stay exact. */
 export function rowsIn(file: string, query: string, ...parameters: unknown[]): Record<string, unknown>[] {
-  return asOther(file, (db) => db.prepare<unknown[], Record<string, unknown>>(query).safeIntegers().all(...parameters));
+  return asOther(file, (db) =>
+    db
+      .prepare<unknown[], Record<string, unknown>>(query)
+      .safeIntegers()
+      .all(...parameters),
+  );
 }

@@ -20,19 +20,33 @@ function walk(pages: readonly Passed[], start: Partial<CheckpointRow> = {}): Che
 
 describe('advance', () => {
   it('between pages moves the position and the counts, never the cursor', () => {
-    const after = walk([page('/p2', ['2026-11-20T10:00:00Z', '2026-11-20T09:00:00Z']), page('/p3', ['2026-11-20T08:00:00Z'])]);
+    const after = walk([
+      page('/p2', ['2026-11-20T10:00:00Z', '2026-11-20T09:00:00Z']),
+      page('/p3', ['2026-11-20T08:00:00Z']),
+    ]);
     expect(after).toMatchObject({
-      walk_position: '/p3', walk_pages: 2, walk_records: 3, walk_clock: '2026-11-20 12:00:00.000',
-      walk_high_water: '2026-11-20T10:00:00Z', cursor: null, last_success_at: null,
+      walk_position: '/p3',
+      walk_pages: 2,
+      walk_records: 3,
+      walk_clock: '2026-11-20 12:00:00.000',
+      walk_high_water: '2026-11-20T10:00:00Z',
+      cursor: null,
+      last_success_at: null,
     });
   });
 
   it('after the last page ends the walk with the newest time as the service wrote it', () => {
     const after = walk([page('/p2', ['2026-11-20T10:00:00+00:00']), page(null, ['2026-11-20T09:00:00+00:00'])]);
     expect(after).toMatchObject({
-      cursor: '2026-11-20T10:00:00+00:00', walk_mode: null, walk_position: null, walk_pages: 0, due_at: null,
-      last_success_at: '2026-11-20 12:30:00.000', last_full_at: '2026-11-20 12:30:00.000',
-      cursor_seen_at: '2026-11-20 12:00:00.000', checked_at: '2026-11-20 12:00:00.000',
+      cursor: '2026-11-20T10:00:00+00:00',
+      walk_mode: null,
+      walk_position: null,
+      walk_pages: 0,
+      due_at: null,
+      last_success_at: '2026-11-20 12:30:00.000',
+      last_full_at: '2026-11-20 12:30:00.000',
+      cursor_seen_at: '2026-11-20 12:00:00.000',
+      checked_at: '2026-11-20 12:00:00.000',
     });
   });
 
@@ -50,34 +64,91 @@ describe('advance', () => {
   });
 
   it.each([
-    ['takes the service\'s clock where no record has a time', page(null, [], { records: 3 }), {}, '2026-11-20T12:00:00.000Z'],
-    ['takes the service\'s clock where all times are still to come', page(null, ['2030-01-01T00:00:00Z']), {}, '2026-11-20T12:00:00.000Z'],
-    ['has no cursor where neither a record nor an answer tells a time', page(null, [], { records: 3, serverDate: null }), {}, null],
-    ['takes the newest of the first page for the clock that is not told', page(null, ['2026-11-20T11:00:00Z'], { serverDate: null }), {}, '2026-11-20T11:00:00Z'],
-    ['keeps the cursor where an incremental walk found nothing', page(null, []), { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' }, '2026-11-20T00:00:00Z'],
-    ['keeps the cursor where an incremental walk found only older ones', page(null, ['2026-11-19T23:55:00Z']), { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' }, '2026-11-20T00:00:00Z'],
-    ['moves an incremental cursor forward', page(null, ['2026-11-20T00:00:01Z']), { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' }, '2026-11-20T00:00:01Z'],
-    ['lets a full walk put the cursor back', page(null, ['2026-11-01T00:00:00Z']), { cursor: '2026-11-20T00:00:00Z' }, '2026-11-01T00:00:00Z'],
+    [
+      "takes the service's clock where no record has a time",
+      page(null, [], { records: 3 }),
+      {},
+      '2026-11-20T12:00:00.000Z',
+    ],
+    [
+      "takes the service's clock where all times are still to come",
+      page(null, ['2030-01-01T00:00:00Z']),
+      {},
+      '2026-11-20T12:00:00.000Z',
+    ],
+    [
+      'has no cursor where neither a record nor an answer tells a time',
+      page(null, [], { records: 3, serverDate: null }),
+      {},
+      null,
+    ],
+    [
+      'takes the newest of the first page for the clock that is not told',
+      page(null, ['2026-11-20T11:00:00Z'], { serverDate: null }),
+      {},
+      '2026-11-20T11:00:00Z',
+    ],
+    [
+      'keeps the cursor where an incremental walk found nothing',
+      page(null, []),
+      { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' },
+      '2026-11-20T00:00:00Z',
+    ],
+    [
+      'keeps the cursor where an incremental walk found only older ones',
+      page(null, ['2026-11-19T23:55:00Z']),
+      { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' },
+      '2026-11-20T00:00:00Z',
+    ],
+    [
+      'moves an incremental cursor forward',
+      page(null, ['2026-11-20T00:00:01Z']),
+      { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z' },
+      '2026-11-20T00:00:01Z',
+    ],
+    [
+      'lets a full walk put the cursor back',
+      page(null, ['2026-11-01T00:00:00Z']),
+      { cursor: '2026-11-20T00:00:00Z' },
+      '2026-11-01T00:00:00Z',
+    ],
   ] as const)('%s', (_, passed, start, cursor) => {
     expect(walk([passed], start).cursor).toBe(cursor);
   });
 
   it('reads Unix times as it reads others', () => {
     const at = SERVER - 60_000;
-    const passed = page(null, [], { records: 2, updated: [{ text: String(at / 1_000), at }, { text: '1', at: 1_000 }] });
+    const passed = page(null, [], {
+      records: 2,
+      updated: [
+        { text: String(at / 1_000), at },
+        { text: '1', at: 1_000 },
+      ],
+    });
     const after = walk([passed], { walk_mode: 'incremental', cursor: String(at / 1_000 - 60) });
     expect(after.cursor).toBe(String(at / 1_000));
   });
 
   it('an incremental walk is no full one, and what is parked is due no more', () => {
-    const start = { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z', last_full_at: '2026-11-01 00:00:00.000' } as const;
+    const start = {
+      walk_mode: 'incremental',
+      cursor: '2026-11-20T00:00:00Z',
+      last_full_at: '2026-11-01 00:00:00.000',
+    } as const;
     expect(walk([page(null, ['2026-11-20T01:00:00Z'])], start)).toMatchObject({
-      last_full_at: '2026-11-01 00:00:00.000', last_success_at: '2026-11-20 12:30:00.000', due_at: null, walk_since: null,
+      last_full_at: '2026-11-01 00:00:00.000',
+      last_success_at: '2026-11-20 12:30:00.000',
+      due_at: null,
+      walk_since: null,
     });
   });
 
   it('remembers since when the cursor is known while it stays, and anew when it moves', () => {
-    const start = { walk_mode: 'incremental', cursor: '2026-11-20T00:00:00Z', cursor_seen_at: '2026-11-20 00:00:05.000' } as const;
+    const start = {
+      walk_mode: 'incremental',
+      cursor: '2026-11-20T00:00:00Z',
+      cursor_seen_at: '2026-11-20 00:00:05.000',
+    } as const;
     const still = walk([page(null, [])], start);
     expect(still).toMatchObject({ cursor_seen_at: '2026-11-20 00:00:05.000', checked_at: '2026-11-20 12:00:00.000' });
     const moved = walk([page(null, ['2026-11-20T01:00:00Z'])], start);

@@ -7,9 +7,17 @@ import { profileWith, type ProfileChoice } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 const FILTER = { incremental: { param: 'updated_since', overlap: '10m' } };
-const FULL = { walk_mode: 'full', walk_position: '/v1/content?page=7', walk_started_at: '2026-11-20 11:00:00.000' } as const;
+const FULL = {
+  walk_mode: 'full',
+  walk_position: '/v1/content?page=7',
+  walk_started_at: '2026-11-20 11:00:00.000',
+} as const;
 const PART = { ...FULL, walk_mode: 'incremental', walk_since: '2026-11-19T23:50:00.000Z' } as const;
-const DONE = { cursor: '2026-11-20T00:00:00.000Z', last_full_at: '2026-11-20 00:00:00.000', last_success_at: '2026-11-20 00:00:00.000' };
+const DONE = {
+  cursor: '2026-11-20T00:00:00.000Z',
+  last_full_at: '2026-11-20 00:00:00.000',
+  last_success_at: '2026-11-20 00:00:00.000',
+};
 
 /** The checkpoint as a run under this profile has left it. */
 function left(fields: Partial<CheckpointRow>, profile: ProfileChoice = FILTER): CheckpointRow {
@@ -20,14 +28,30 @@ function left(fields: Partial<CheckpointRow>, profile: ProfileChoice = FILTER): 
 function plan(input: Partial<Omit<PlanInput, 'profile'>> & { profile?: ProfileChoice }) {
   const profile = profileWith(input.profile ?? FILTER);
   return planWalk({
-    command: 'sync', resource: 'content', stored: null, restart: false, interrupted: null, now: NOW, ...input, profile,
+    command: 'sync',
+    resource: 'content',
+    stored: null,
+    restart: false,
+    interrupted: null,
+    now: NOW,
+    ...input,
+    profile,
   });
 }
 
 function run(fields: Partial<RunRow>): RunRow {
   return {
-    run_id: 'r1', resource: 'content', command: 'backfill', mode: 'full', status: 'interrupted', ...NO_FIGURES,
-    started_at: '2026-11-20 10:00:00.000', finished_at: null, error_code: null, error: null, ...fields,
+    run_id: 'r1',
+    resource: 'content',
+    command: 'backfill',
+    mode: 'full',
+    status: 'interrupted',
+    ...NO_FIGURES,
+    started_at: '2026-11-20 10:00:00.000',
+    finished_at: null,
+    error_code: null,
+    error: null,
+    ...fields,
   };
 }
 
@@ -48,19 +72,29 @@ describe('planWalk', () => {
   ] as const)('%s of a resource %s', (command, _, fields, mode, resumed, since) => {
     const planned = plan({ command, stored: left(fields) });
     expect(planned).toMatchObject({ mode, resumed, checkpoint: { walk_mode: mode, walk_since: since, due_at: null } });
-    const [position, startedAt] = resumed ? [FULL.walk_position, FULL.walk_started_at] : [null, '2026-11-20 12:00:00.000'];
+    const [position, startedAt] = resumed
+      ? [FULL.walk_position, FULL.walk_started_at]
+      : [null, '2026-11-20 12:00:00.000'];
     expect(planned.checkpoint).toMatchObject({ walk_position: position, walk_started_at: startedAt });
     expect(planned.checkpoint.cursor).toBe('cursor' in fields ? fields.cursor : null);
   });
 
   it('walks fully where the profile has no filter', () => {
-    expect(plan({ stored: left(DONE, {}), profile: {} })).toMatchObject({ mode: 'full', checkpoint: { walk_since: null } });
+    expect(plan({ stored: left(DONE, {}), profile: {} })).toMatchObject({
+      mode: 'full',
+      checkpoint: { walk_since: null },
+    });
   });
 
   it('starts over on request, whatever is stored', () => {
-    const stored = { ...left({ ...DONE, ...FULL, due_at: '2027-01-01 00:00:00.000' }), fingerprint: 'of another profile' };
+    const stored = {
+      ...left({ ...DONE, ...FULL, due_at: '2027-01-01 00:00:00.000' }),
+      fingerprint: 'of another profile',
+    };
     expect(plan({ command: 'backfill', stored, restart: true })).toMatchObject({
-      mode: 'full', resumed: false, checkpoint: { cursor: null, walk_position: null, last_full_at: null, due_at: null },
+      mode: 'full',
+      resumed: false,
+      checkpoint: { cursor: null, walk_position: null, last_full_at: null, due_at: null },
     });
   });
 
@@ -76,14 +110,21 @@ describe('planWalk', () => {
     const stored = left(DONE);
     for (const command of ['sync', 'backfill'] as const) {
       expect(() => plan({ command, stored, profile: { ...FILTER, ...change } })).toThrowError(
-        expect.objectContaining({ name: 'ConfigError', code: 'profile_changed', hint: expect.stringContaining('backfill content --restart') }),
+        expect.objectContaining({
+          name: 'ConfigError',
+          code: 'profile_changed',
+          hint: expect.stringContaining('backfill content --restart'),
+        }),
       );
     }
   });
 
   it.each([
     ['size', { page: { style: 'page', page_param: 'page', size_param: 'limit', size: 50 } }],
-    ['style', { page: { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next', size_param: 'limit', size: 100 } }],
+    [
+      'style',
+      { page: { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next', size_param: 'limit', size: 100 } },
+    ],
   ])('F071 begins a walk again where pages are cut by another %s, and keeps what is there', (_, change) => {
     const planned = plan({ stored: left({ ...DONE, ...FULL }), profile: { ...FILTER, ...change } });
     expect(planned).toMatchObject({ resumed: false, checkpoint: { walk_position: null, cursor: DONE.cursor } });
@@ -105,7 +146,10 @@ describe('planWalk', () => {
   it('leaves a parked resource alone until its time, and then goes on', () => {
     const stored = left({ ...FULL, due_at: '2026-11-20 12:00:00.001' });
     expect(() => plan({ stored })).toThrowError(expect.objectContaining({ name: 'DeferredError', until: NOW + 1 }));
-    expect(plan({ stored, now: NOW + 1 })).toMatchObject({ resumed: true, checkpoint: { walk_position: FULL.walk_position } });
+    expect(plan({ stored, now: NOW + 1 })).toMatchObject({
+      resumed: true,
+      checkpoint: { walk_position: FULL.walk_position },
+    });
   });
 
   it('F156 does not fetch again what an interrupted backfill had done: only what changed since', () => {
@@ -124,16 +168,22 @@ describe('startWalk', () => {
   it('forgets the walk before it and nothing else', () => {
     const stored = left({ ...DONE, ...FULL, walk_clock: '2026-11-20 11:00:00.000', walk_pages: 9, walk_records: 900 });
     expect(startWalk(stored, 'incremental', 'since', NOW)).toEqual({
-      ...left(DONE), walk_mode: 'incremental', walk_since: 'since', walk_started_at: '2026-11-20 12:00:00.000',
+      ...left(DONE),
+      walk_mode: 'incremental',
+      walk_since: 'since',
+      walk_started_at: '2026-11-20 12:00:00.000',
     });
   });
 });
 
 describe('interruptedBackfills', () => {
-  it.each(['running', 'interrupted', 'deferred'] as const)('are those of a run in which one resource is %s', (status) => {
-    const parts = [run({ status }), run({ resource: 'images', status: 'ok' })];
-    expect(interruptedBackfills(parts)).toEqual(parts);
-  });
+  it.each(['running', 'interrupted', 'deferred'] as const)(
+    'are those of a run in which one resource is %s',
+    (status) => {
+      const parts = [run({ status }), run({ resource: 'images', status: 'ok' })];
+      expect(interruptedBackfills(parts)).toEqual(parts);
+    },
+  );
 
   it.each([
     ['a run that ended', run({ status: 'ok' })],

@@ -18,14 +18,16 @@ async function copied(): Promise<Journey> {
 }
 
 /** The row of `content` set to what no run has written. */
-function damage(stage: Journey, column: string, value: string | number | null): void {
+function damage(stage: Journey, column: string, value: string | number | Buffer): void {
   stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${column} = ? WHERE resource = 'content'`).run(value));
 }
 
 describe('a checkpoint that cannot be trusted', () => {
   it('F070 is refused before any request, however it is damaged, and can be started over', async () => {
     const stage = await copied();
-    const whole = stage.read((db) => db.prepare("SELECT * FROM _sync_checkpoints WHERE resource = 'content'").get()) as object;
+    const whole = stage.read((db) =>
+      db.prepare<[], object>("SELECT * FROM _sync_checkpoints WHERE resource = 'content'").get(),
+    );
     const before = stage.read(dumpCopy);
     const damages = [
       ['format', 2, 'state_newer'],
@@ -38,20 +40,21 @@ describe('a checkpoint that cannot be trusted', () => {
       ['walk_mode', 'sideways', 'state_invalid'],
       ['walk_pages', -1, 'state_invalid'],
       ['walk_pages', 'seven', 'state_invalid'],
-      ['cursor', 7, 'state_invalid'],
+      ['cursor', Buffer.alloc(9), 'state_invalid'],
       ['walk_position', Buffer.alloc(9), 'state_invalid'],
+      ['walk_position', 'evil.example/x', 'state_invalid'],
     ] as const;
     for (const [column, value, code] of damages) {
       // Past the column's own affinity: whatever stands there, it is not what we wrote.
-      stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${column} = ? WHERE resource = 'content'`).run(value));
+      damage(stage, column, value);
       for (const command of ['sync', 'backfill'] as const) {
-        await expect(stage.run(command), `${column} = ${String(value)}`).rejects.toMatchObject({
+        await expect(stage.run(command)).rejects.toMatchObject({
           name: 'ConfigError',
           code,
           hint: expect.stringMatching(/--restart|run that version/),
         });
       }
-      const names = Object.keys(whole);
+      const names = Object.keys(whole ?? {});
       const sets = names.map((name) => `${name} = @${name}`).join(',');
       stage.write((db) => db.prepare(`UPDATE _sync_checkpoints SET ${sets} WHERE resource = 'content'`).run(whole));
     }
@@ -73,18 +76,11 @@ describe('a checkpoint that cannot be trusted', () => {
     expect(stage.sandbox.requests.total).toBe(0);
   });
 
-  it('F070 a damaged page position fails that resource alone, and says how to start it over', async () => {
+  it('F070 a cursor that is cut short costs a full walk and loses nothing', async () => {
     const stage = await copied();
-    stage.write((db) =>
-      db.exec("UPDATE _sync_checkpoints SET walk_mode = 'full', walk_position = 'evil.example/x' WHERE resource = 'content'"),
-    );
-    const { resources } = await stage.run('sync');
-    expect(resources.map(({ resource, status }) => [resource, status])).toEqual([
-      ['content', 'failed'],
-      ['images', 'ok'],
-      ['analytics', 'ok'],
-    ]);
-    expect(resources[0]?.error).toMatchObject({ code: 'bad_position', hint: expect.stringContaining('from the beginning') });
+    damage(stage, 'cursor', '2026-11-');
+    const { status, resources } = await stage.run('sync');
+    expect([status, resources[0]?.mode, resources[1]?.mode]).toEqual(['ok', 'full', 'incremental']);
   });
 
   it('F119 a warehouse of a newer version is refused by the command line with exit 2', async () => {
@@ -106,25 +102,40 @@ describe('a profile that has changed', () => {
     const stage = await copied();
     const before = stage.read(dumpCopy);
     stage.setProfile(resourceProfile(change));
-    const { code, stderr } = await stage.start('sync', 'content').ended;
-    expect(code).toBe(2);
-    expect(stderr).toContain('backfill content --restart');
+    await expect(stage.run('sync')).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'profile_changed',
+      hint: expect.stringContaining('backfill content --restart'),
+    });
     expect(stage.sandbox.requests.total).toBe(0);
     expect(stage.read(dumpCopy)).toEqual(before);
 
     expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
-    const [rebuilt] = stage.read((db) => db.prepare('SELECT count(*) AS n FROM content').all()) as { n: number }[];
-    expect(rebuilt?.n).toBe('path' in change ? 20 : 250);
+    const rebuilt = stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
+    expect(rebuilt).toBe('path' in change ? 20 : 250);
     expect((await stage.run('sync')).status).toBe('ok');
   });
 
-  it('F071 another key names the table\'s key anew', async () => {
+  it('F071 is refused by the command line with exit 2 and what to do', async () => {
+    const stage = await copied();
+    stage.setProfile(resourceProfile({ id: 'slug' }));
+    const { code, stdout, stderr } = await stage.start('backfill', '--json').ended;
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('backfill content --restart');
+    expect(stage.sandbox.requests.total).toBe(0);
+  });
+
+  it("F071 another key names the table's key anew", async () => {
     const stage = await copied();
     stage.setProfile(resourceProfile({ id: ['slug', 'id'] }));
     expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
-    const keys = stage.read((db) => db.prepare("SELECT name FROM pragma_table_info('content') WHERE pk > 0").pluck().all());
+    const keys = stage.read((db) =>
+      db.prepare("SELECT name FROM pragma_table_info('content') WHERE pk > 0").pluck().all(),
+    );
     expect(keys).toEqual(['_id']);
-    const stale = stage.read((db) => db.prepare("SELECT count(*) FROM _sync_versions WHERE resource = 'content' AND id NOT LIKE '[%'").pluck().get());
+    const stale = stage.read((db) =>
+      db.prepare("SELECT count(*) FROM _sync_versions WHERE resource = 'content' AND id NOT LIKE '[%'").pluck().get(),
+    );
     expect(stale).toBe(0);
   });
 
@@ -134,14 +145,20 @@ describe('a profile that has changed', () => {
     const watcher = { page: () => stop.abort(new Error('enough')) };
     await stage.run('backfill', { signal: stop.signal, watcher, resources: ['content'] });
     const position = (): unknown =>
-      stage.read((db) => db.prepare("SELECT walk_position FROM _sync_checkpoints WHERE resource = 'content'").pluck().get());
+      stage.read((db) =>
+        db.prepare("SELECT walk_position FROM _sync_checkpoints WHERE resource = 'content'").pluck().get(),
+      );
     expect(position()).toContain('limit=20');
 
     stage.setProfile(resourceProfile({ page: { size: 50 } }));
     stage.sandbox.requests.clear();
     const report = await stage.run('backfill', { resources: ['content'] });
     expect(report.resources[0]).toMatchObject({ status: 'ok', mode: 'full', pages: 5, records: 250 });
-    stage.setProfile(resourceProfile({ page: { style: 'offset', offset_param: 'offset', size_param: 'limit', size: 50, total: 'total' } }));
+    stage.setProfile(
+      resourceProfile({
+        page: { style: 'offset', offset_param: 'offset', size_param: 'limit', size: 50, total: 'total' },
+      }),
+    );
     expect((await stage.run('sync')).status).toBe('ok');
     expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });

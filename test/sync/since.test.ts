@@ -17,15 +17,11 @@ describe('sinceValue', () => {
     ['epoch_s', '2026-11-20T12:00:00.999Z', '1795175400'],
     ['epoch_ms', '2026-11-20T12:00:00.999Z', '1795175400999'],
     ['as_sent', '2026-11-20', '2026-11-19T23:50:00Z'],
-    ['as_sent', '0001-01-01T00:00:00Z', null],
     ['as_sent', 'page-7', null],
     ['as_sent', '', null],
     ['as_sent', '2026-02-30T00:00:00Z', null],
   ] as const)('written %s, the cursor %s less ten minutes is %s', (format, cursor, since) => {
-    const value = sinceValue(cursor, { ...filter, format }, null);
-    // A cursor in the year 1 cannot be moved back further: whatever is asked then, nothing is left out.
-    if (cursor.startsWith('0001')) expect(value === null || value < cursor).toBe(true);
-    else expect(value).toBe(since);
+    expect(sinceValue(cursor, { ...filter, format }, null)).toBe(since);
   });
 
   const cursor = '2026-11-20T12:00:00.250Z';

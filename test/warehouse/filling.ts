@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import Database from 'better-sqlite3';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
@@ -41,9 +42,11 @@ await saveLimit(warehouse.own, 'origin', 'x'.repeat(200_000), 0).catch(note);
 const kept = await warehouse.count('content');
 rmSync(ballast);
 for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
-console.log(JSON.stringify({ full, kept, refused, end: page, rows: await warehouse.count('content') }));
+const rows = await warehouse.count('content');
 await lease.release();
 await warehouse.close();
+const integrity: unknown = new Database(`${folder}/blog.db`).pragma('integrity_check');
+console.log(JSON.stringify({ full, kept, refused, end: page, rows, integrity }));
 
 async function isLoaded(): Promise<boolean> {
   const texts = Array.from({ length: 100 }, (_, row) => `{"id":"${page * 100 + row}","body":"${'x'.repeat(900)}"}`);

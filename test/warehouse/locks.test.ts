@@ -1,25 +1,32 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { saveLimit } from '../../src/state/limits.ts';
-import { startScript } from '../support/child-script.ts';
+import { startScript, type ChildScript } from '../support/child-script.ts';
+import { differences } from '../support/compare-copy.ts';
+import { journey } from '../support/journey.ts';
 import { loading } from '../support/page-loading.ts';
-import { openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 
+/** A stall of ours comes every time; one by others' work on this machine does not. */
+const BUSY_MACHINE = { retry: 2 };
 const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
 
 describe('another process that holds the write lock', () => {
-  it('F128 makes every kind of write wait its time, without stalling the event loop', async () => {
+  it('F128 makes every kind of write wait its time, without stalling the event loop', BUSY_MACHINE, async () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse);
     await load(['{"id":"1","n":1}']);
-    const holder = startScript(HOLDER, [file, '2000']);
+    const holder = startScript(HOLDER, [file, '1000']);
     await holder.ready;
 
     const delay = monitorEventLoopDelay({ resolution: 5 });
     delay.enable();
+    // The first turn only winds it up.
+    await sleep(30);
     const started = performance.now();
     await Promise.all([
       load(['{"id":"2","n":1.5}']),
@@ -30,9 +37,42 @@ describe('another process that holds the write lock', () => {
     const waited = performance.now() - started;
     delay.disable();
     await holder.ended;
-    expect(waited).toBeGreaterThan(500);
-    expect(delay.max / 1e6, 'longest stall in ms').toBeLessThan(300);
-    expect(rowsIn(file, 'SELECT id, n FROM content ORDER BY id')).toEqual([{ id: '1', n: 1 }, { id: '2', n: 1.5 }]);
+    expect(waited).toBeGreaterThan(300);
+    // The longest stall, in milliseconds.
+    expect(delay.max / 1e6).toBeLessThan(300);
+    expect(rowsIn(file, 'SELECT id, n FROM content ORDER BY id')).toEqual([
+      { id: '1', n: 1 },
+      { id: '2', n: 1.5 },
+    ]);
+  });
+
+  it('F128 is waited for by a backfill, from its first page to its last word', BUSY_MACHINE, async () => {
+    const stage = await journey({ sandbox: { generate: { content: 500, images: 100, analytics: 100 } } });
+    await stage.run('backfill', { resources: ['images'] });
+    stage.sandbox.faults.add({ fault: 'latency', ms: 600, page: 3, resource: 'content' });
+    const holders: ChildScript[] = [];
+    const page = (): void => {
+      if (holders.length === 0) holders.push(startScript(HOLDER, [stage.file, '2000']));
+    };
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const report = await stage.run('backfill', { watcher: { page } });
+    delay.disable();
+    expect(report.status).toBe('ok');
+    // The lock was held while pages were to be written: some of them had to wait.
+    expect(Math.max(...report.resources.map(({ seconds }) => seconds))).toBeGreaterThan(1);
+    expect(delay.max / 1e6).toBeLessThan(300);
+    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  });
+
+  it('F128 is waited for at the opening too, while the file is not yet one of ours', async () => {
+    const file = `${tempFolder()}/blog.db`;
+    asOther(file, (db) => db.exec('CREATE TABLE theirs (x)'));
+    const holder = startScript(HOLDER, [file, '400']);
+    await holder.ready;
+    const warehouse = await openFor(file);
+    expect(await warehouse.tableNames()).toContain('theirs');
+    expect(rowsIn(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
   });
 
   it('makes a write give up after a minute, with what to do', async () => {

@@ -9,7 +9,9 @@ import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/
 async function filledFile(): Promise<string> {
   const { warehouse, file } = await tempWarehouse();
   const { load } = await loading(warehouse);
-  await load(Array.from({ length: 2_000 }, (_, id) => `{"id":"${id}","body":"${'text '.repeat(20)}${id}","tags":["${id}"]}`));
+  await load(
+    Array.from({ length: 2_000 }, (_, id) => `{"id":"${id}","body":"${'text '.repeat(20)}${id}","tags":["${id}"]}`),
+  );
   await warehouse.close();
   return file;
 }
@@ -55,7 +57,10 @@ describe('opening a warehouse', () => {
       writeFileSync(file, sound);
       flip(file, page * 16_384, 64);
       const damaged = readFileSync(file);
-      await expect(openFor(file), `page ${page}`).rejects.toMatchObject({ name: 'ConfigError', code: 'warehouse_corrupt' });
+      await expect(openFor(file), `page ${page}`).rejects.toMatchObject({
+        name: 'ConfigError',
+        code: 'warehouse_corrupt',
+      });
       expect(readFileSync(file).equals(damaged), `page ${page}`).toBe(true);
     }
   });
@@ -84,7 +89,10 @@ describe('F126 a place where no warehouse can be', () => {
   it('a path below a file is refused with what to check', async () => {
     const file = `${tempFolder()}/file`;
     writeFileSync(file, '');
-    await expect(openFor(`${file}/blog.db`)).rejects.toMatchObject({ ...refused, hint: /check the path in `warehouse`/ });
+    await expect(openFor(`${file}/blog.db`)).rejects.toMatchObject({
+      ...refused,
+      hint: /check the path in `warehouse`/,
+    });
   });
 
   it('a folder of its name is refused', async () => {
@@ -102,10 +110,31 @@ describe('F126 a place where no warehouse can be', () => {
     const script = new URL('migrating.ts', import.meta.url).pathname;
     // A mount namespace of its own: the mount is gone with the process.
     const run = (place: string) =>
-      spawnSync('unshare', ['-m', 'sh', '-c', 'mount --bind -o ro "$1" "$1" && exec "$2" "$3" "$4"', 'sh', folder, process.execPath, script, place], {
-        encoding: 'utf8',
-      });
-    const probe = spawnSync('unshare', ['-m', 'sh', '-c', 'mount --bind -o ro "$1" "$1" && ! touch "$1/x"', 'sh', folder]);
+      spawnSync(
+        'unshare',
+        [
+          '-m',
+          'sh',
+          '-c',
+          'mount --bind -o ro "$1" "$1" && exec "$2" "$3" "$4"',
+          'sh',
+          folder,
+          process.execPath,
+          script,
+          place,
+        ],
+        {
+          encoding: 'utf8',
+        },
+      );
+    const probe = spawnSync('unshare', [
+      '-m',
+      'sh',
+      '-c',
+      'mount --bind -o ro "$1" "$1" && ! touch "$1/x"',
+      'sh',
+      folder,
+    ]);
     if (probe.status !== 0) context.skip('this user may not mount a folder read-only');
     for (const place of [file, `${folder}/new.db`]) {
       const { status, stderr } = run(place);
@@ -119,7 +148,9 @@ describe('F126 a place where no warehouse can be', () => {
 
 /** Turns every bit of `length` bytes at `at`. */
 function flip(file: string, at: number, length: number): void {
-  const bytes = readFileSync(file).subarray(at, at + length).map((byte) => byte ^ 0xff);
+  const bytes = readFileSync(file)
+    .subarray(at, at + length)
+    .map((byte) => byte ^ 0xff);
   const handle = openSync(file, 'r+');
   writeSync(handle, bytes, 0, bytes.length, at);
   closeSync(handle);

@@ -29,7 +29,11 @@ describe('tables that grow', () => {
   it('are refused where somebody else has a table of that name', async () => {
     const { warehouse, file } = await tempWarehouse();
     asOther(file, (db) => db.exec('CREATE TABLE Content(mine); INSERT INTO Content VALUES (1)'));
-    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'table_exists', hint: /rename it/ });
+    await expect(loading(warehouse)).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'table_exists',
+      hint: /rename it/,
+    });
     expect(rowsIn(file, 'SELECT * FROM Content')).toEqual([{ mine: 1n }]);
     expect(rowsIn(file, 'SELECT * FROM _sync_columns')).toEqual([]);
   });
@@ -52,7 +56,9 @@ describe('tables that grow', () => {
     const other = await loading(warehouse, { resource: 'content_tags', resources });
     await other.load(['{"id":"1","value":"mine"}']);
     expect(rowsIn(file, 'SELECT id, value FROM content_tags')).toEqual([{ id: '1', value: 'mine' }]);
-    expect(rowsIn(file, `SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([{ content_id: '1', position: 0n, value: 'a' }]);
+    expect(rowsIn(file, `SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([
+      { content_id: '1', position: 0n, value: 'a' },
+    ]);
   });
 
   it('two resources whose lists want one name get two tables', async () => {
@@ -93,14 +99,38 @@ describe('tables that grow', () => {
     const columns = rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1');
     expect(new Set(columns.map((column) => column['column_name'])).size).toBe(5);
     await load(['{"id":"2","a_b":2,"a-b":1,"Id":3,"ID":2}']);
-    expect(rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(columns);
+    expect(rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(
+      columns,
+    );
   });
 });
 
 describe('names from the source', () => {
   const NAMES = [
-    '"; DROP TABLE content;--', "'); DELETE FROM content;--", 'a.b', 'x as y', '[brackets]', '`ticks`', '', ' ', '😀', '👩‍👩‍👧',
-    'select', 'ORDER', 'rowid', '_version', '_hash', 'tab\tnew\nline', 'nul\0', 'né', '__proto__', '%s', '$1', '?', ':id', '{id}',
+    '"; DROP TABLE content;--',
+    "'); DELETE FROM content;--",
+    'a.b',
+    'x as y',
+    '[brackets]',
+    '`ticks`',
+    '',
+    ' ',
+    '😀',
+    '👩‍👩‍👧',
+    'select',
+    'ORDER',
+    'rowid',
+    '_version',
+    '_hash',
+    'tab\tnew\nline',
+    'nul\0',
+    'né',
+    '__proto__',
+    '%s',
+    '$1',
+    '?',
+    ':id',
+    '{id}',
   ];
 
   it('F108 F114 become columns that can be queried by their catalogue, and nothing is run or parsed', async () => {
@@ -111,22 +141,28 @@ describe('names from the source', () => {
     // A second page goes through the look-up by these names, a third through a widening.
     await load([`{"id":"1",${members.join(',')},"more":1}`], Date.now() + 1);
     await load([`{"id":"2",${NAMES.map((name) => `${JSON.stringify(name)}:{"now":"an object"}`).join(',')}}`]);
-    const paths = rowsIn(file, "SELECT column_name AS name, source_path AS path FROM _sync_columns WHERE role = 'source'");
+    const paths = rowsIn(
+      file,
+      "SELECT column_name AS name, source_path AS path FROM _sync_columns WHERE role = 'source'",
+    );
     const columns = new Map(paths.map(({ name, path }) => [JSON.parse(String(path))[0], String(name)]));
-    for (const [index, name] of NAMES.entries()) {
-      const column = columns.get(name) ?? 'missing';
-      expect(rowsIn(file, `SELECT "${column}" AS v FROM content ORDER BY id`), name).toEqual([
-        { v: JSON.stringify(`value ${index}`) },
-        { v: '{"now":"an object"}' },
-      ]);
-    }
+    const found = NAMES.map((name) => {
+      const rows = rowsIn(file, `SELECT "${columns.get(name) ?? 'missing'}" AS v FROM content ORDER BY id`);
+      return [name, ...rows.map(({ v }) => v)];
+    });
+    expect(found).toEqual(NAMES.map((name, index) => [name, JSON.stringify(`value ${index}`), '{"now":"an object"}']));
   });
 
   it('F108 become child tables in the same way', async () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse);
-    await load([`{"id":"1",${NAMES.map((name) => `${JSON.stringify(name)}:[{${JSON.stringify(name)}:1}]`).join(',')}}`]);
-    const tables = rowsIn(file, "SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'");
+    await load([
+      `{"id":"1",${NAMES.map((name) => `${JSON.stringify(name)}:[{${JSON.stringify(name)}:1}]`).join(',')}}`,
+    ]);
+    const tables = rowsIn(
+      file,
+      "SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'",
+    );
     expect(tables).toHaveLength(NAMES.length);
     for (const { name, col } of tables) {
       expect(rowsIn(file, `SELECT "${String(col)}" AS v FROM "${String(name)}"`)).toEqual([{ v: 1n }]);
@@ -139,8 +175,10 @@ describe('the catalogue', () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse, { profile: { max_columns: 10 } });
     const many = Array.from({ length: 12 }, (_, index) => `"f${index}":1`).join(',');
-    await load([`{"id":"1","seo":{"title":"x"},"tags":["a"],"authors":[{"the handle":"b"}],${many},"evil\\u202e\\nname":1}`]);
-    const comments = rowsIn(file, 'SELECT table_name || \'.\' || column_name AS name, comment FROM _sync_columns');
+    await load([
+      `{"id":"1","seo":{"title":"x"},"tags":["a"],"authors":[{"the handle":"b"}],${many},"evil\\u202e\\nname":1}`,
+    ]);
+    const comments = rowsIn(file, "SELECT table_name || '.' || column_name AS name, comment FROM _sync_columns");
     expect(Object.fromEntries(comments.map(({ name, comment }) => [name, comment]))).toMatchObject({
       'content.id': 'The key of the content record.',
       'content.seo_title': 'Field seo.title of the content record.',
@@ -182,16 +220,18 @@ describe('the catalogue', () => {
 describe('a raised max_columns', () => {
   it('F111 gives the fields that stood in _overflow their columns in old rows as in new ones', async () => {
     const { warehouse, file } = await tempWarehouse();
-    const record = (id: number): string =>
-      `{"id":"${id}",${Array.from({ length: 15 }, (_, index) => `"f${index}":${index}`).join(',')}}`;
     const narrow = await loading(warehouse, { profile: { max_columns: 10 } });
-    await narrow.load([record(1)]);
+    await narrow.load([fifteenFields(1)]);
     expect(JSON.parse(String(rowsIn(file, 'SELECT _overflow AS o FROM content')[0]?.['o']))).toMatchObject({ f14: 14 });
     const wide = await loading(warehouse, { profile: { max_columns: 100 } });
-    await wide.load([record(2)]);
+    await wide.load([fifteenFields(2)]);
     expect(rowsIn(file, 'SELECT id, f0, f14, _overflow FROM content ORDER BY id')).toEqual([
       { id: '1', f0: 0n, f14: 14n, _overflow: null },
       { id: '2', f0: 0n, f14: 14n, _overflow: null },
     ]);
   });
 });
+
+function fifteenFields(id: number): string {
+  return `{"id":"${id}",${Array.from({ length: 15 }, (_, index) => `"f${index}":${index}`).join(',')}}`;
+}

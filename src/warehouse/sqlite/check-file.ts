@@ -4,7 +4,14 @@ import { ConfigError } from '../../model/errors.ts';
 
 /** Up to here the whole file is checked at every start (some 40 ms); beyond it only what decides what is fetched. */
 const CHECK_WHOLE_BYTES = 64 * 1_048_576;
-const STATE_TABLES = ['_sync_checkpoints', '_sync_columns', '_sync_leases', '_sync_limits', '_sync_rejects', '_sync_runs'];
+const STATE_TABLES = [
+  '_sync_checkpoints',
+  '_sync_columns',
+  '_sync_leases',
+  '_sync_limits',
+  '_sync_rejects',
+  '_sync_runs',
+];
 
 /** Throws `ConfigError('warehouse_corrupt')` where the pages of the file do not make a database; before any write. */
 export function checkFile(db: Database, file: string): void {
@@ -19,8 +26,8 @@ export function checkFile(db: Database, file: string): void {
 
 function quickCheck(db: Database, table: string | null): string[] {
   const name = table === null ? '' : `('${table}')`;
-  const rows = db.pragma(`quick_check${name}`) as { quick_check: string }[];
-  return rows.map((row) => row.quick_check).filter((line) => line !== 'ok');
+  const lines = db.prepare<[], string>(`PRAGMA quick_check${name}`).pluck().all();
+  return lines.filter((line) => line !== 'ok');
 }
 
 function stateTables(db: Database): string[] {

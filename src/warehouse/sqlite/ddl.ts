@@ -23,10 +23,14 @@ export const NUMBER_TEXT = '_sync_number_text';
 
 /** `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. */
 export function createTable(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
-  const keys = table.key.map((name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`);
+  const keys = table.key.map(
+    (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
+  );
   const stamps =
     table.path.length === 0
-      ? [sql`"_hash" TEXT NOT NULL, "_version" BIGINT NOT NULL, "_synced_at" TIMESTAMP NOT NULL, "_deleted_at" TIMESTAMP`]
+      ? [
+          sql`"_hash" TEXT NOT NULL, "_version" BIGINT NOT NULL, "_synced_at" TIMESTAMP NOT NULL, "_deleted_at" TIMESTAMP`,
+        ]
       : [];
   const columns = table.columns.map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
   const key = sql`PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;

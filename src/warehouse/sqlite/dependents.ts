@@ -13,7 +13,12 @@ interface Dependent {
  * SQLite drops no column that one of them names, and rewrites those that name a renamed one. People who read the
  * warehouse make such things. Runs inside the caller's transaction.
  */
-export function withoutDependents(db: Database, own: Kysely<OwnTables>, tables: ReadonlySet<string>, alter: () => void): void {
+export function withoutDependents(
+  db: Database,
+  own: Kysely<OwnTables>,
+  tables: ReadonlySet<string>,
+  alter: () => void,
+): void {
   const dependents = db
     .prepare<[string], Dependent>(
       `SELECT "type", "name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND

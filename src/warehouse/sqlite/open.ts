@@ -67,7 +67,12 @@ function configure(db: Database.Database): void {
   db.function(NUMBER_TEXT, { deterministic: true }, String);
 }
 
-async function migrateLocked(db: Database.Database, own: Kysely<OwnTables>, patiently: Patiently, file: string): Promise<void> {
+async function migrateLocked(
+  db: Database.Database,
+  own: Kysely<OwnTables>,
+  patiently: Patiently,
+  file: string,
+): Promise<void> {
   // One write transaction around all steps: two processes that start together migrate one after the other.
   await patiently(() => db.exec('BEGIN IMMEDIATE'));
   try {

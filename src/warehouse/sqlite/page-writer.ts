@@ -131,7 +131,9 @@ function tableInsert(own: Kysely<OwnTables>, table: TableShape, rows: number): s
 
 function versionInsert(own: Kysely<OwnTables>, rows: number): string {
   const names = VERSION_COLUMNS.map((name) => sql.id(name));
-  return sql`INSERT INTO "_sync_versions" (${sql.join(names)}) VALUES ${sql.raw(Array(rows).fill(VERSION_VALUES).join(','))}`.compile(own).sql;
+  return sql`INSERT INTO "_sync_versions" (${sql.join(names)}) VALUES ${sql.raw(Array(rows).fill(VERSION_VALUES).join(','))}`.compile(
+    own,
+  ).sql;
 }
 
 function valueList(width: number, rows: number) {

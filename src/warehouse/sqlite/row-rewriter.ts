@@ -42,7 +42,9 @@ function updateText(own: Kysely<OwnTables>, table: TableShape): string {
   const key = sql.id(table.key[0] ?? '');
   const sets = table.columns.map(({ name }) => sql`${sql.id(name)} = ${sql.val(null)}`);
   const all = sets.length === 0 ? [sql`${key} = ${key}`] : sets;
-  return sql`UPDATE ${sql.id(table.name)} SET ${sql.join(all)} WHERE ${key} = ${sql.val('')} AND "_version" = ${sql.val(0)}`.compile(own).sql;
+  return sql`UPDATE ${sql.id(table.name)} SET ${sql.join(all)} WHERE ${key} = ${sql.val('')} AND "_version" = ${sql.val(0)}`.compile(
+    own,
+  ).sql;
 }
 
 function deleteText(own: Kysely<OwnTables>, table: TableShape): string {

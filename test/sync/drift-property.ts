@@ -1,0 +1,104 @@
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import type { TableShape } from '../../src/model/table.ts';
+import { parseJson } from '../../src/shape/parse-json.ts';
+import { shapeRecords } from '../../src/shape/shape-page.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { currentBodies } from '../../src/state/reshapes.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { loading } from '../support/page-loading.ts';
+import { profileWith } from '../support/page-records.ts';
+import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+
+/** Values over few fields and clashing kinds, so that most pages drift; numbers by their source text. */
+const leaf = fc.constantFrom(
+  'true',
+  '1',
+  '1.5',
+  '9007199254740993',
+  '0.12345678901234567890',
+  '1e21',
+  '"x"',
+  '"5"',
+  '"2024-01-01"',
+  '"2024-01-01T02:00:00+02:00"',
+  '"2024-01-01T00:00:00.5Z"',
+  '"\\u0000"',
+);
+const { value } = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    { arbitrary: leaf, weight: 3 },
+    {
+      arbitrary: fc.array(tie('value'), { minLength: 1, maxLength: 3 }).map((items) => `[${items.join(',')}]`),
+      weight: 1,
+    },
+    { arbitrary: fc.dictionary(fc.constantFrom('p', 'q'), tie('value'), { minKeys: 1 }).map(objectText), weight: 1 },
+  ),
+}));
+const fields = fc.dictionary(fc.constantFrom('a', 'b'), value, { maxKeys: 2 });
+const pages = fc.array(fc.array(fc.tuple(fc.integer({ min: 1, max: 6 }), fields), { minLength: 1, maxLength: 4 }), {
+  minLength: 2,
+  maxLength: 5,
+});
+
+function objectText(members: Record<string, string>): string {
+  return `{${Object.entries(members)
+    .map(([key, text]) => `${JSON.stringify(key)}:${text}`)
+    .join(',')}}`;
+}
+
+/**
+ * Random records come page by page, new and changed; each run compares all rows with those that one page of the bodies
+ * as they are in the end would have made.
+ */
+export async function checkDrift(numRuns: number): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(pages, async (pages) => {
+      const { warehouse, file } = await tempWarehouse();
+      const { load } = await loading(warehouse, { profile: { updated: null } });
+      for (const page of pages) await load(page.map(([id, members]) => objectText({ id: String(id), ...members })));
+      const expected = await asOnePage(warehouse);
+      const found = [...expected.keys()].map((table) => [table.name, storedRows(file, table)]);
+      expect(found).toEqual([...expected].map(([table, rows]) => [table.name, rows]));
+      await warehouse.close();
+    }),
+    { numRuns },
+  );
+}
+
+/** The rows of each table, made at once from the stored bodies by the shape that the warehouse has come to. */
+async function asOnePage(warehouse: Warehouse): Promise<Map<TableShape, unknown[][]>> {
+  const shape = await readTables(warehouse, 'content');
+  if (shape === null) throw new Error('no tables');
+  const bodies = await currentBodies(warehouse.own, 'content', '', 1_000);
+  const records = bodies.map(({ id, body }) => ({ key: id, value: parseJson(body), bytes: Buffer.from(body) }));
+  const shaped = shapeRecords({ shape, profile: profileWith({ updated: null }), records });
+  expect(shaped.changes).toEqual([]);
+  return new Map(shape.tables.map((table) => [table, rowsOf(shaped.rows, table)]));
+}
+
+function rowsOf(all: ReturnType<typeof shapeRecords>['rows'], table: TableShape): unknown[][] {
+  const found = all.find((rows) => rows.table.name === table.name);
+  if (found === undefined) return [];
+  const count = found.cells.length / found.width;
+  return Array.from({ length: count }, (_, row) =>
+    found.cells.slice(row * found.width, (row + 1) * found.width).map(plain),
+  );
+}
+
+function storedRows(file: string, table: TableShape): unknown[][] {
+  const names = [...table.key, ...table.columns.map((column) => column.name)];
+  const order = table.key.map((_, index) => index + 1).join(',');
+  const rows = rowsIn(
+    file,
+    `SELECT ${names.map((name) => `"${name}"`).join(',')} FROM "${table.name}" ORDER BY ${order}`,
+  );
+  return rows.map((row) => names.map((name) => plain(row[name])));
+}
+
+/** Booleans as SQLite holds them, integers of any size alike. */
+function plain(cell: unknown): unknown {
+  if (typeof cell === 'boolean') return BigInt(cell);
+  return typeof cell === 'number' && Number.isSafeInteger(cell) ? BigInt(cell) : cell;
+}
