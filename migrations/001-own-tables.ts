@@ -1,11 +1,25 @@
 import { sql, type Kysely } from 'kysely';
 
+const timestamp = sql`timestamp`;
+
 /**
  * The tables of our own. Times are UTC text `YYYY-MM-DD HH:MM:SS.SSS` (what every BI client reads right), ids are the
- * source's key as text. Each statement can be repeated, because SQLite's DDL is not wrapped in a transaction by Kysely.
+ * source's key as text.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  const timestamp = sql`timestamp`;
+  await createRuns(db);
+  await createCheckpoints(db);
+  await createColumns(db);
+  await createSchemaChanges(db);
+  await createVersions(db);
+  await createRejects(db);
+  await createLeases(db);
+  await createLimits(db);
+  await createReshapes(db);
+}
+
+/** Every resource's part in every run. */
+async function createRuns(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_runs')
     .ifNotExists()
@@ -30,7 +44,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('error', 'text')
     .addPrimaryKeyConstraint('_sync_runs_pk', ['run_id', 'resource'])
     .execute();
+}
 
+/** Per resource: how far it is known to be here, and where an unfinished walk stands. */
+async function createCheckpoints(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_checkpoints')
     .ifNotExists()
@@ -38,6 +55,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('format', 'integer', (c) => c.notNull())
     .addColumn('fingerprint', 'text', (c) => c.notNull())
     .addColumn('cursor', 'text')
+    // By the service's clock: when the cursor's value was first seen, and when the last whole walk began.
+    .addColumn('cursor_seen_at', timestamp)
+    .addColumn('checked_at', timestamp)
     .addColumn('last_success_at', timestamp)
     .addColumn('last_full_at', timestamp)
     .addColumn('due_at', timestamp)
@@ -50,7 +70,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('walk_pages', 'bigint', (c) => c.notNull().defaultTo(0))
     .addColumn('walk_records', 'bigint', (c) => c.notNull().defaultTo(0))
     .execute();
+}
 
+/** Where every column of the copied tables comes from. */
+async function createColumns(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_columns')
     .ifNotExists()
@@ -66,7 +89,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('comment', 'text')
     .addPrimaryKeyConstraint('_sync_columns_pk', ['table_name', 'column_name'])
     .execute();
+}
 
+/** Every column added or widened. */
+async function createSchemaChanges(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_schema_changes')
     .ifNotExists()
@@ -77,7 +103,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('from_type', 'text')
     .addColumn('to_type', 'text', (c) => c.notNull())
     .execute();
+}
 
+/** The source text of records: history, archive, and what tables can be built from anew. */
+async function createVersions(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_versions')
     .ifNotExists()
@@ -91,7 +120,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('body', 'text')
     .addPrimaryKeyConstraint('_sync_versions_pk', ['resource', 'id', 'version'])
     .execute();
+}
 
+/** Records set aside. */
+async function createRejects(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_rejects')
     .ifNotExists()
@@ -107,7 +139,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('resolved_at', timestamp)
     .addPrimaryKeyConstraint('_sync_rejects_pk', ['resource', 'hash', 'reason'])
     .execute();
+}
 
+/** Who works on a resource; the token grows with every owner. */
+async function createLeases(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_leases')
     .ifNotExists()
@@ -119,12 +154,29 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('acquired_at', timestamp, (c) => c.notNull())
     .addColumn('expires_at', timestamp, (c) => c.notNull())
     .execute();
+}
 
+/** What is known of a service's limits, so that a restart does not start a storm. */
+async function createLimits(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('_sync_limits')
     .ifNotExists()
     .addColumn('name', 'text', (c) => c.notNull().primaryKey())
     .addColumn('state', 'text', (c) => c.notNull())
     .addColumn('updated_at', timestamp, (c) => c.notNull())
+    .execute();
+}
+
+/**
+ * Resources whose rows are being written anew from the stored bodies, because a column was widened to a type that the
+ * stored values do not tell (a timestamp to text). The row goes when the last of them is done.
+ */
+async function createReshapes(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('_sync_reshapes')
+    .ifNotExists()
+    .addColumn('resource', 'text', (c) => c.notNull().primaryKey())
+    .addColumn('done_up_to', 'text', (c) => c.notNull())
+    .addColumn('marked_at', timestamp, (c) => c.notNull())
     .execute();
 }

@@ -10,7 +10,8 @@ import type { AuthSettings } from './source/auth.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import type { RunReport } from './sync/report.ts';
-import { runSync, type RunWatcher } from './sync/run.ts';
+import { runSync } from './sync/run.ts';
+import type { RunWatcher } from './sync/run-options.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
@@ -62,17 +63,33 @@ export async function openApp(options: AppOptions): Promise<App> {
   const baseUrl = new URL(source.base_url);
   const { profile, auth } = source;
   const client = createClient({
-    baseUrl, profile, auth, governor, clock, secrets,
+    baseUrl,
+    profile,
+    auth,
+    governor,
+    clock,
+    secrets,
     log: (event) => log.debug(event),
   });
   const limits = keepLimits(warehouse, governor, limitName, clock);
   const listing = { baseUrl, prefix: source.profile.version_prefix };
   return {
-    source, warehouse, client, governor, listing,
+    source,
+    warehouse,
+    client,
+    governor,
+    listing,
     sync: (request) =>
       runSync({
-        ...request, source: source.name, runId: newRunId(clock), profile: source.profile,
-        listing, warehouse, client, clock, scrub: (text) => scrub(text, secrets),
+        ...request,
+        source: source.name,
+        runId: newRunId(clock),
+        profile: source.profile,
+        listing,
+        warehouse,
+        client,
+        clock,
+        scrub: (text) => scrub(text, secrets),
       }),
     close: async () => {
       await limits.stop();

@@ -33,9 +33,9 @@ async function main(): Promise<void> {
     return;
   }
   // A page's records live just long enough to survive a young collection, so a large young generation gains little
-  // and costs 150 MB of resident memory; and what they leave in the old one is collected at three times what is alive.
+  // and costs 150 MB of resident memory; and what they leave in the old one is collected at twice what is alive.
   v8.setFlagsFromString('--semi-space-growth-factor=1');
-  v8.setFlagsFromString('--heap-growing-percent=200');
+  v8.setFlagsFromString('--heap-growing-percent=100');
   const [{ runCli }, { SyncError }] = await Promise.all([import('./cli/program.ts'), import('./model/errors.ts')]);
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -22,11 +22,36 @@ describe('the floors', () => {
   });
 
   it.each([
-    ['an import that rises', 'src/queue/budget.ts', "import { createClient } from '../http/client.ts';", 'queue may not see http'],
-    ['a neighbour', 'src/shape/cells.ts', "import type { Settings } from '../settings/settings.ts';", 'shape may not see settings'],
-    ['a dynamic import that rises', 'src/model/clock.ts', "const app = await import('../app.ts');", 'model may not see app.ts'],
-    ['the sandbox seen from below cli', 'src/sync/run.ts', "import { startSandbox } from '../sandbox/sandbox.ts';", 'sync may not see sandbox'],
-    ['the sandbox looking around', 'src/sandbox/store.ts', "import { scrub } from '../observe/scrub.ts';", 'sandbox may not see observe'],
+    [
+      'an import that rises',
+      'src/queue/budget.ts',
+      "import { createClient } from '../http/client.ts';",
+      'queue may not see http',
+    ],
+    [
+      'a neighbour',
+      'src/shape/cells.ts',
+      "import type { Settings } from '../settings/settings.ts';",
+      'shape may not see settings',
+    ],
+    [
+      'a dynamic import that rises',
+      'src/model/clock.ts',
+      "const app = await import('../app.ts');",
+      'model may not see app.ts',
+    ],
+    [
+      'the sandbox seen from below cli',
+      'src/sync/run.ts',
+      "import { startSandbox } from '../sandbox/sandbox.ts';",
+      'sync may not see sandbox',
+    ],
+    [
+      'the sandbox looking around',
+      'src/sandbox/store.ts',
+      "import { scrub } from '../observe/scrub.ts';",
+      'sandbox may not see observe',
+    ],
     ['a file that is two things', 'src/load/diff.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
     ['a name that says nothing', 'src/load/utils.ts', '', '"utils" says nothing'],
   ])('find %s', (_, file, text, expected) => {

@@ -14,7 +14,14 @@ const CHECKS: readonly [name: string, command: string, ...args: string[]][] = [
   ['types', 'tsc', '-p', 'test/tsconfig.json'],
   ['unused code', 'knip'],
 ];
-const VITEST = ['run', '-c', 'test/vitest.config.ts', '--reporter=default', '--reporter=json', `--outputFile=${report}`];
+const VITEST = [
+  'run',
+  '-c',
+  'test/vitest.config.ts',
+  '--reporter=default',
+  '--reporter=json',
+  `--outputFile=${report}`,
+];
 
 let passed = 0;
 let failed = 0;

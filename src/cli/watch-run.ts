@@ -9,11 +9,20 @@ import {
   type ProgressSnapshot,
   type ResourceProgress,
 } from '../observe/progress.ts';
-import type { RunWatcher } from '../sync/run.ts';
+import type { RunNotes } from '../sync/report.ts';
+import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 
 /** A log line about a resource that is still going on, at most this often. */
 const LOG_EVERY_MS = 10_000;
+
+/** What the operator is told of each note. */
+const NOTES: readonly [note: keyof RunNotes, text: string][] = [
+  ['went_back', 'rows were replaced by an older state of their record'],
+  ['overflowed', 'values are kept in _overflow, because the table has max_columns'],
+  ['discarded', 'values were left out, because the contract does not let the table change'],
+  ['repaired', 'cells had a NUL or half a surrogate pair replaced; the stored version has them as sent'],
+];
 
 interface WatchOptions {
   context: CliContext;
@@ -65,12 +74,15 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
       loggedAt.set(resource, at);
       log.info({ resource, ...figures, total: page.total }, 'walk under way');
     },
-    ended: (report, error) => {
+    ended: (report, notes, error) => {
       change(report.resource, (was, at) => endResource(was, at, report.status));
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
       // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
       const isBug = report.error?.code === 'bug';
       log[level]({ ...report, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
+      for (const [note, text] of NOTES) {
+        if (notes[note] > 0) log.warn({ resource: report.resource, [note]: notes[note] }, text);
+      }
     },
   };
   return {

@@ -61,7 +61,12 @@ function readContent({ bytes, headers }: WireAnswer): Content {
     return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
-    return { ...NOTHING, bytes: decoded.bytes, code: error.code, defect: error.message + around(decoded.text, error.message) };
+    return {
+      ...NOTHING,
+      bytes: decoded.bytes,
+      code: error.code,
+      defect: error.message + around(decoded.text, error.message),
+    };
   }
 }
 

@@ -1,7 +1,8 @@
 import type { SourceRecord } from '../model/json.ts';
-import { textHash } from '../shape/fingerprint.ts';
+import { canonicalHash, textHash } from '../shape/fingerprint.ts';
 import { fieldAt, recordKey } from '../shape/record-key.ts';
 import { parseInstant } from '../shape/timestamps.ts';
+import type { HistoryPolicy } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
 /** A record that has a key, with what is needed to tell whether it is new, changed or old. */
@@ -48,8 +49,7 @@ export function keyRecords(
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      // A source that only looks different is compared with the stored body, where one is kept.
-      hash: textHash(record.bytes),
+      hash: hashOf(record, profile.history),
       updated: updatedOf(record, profile.updated),
       version: 1,
     };
@@ -57,6 +57,14 @@ export function keyRecords(
     if (before === undefined || !isOlder(keyed, before)) byKey.set(keyed.key, keyed);
   }
   return { keyed: [...byKey.values()], setAside };
+}
+
+/**
+ * Where bodies are kept, the hash of the source will do: one that only looks different is compared with the stored
+ * body. Without bodies the hash itself must not depend on the order of keys.
+ */
+function hashOf(record: SourceRecord, history: HistoryPolicy): string {
+  return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
 }
 
 function updatedOf(record: SourceRecord, path: string | null): Updated | null {

@@ -1,13 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
 
-/** The current body of a record, as the service sent it. */
-export interface StoredBody {
-  id: string;
-  version: number;
-  body: string;
-}
-
 /** Notes that all rows of a resource must be written anew; belongs into the transaction that makes it so. */
 export function markReshape(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
   return own
@@ -31,24 +24,4 @@ export async function readReshape(own: Kysely<OwnTables>, resource: string): Pro
 export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: string | null): CompiledQuery {
   if (doneUpTo === null) return own.deleteFrom('_sync_reshapes').where('resource', '=', resource).compile();
   return own.updateTable('_sync_reshapes').set({ done_up_to: doneUpTo }).where('resource', '=', resource).compile();
-}
-
-/** Up to `limit` current bodies of a resource in the order of their ids, those after `after`. */
-export async function currentBodies(
-  own: Kysely<OwnTables>,
-  resource: string,
-  after: string,
-  limit: number,
-): Promise<StoredBody[]> {
-  const rows = await own
-    .selectFrom('_sync_versions')
-    .select(['id', 'version', 'body'])
-    .where('resource', '=', resource)
-    .where('id', '>', after)
-    .where('valid_to', 'is', null)
-    .where('body', 'is not', null)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
-  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
 }

@@ -120,18 +120,24 @@ function updatedFinding(records: readonly SourceRecord[], path: string): Finding
   const detail = `${path} is a time in ${readable} of ${records.length} records`;
   if (readable === records.length) return { check: 'updated', status: 'ok', detail };
   const hint =
-    'the cursor then follows the service\'s clock; if another field holds the time of change, name it as `updated`';
+    "the cursor then follows the service's clock; if another field holds the time of change, name it as `updated`";
   return { check: 'updated', status: 'warn', detail: `${detail}; the fields are ${namesIn(records[0])}`, hint };
 }
 
 function clockFinding(page: Page, clock: Clock): Finding {
   if (page.serverDate === null) {
-    return { check: 'clock', status: 'warn', detail: 'the answers have no Date, so the service\'s clock is not known' };
+    return { check: 'clock', status: 'warn', detail: "the answers have no Date, so the service's clock is not known" };
   }
   const skew = Math.round((page.serverDate - clock.now()) / 1_000);
-  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS) return { check: 'clock', status: 'ok', detail: `within ${Math.abs(skew) + 1} s` };
+  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS)
+    return { check: 'clock', status: 'ok', detail: `within ${Math.abs(skew) + 1} s` };
   const detail = `the service's clock is ${Math.abs(skew)} s ${skew > 0 ? 'ahead of' : 'behind'} this machine's`;
-  return { check: 'clock', status: 'warn', detail, hint: 'cursors follow the service\'s clock, so nothing is lost by it' };
+  return {
+    check: 'clock',
+    status: 'warn',
+    detail,
+    hint: "cursors follow the service's clock, so nothing is lost by it",
+  };
 }
 
 /** Asks for what changed after a time that has not come yet: whoever answers with records ignores the filter. */
@@ -155,7 +161,8 @@ async function filterFinding(options: CheckOptions, page: Page, incremental: Inc
 async function itemFinding(options: CheckOptions, page: Page, item: string): Promise<Finding> {
   const { profile, listing, client, signal } = options;
   const key = page.records.map((record) => recordKey(record.value, profile.id)).find((found) => 'key' in found);
-  if (key === undefined || !('key' in key)) return { check: 'item', status: 'warn', detail: 'no record with an id to ask for' };
+  if (key === undefined || !('key' in key))
+    return { check: 'item', status: 'warn', detail: 'no record with an id to ask for' };
   const path = item.replaceAll('{id}', encodeURIComponent(key.key));
   await client.get({ url: listingUrl(listing, { path, query: {} }), lane: 'incremental', meter: newMeter(), signal });
   return { check: 'item', status: 'ok', detail: `one record can be read at ${item}` };

@@ -9,6 +9,7 @@ import { parseJson } from '../shape/parse-json.ts';
 import { initialShape } from '../shape/shape-page.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
+import { currentBodies } from '../state/versions.ts';
 import type { LeaseProof, PageCommit, Warehouse } from '../warehouse/warehouse.ts';
 import { difference, type Difference } from '../load/diff.ts';
 import { keyRecords, type KeyedRecord, type SetAside, type Updated } from '../load/key-records.ts';
@@ -46,7 +47,12 @@ export interface PageOutcome {
   updated: number;
   unchanged: number;
   rejected: number;
+  /** Rows that an older state of the record replaced. */
   wentBack: number;
+  /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
+  overflowed: number;
+  discarded: number;
+  repaired: number;
 }
 
 /** Turns pages of one resource into committed rows; holds the resource's shape as it grows. */
@@ -99,7 +105,8 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
           ...statements(facts),
         ],
       });
-      return outcomeOf(found, aside, setAside, page.records.length);
+      const { overflowed, discarded, repaired } = shaped;
+      return { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
     },
   };
 }
@@ -118,12 +125,12 @@ async function findDifference(
   const found = difference(keyed, stored, requestedAt, mode, timestampText(clock.now()));
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
-  const changed: KeyedRecord[] = [];
-  for (const record of found.updates) {
-    const body = await warehouse.storedBody(resource, record.key, record.version - 1);
-    // The same members in another order, or other spacing, is no change.
-    if (body === null || !sameJson(parseJson(body), record.value)) changed.push(record);
-  }
+  const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
+  // The same members in another order, or other spacing, is no change.
+  const changed = found.updates.filter(({ key, value }) => {
+    const body = bodies.get(key);
+    return body === undefined || !sameJson(parseJson(body), value);
+  });
   return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
 }
 
@@ -151,7 +158,7 @@ function outcomeOf(
   aside: ReadonlyMap<number, unknown>,
   setAside: readonly SetAside[],
   records: number,
-): PageOutcome {
+): Omit<PageOutcome, 'overflowed' | 'discarded' | 'repaired'> {
   const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
   const inserted = found.inserts.length - asideInserts;
   const updated = found.updates.length - (aside.size - asideInserts);

@@ -10,6 +10,20 @@ export interface ResourceReport extends RunFigures {
   error?: { code: string; message: string; hint?: string };
 }
 
+/** What was done to records, as counts: nothing is lost by it, but an operator may want to know. */
+export interface RunNotes {
+  /** Rows that an older state of the record replaced, by the service's own clock. */
+  went_back: number;
+  /** Values kept together in `_overflow`, for want of columns. */
+  overflowed: number;
+  /** Values that the contract left out of their column. */
+  discarded: number;
+  /** Cells in which a NUL or half a surrogate pair was replaced. */
+  repaired: number;
+}
+
+export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0 };
+
 export interface RunReport {
   source: string;
   run_id: string;

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ResourceShape } from '../model/table.ts';
 import { parseJson } from '../shape/parse-json.ts';
-import { currentBodies, readReshape, saveReshape, type StoredBody } from '../state/reshapes.ts';
+import { readReshape, saveReshape } from '../state/reshapes.ts';
+import { bodiesAfter, type StoredBody } from '../state/versions.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
 
 const RECORDS_PER_PAGE = 500;
@@ -24,7 +25,7 @@ export async function finishReshape(
   for (;;) {
     const doneUpTo = await readReshape(warehouse.own, resource);
     if (doneUpTo === null) return current;
-    const bodies = await currentBodies(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
+    const bodies = await bodiesAfter(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
     current = await rewritePage(lenient, current, bodies);
     // Nothing here waits for anything else: without this, requests and signals would have to wait for the last page.
     await setImmediate();

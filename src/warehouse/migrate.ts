@@ -1,17 +1,11 @@
 import type { Kysely } from 'kysely';
 import { Migrator, type Migration } from 'kysely/migration';
 import * as ownTables from '../../migrations/001-own-tables.ts';
-import * as reshapes from '../../migrations/002-reshapes.ts';
-import * as settledCursor from '../../migrations/003-settled-cursor.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { OwnTables } from './own-tables.ts';
 
 /** Imported one by one, so that type stripping, a build and a bundle all find them. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = {
-  '001-own-tables': ownTables,
-  '002-reshapes': reshapes,
-  '003-settled-cursor': settledCursor,
-};
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '001-own-tables': ownTables };
 
 /** Brings our own tables up to date. Throws `ConfigError` when the warehouse was written by a newer version. */
 export async function migrate(own: Kysely<OwnTables>, warehouse: string): Promise<void> {

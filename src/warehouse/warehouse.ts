@@ -80,8 +80,6 @@ export interface Warehouse {
   readonly own: Kysely<OwnTables>;
   /** Rows already there among `keys`, by key; `updated` names the column to bring along. */
   stored(table: TableShape, keys: readonly string[], updated: string | null): Promise<Map<string, StoredRow>>;
-  /** The stored body of a record's version; null where the history keeps none. */
-  storedBody(resource: string, id: string, version: number): Promise<string | null>;
   /** Names of all tables and views that there are, ours and others', in lower case. */
   tableNames(): Promise<Set<string>>;
   /** True where the integer column holds a value that a double would change. */

@@ -64,9 +64,23 @@ const writePage = db.transaction((posts: readonly Post[]) => {
 
 function cellsOf(post: Post): unknown[] {
   return [
-    post.id, post.slug, post.title, post.status, post.excerpt, post.body, post.author.id, post.author.name,
-    post.seo.description, post.word_count, post.revision, post.reading_minutes, post.featured ? 1 : 0,
-    post.created_at, post.updated_at, post.published_at, JSON.stringify(post),
+    post.id,
+    post.slug,
+    post.title,
+    post.status,
+    post.excerpt,
+    post.body,
+    post.author.id,
+    post.author.name,
+    post.seo.description,
+    post.word_count,
+    post.revision,
+    post.reading_minutes,
+    post.featured ? 1 : 0,
+    post.created_at,
+    post.updated_at,
+    post.published_at,
+    JSON.stringify(post),
   ];
 }
 

@@ -46,7 +46,9 @@ interface Server {
 
 async function startServer(...args: string[]): Promise<Server> {
   const main = path.join(root, 'src/main.ts');
-  const child = spawn(process.execPath, [main, 'sandbox', '--api-key', KEY, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [main, 'sandbox', '--api-key', KEY, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   child.stdout.on('data', (chunk: Buffer) => resolve((JSON.parse(chunk.toString()) as { url: string }).url));
   child.on('exit', () => reject(new Error('the sandbox did not start')));
@@ -68,7 +70,8 @@ function writeConfig(server: Server, history: Case['history'], database: string)
 }
 
 async function round(test: Case, server: Server, number: number): Promise<{ raw: Measured; product: Measured }> {
-  const database = (name: string) => path.join(folder, `${test.again ? 'default' : test.name}-${name}-${test.again ? 0 : number}.db`);
+  const database = (name: string) =>
+    path.join(folder, `${test.again ? 'default' : test.name}-${name}-${test.again ? 0 : number}.db`);
   const rawLoop = [path.join(root, 'test/bench/raw-loop.ts'), server.url, KEY, database('raw'), String(RECORDS)];
   const config = writeConfig(server, test.history, database('product'));
   const backfill = [path.join(root, 'src/main.ts'), 'backfill', '--json', '--config', config, '--log-level', 'warn'];
@@ -91,7 +94,15 @@ function figures(name: string, runs: readonly Measured[]): string {
 
 try {
   for (const test of CASES.filter(({ name }) => options.only === undefined || name === options.only)) {
-    const server = await startServer('--generate', `content=${RECORDS}`, '--pagination', 'page', '--cache', '1024', ...(test.flat ? ['--generate-flat'] : []));
+    const server = await startServer(
+      '--generate',
+      `content=${RECORDS}`,
+      '--pagination',
+      'page',
+      '--cache',
+      '1024',
+      ...(test.flat ? ['--generate-flat'] : []),
+    );
     try {
       const rounds: { raw: Measured; product: Measured }[] = [];
       // The first round fills the server's page cache and is not counted; `second` finds its databases filled by it.
@@ -100,8 +111,14 @@ try {
       const ratios = counted.map(({ raw, product }) => raw.seconds / product.seconds);
       process.stdout.write(
         `${test.name} (${RECORDS} records, ${ROUNDS} rounds)\n` +
-          `  ${figures('raw loop', counted.map(({ raw }) => raw))}\n` +
-          `  ${figures('product ', counted.map(({ product }) => product))}\n` +
+          `  ${figures(
+            'raw loop',
+            counted.map(({ raw }) => raw),
+          )}\n` +
+          `  ${figures(
+            'product ',
+            counted.map(({ product }) => product),
+          )}\n` +
           `  ratio ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}); floor ${test.floor}, aim ${test.aim}\n`,
       );
     } finally {

@@ -35,7 +35,9 @@ describe('content encodings', () => {
   });
 
   it('two encodings are undone in the reverse order', async () => {
-    expect((await ask(gzipSync(brotliCompressSync(BYTES)), { 'content-encoding': 'br, GZIP' })).bytes.toString()).toBe(TEXT);
+    expect((await ask(gzipSync(brotliCompressSync(BYTES)), { 'content-encoding': 'br, GZIP' })).bytes.toString()).toBe(
+      TEXT,
+    );
   });
 
   it('identity is none', async () => {

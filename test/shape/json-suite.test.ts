@@ -122,7 +122,9 @@ describe.skipIf(!hasCorpus())('the JSON test suite as page bodies', () => {
       if (['bad_json', 'not UTF-8'].includes(verdict(bytes))) continue;
       const text = new TextDecoder().decode(bytes);
       const records = selectRecords(Buffer.from(text), parseJson(text), '') ?? [];
-      expect(records.map((record) => parseJson(record.bytes.toString()))).toEqual(records.map((record) => record.value));
+      expect(records.map((record) => parseJson(record.bytes.toString()))).toEqual(
+        records.map((record) => record.value),
+      );
       sliced += records.length;
     }
     expect(sliced).toBe(100);

@@ -26,7 +26,8 @@ const EXCEPTIONS: ReadonlySet<string> = new Set([
   'settings > source',
 ]);
 
-const NAMES_THAT_HOLD_ANYTHING = /^(utils?|helpers?|lib|common|shared|misc|types|index|manager|service|handler|processor)$/;
+const NAMES_THAT_HOLD_ANYTHING =
+  /^(utils?|helpers?|lib|common|shared|misc|types|index|manager|service|handler|processor)$/;
 const MAX_LINES = 250;
 
 /** Everything in the tree that breaks the house's rules, as one sentence each. */

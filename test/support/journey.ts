@@ -12,7 +12,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandb
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
-import type { RunWatcher } from '../../src/sync/run.ts';
+import type { RunWatcher } from '../../src/sync/run-options.ts';
 import { startCommand, type Command } from './command.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */

@@ -4,7 +4,7 @@ import type { TableShape } from '../../src/model/table.ts';
 import { parseJson } from '../../src/shape/parse-json.ts';
 import { shapeRecords } from '../../src/shape/shape-page.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { currentBodies } from '../../src/state/reshapes.ts';
+import { bodiesAfter } from '../../src/state/versions.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { loading } from '../support/page-loading.ts';
 import { profileWith } from '../support/page-records.ts';
@@ -71,7 +71,7 @@ export async function checkDrift(numRuns: number): Promise<void> {
 async function asOnePage(warehouse: Warehouse): Promise<Map<TableShape, unknown[][]>> {
   const shape = await readTables(warehouse, 'content');
   if (shape === null) throw new Error('no tables');
-  const bodies = await currentBodies(warehouse.own, 'content', '', 1_000);
+  const bodies = await bodiesAfter(warehouse.own, 'content', '', 1_000);
   const records = bodies.map(({ id, body }) => ({ key: id, value: parseJson(body), bytes: Buffer.from(body) }));
   const shaped = shapeRecords({ shape, profile: profileWith({ updated: null }), records });
   expect(shaped.changes).toEqual([]);

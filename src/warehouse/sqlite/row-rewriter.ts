@@ -1,8 +1,10 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
-import type { Cell, TableRows, TableShape } from '../../model/table.ts';
+import type { TableRows, TableShape } from '../../model/table.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { RowRewrite } from '../warehouse.ts';
+import type { BoundCell } from './multi-row-insert.ts';
+import { bound, deleteText, insertText } from './row-statements.ts';
 
 /** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
 export function rewriteRows(db: Database, own: Kysely<OwnTables>, { rows, versions, children }: RowRewrite): void {
@@ -14,7 +16,7 @@ export function rewriteRows(db: Database, own: Kysely<OwnTables>, { rows, versio
     for (const key of there) statement.run(key);
   }
   for (const list of lists) {
-    const statement = db.prepare(insertText(own, list.table));
+    const statement = db.prepare(insertText(own, list.table, 1));
     eachRow(list, (row) => there.has(row[0]) && statement.run(row));
   }
 }
@@ -25,16 +27,16 @@ function updateRoot(
   own: Kysely<OwnTables>,
   rows: TableRows,
   versions: RowRewrite['versions'],
-): Set<Cell | undefined> {
+): Set<BoundCell | undefined> {
   const statement: Statement = db.prepare(updateText(own, rows.table));
-  const there = new Set<Cell | undefined>();
+  const there = new Set<BoundCell | undefined>();
   eachRow(rows, ([key, ...cells]) => {
     if (statement.run(...cells, key, versions.get(String(key))).changes > 0) there.add(key);
   });
   return there;
 }
 
-function eachRow({ cells, width }: TableRows, use: (row: Cell[]) => void): void {
+function eachRow({ cells, width }: TableRows, use: (row: BoundCell[]) => void): void {
   for (let at = 0; at < cells.length; at += width) use(cells.slice(at, at + width).map(bound));
 }
 
@@ -45,19 +47,4 @@ function updateText(own: Kysely<OwnTables>, table: TableShape): string {
   return sql`UPDATE ${sql.id(table.name)} SET ${sql.join(all)} WHERE ${key} = ${sql.val('')} AND "_version" = ${sql.val(0)}`.compile(
     own,
   ).sql;
-}
-
-function deleteText(own: Kysely<OwnTables>, table: TableShape): string {
-  return sql`DELETE FROM ${sql.id(table.name)} WHERE ${sql.id(table.key[0] ?? '')} = ${sql.val('')}`.compile(own).sql;
-}
-
-function insertText(own: Kysely<OwnTables>, table: TableShape): string {
-  const names = [...table.key, ...table.columns.map(({ name }) => name)];
-  const columns = sql.join(names.map((name) => sql.id(name)));
-  const values = sql.join(names.map(() => sql.val(null)));
-  return sql`INSERT INTO ${sql.id(table.name)} (${columns}) VALUES (${values})`.compile(own).sql;
-}
-
-function bound(cell: Cell): Exclude<Cell, boolean> {
-  return typeof cell === 'boolean' ? Number(cell) : cell;
 }

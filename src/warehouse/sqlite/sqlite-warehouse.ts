@@ -11,7 +11,7 @@ import type { Patiently } from './wait-for-lock.ts';
 
 /** The warehouse on an open and migrated database. */
 export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently: Patiently): Warehouse {
-  const writer = createPageWriter(db, own);
+  const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
 
@@ -28,7 +28,6 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   return {
     own,
     stored: (table, keys, updated) => patiently(() => stored(table, keys, updated)),
-    storedBody: (resource, id, version) => storedBody(own, resource, id, version),
     tableNames: () => tableNames(own),
     holdsBeyondDouble: (table, column) => holdsBeyondDouble(own, table, column),
     evolve: (growth) =>
@@ -43,7 +42,7 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
       }),
     commit: (page) =>
       transact(page.lease, () => {
-        writer.write(page);
+        writePage(page);
         runAll(page.statements);
       }),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
@@ -77,22 +76,6 @@ function checkLease(db: Database, lease: LeaseProof): void {
       },
     );
   }
-}
-
-async function storedBody(
-  own: Kysely<OwnTables>,
-  resource: string,
-  id: string,
-  version: number,
-): Promise<string | null> {
-  const row = await own
-    .selectFrom('_sync_versions')
-    .select('body')
-    .where('resource', '=', resource)
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  return row?.body ?? null;
 }
 
 async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {

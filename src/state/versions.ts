@@ -1,0 +1,52 @@
+import type { Kysely } from 'kysely';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+
+/** Ids per statement, below every database's limit of bound values. */
+const IDS_PER_STATEMENT = 1_000;
+
+/** The current body of a record, as the service sent it. */
+export interface StoredBody {
+  id: string;
+  version: number;
+  body: string;
+}
+
+/** The current bodies among `ids`, by id; those that the history does not keep are not there. */
+export async function currentBodies(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const bodies = new Map<string, string>();
+  for (let start = 0; start < ids.length; start += IDS_PER_STATEMENT) {
+    const rows = await own
+      .selectFrom('_sync_versions')
+      .select(['id', 'body'])
+      .where('resource', '=', resource)
+      .where('id', 'in', ids.slice(start, start + IDS_PER_STATEMENT))
+      .where('valid_to', 'is', null)
+      .execute();
+    for (const { id, body } of rows) if (body !== null) bodies.set(id, body);
+  }
+  return bodies;
+}
+
+/** Up to `limit` current bodies of a resource in the order of their ids, those after `after`. */
+export async function bodiesAfter(
+  own: Kysely<OwnTables>,
+  resource: string,
+  after: string,
+  limit: number,
+): Promise<StoredBody[]> {
+  const rows = await own
+    .selectFrom('_sync_versions')
+    .select(['id', 'version', 'body'])
+    .where('resource', '=', resource)
+    .where('id', '>', after)
+    .where('valid_to', 'is', null)
+    .where('body', 'is not', null)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}

@@ -1,0 +1,35 @@
+import type { ListingTarget } from '../extract/listing-url.ts';
+import type { Page } from '../extract/page.ts';
+import type { ApiClient } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import type { Profile } from '../source/profile.ts';
+import type { RunFigures } from '../state/runs.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { SyncCommand, WalkPlan } from './plan.ts';
+import type { ResourceReport, RunNotes } from './report.ts';
+
+/** What the run tells those who watch it. */
+export interface RunWatcher {
+  started(resource: string, plan: WalkPlan): void;
+  page(resource: string, page: Page, figures: RunFigures): void;
+  /** `notes` is what was done to records that an operator may want to know of. */
+  ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
+}
+
+export interface RunOptions {
+  source: string;
+  runId: string;
+  command: SyncCommand;
+  /** Names in the profile, in the order in which they are reported. */
+  resources: readonly string[];
+  restart: boolean;
+  profile: Profile;
+  listing: ListingTarget;
+  warehouse: Warehouse;
+  client: ApiClient;
+  clock: Clock;
+  signal: AbortSignal;
+  watcher: RunWatcher;
+  /** Takes secrets out of a text before it is stored. */
+  scrub: (text: string) => string;
+}

@@ -1,0 +1,170 @@
+import type { Page } from '../extract/page.ts';
+import type { RequestMeter } from '../http/client.ts';
+import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/words.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { readTables } from '../state/column-catalog.ts';
+import type { Lease } from '../state/leases.ts';
+import { countOpenRejects } from '../state/rejects.ts';
+import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import { openPageLoader, type PageOutcome } from './page-loader.ts';
+import { planWalk, startWalk, type WalkPlan } from './plan.ts';
+import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
+import type { RunOptions } from './run-options.ts';
+import { syncResource } from './sync-resource.ts';
+
+/** A resource that is ours to walk, and how. */
+export interface Prepared {
+  resource: string;
+  profile: ResourceProfile;
+  lease: Lease;
+  run: RunStart;
+  /** The tables that stand; null where there are none yet. */
+  shape: ResourceShape | null;
+  /** Null where the service asked to be left alone for longer. */
+  plan: WalkPlan | null;
+  parked: DeferredError | null;
+}
+
+/** What a walk counts while it goes on. */
+interface Tally {
+  figures: RunFigures;
+  notes: RunNotes;
+}
+
+/** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
+export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
+  const { warehouse, clock, watcher } = options;
+  const { resource, run, plan, parked } = prepared;
+  const startedAt = clock.monotonic();
+  const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES } };
+  const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
+  const { figures, notes } = tally;
+  const status = statusOf(error, figures);
+  const said = error === null ? null : explained(error, options.scrub);
+  await endRun(warehouse.own, run, { status, figures, error: said }, clock.now());
+  const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
+  const report = { resource, mode: run.mode, status, ...figures, seconds, ...(said === null ? {} : { error: said }) };
+  watcher.ended(report, notes, error);
+  return report;
+}
+
+/** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
+async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
+  const { warehouse, clock, watcher } = options;
+  const { resource, lease } = prepared;
+  const meter: RequestMeter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  const passed = (page: Page, outcome: PageOutcome): void => {
+    count(tally, outcome, meter);
+    watcher.page(resource, page, tally.figures);
+  };
+  const walkFrom = async (start: WalkPlan) =>
+    // The tables are read again each time: the walk before may have made them grow.
+    walkOnce(options, { ...prepared, shape: await readTables(warehouse, resource) }, start, { meter, passed });
+  try {
+    watcher.started(resource, plan);
+    const finished = await walkFrom(plan).catch((error: unknown) =>
+      walkFrom(afterExpiredCursor(error, plan, clock.now())),
+    );
+    const missed = plan.resumed ? catchUp(options, prepared, finished) : null;
+    if (missed !== null) await walkFrom(missed);
+    return null;
+  } catch (error) {
+    await learnFrom(error, warehouse, plan, lease);
+    return error;
+  } finally {
+    Object.assign(tally.figures, meter);
+  }
+}
+
+/**
+ * A walk that was taken up again has not seen what changed meanwhile behind its back. Where changes can be asked for,
+ * they are brought in at once, so that `ok` means the same after a resume; null where there is nothing to ask with.
+ */
+function catchUp(options: RunOptions, { resource, profile }: Prepared, stored: CheckpointRow): WalkPlan | null {
+  const now = options.clock.now();
+  const plan = planWalk({ command: 'sync', resource, profile, stored, restart: false, interrupted: null, now });
+  return plan.mode === 'incremental' ? plan : null;
+}
+
+async function walkOnce(
+  options: RunOptions,
+  { resource, profile, lease, shape }: Prepared,
+  { mode, checkpoint }: WalkPlan,
+  { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
+): Promise<CheckpointRow> {
+  const { warehouse, clock, runId, listing, client, signal, scrub } = options;
+  const loader = await openPageLoader({
+    warehouse,
+    resource,
+    resources: Object.keys(options.profile.resources),
+    profile,
+    shape,
+    mode,
+    runId,
+    lease: () => lease.proof(),
+    openRejects: await countOpenRejects(warehouse.own, resource),
+    clock,
+    signal,
+  });
+  const runAhead = options.profile.http.concurrency;
+  const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, passed };
+  return syncResource(job, loader, checkpoint);
+}
+
+/** A position that the service no longer knows: the walk begins again, once; what is there already is unchanged. */
+function afterExpiredCursor(error: unknown, plan: WalkPlan, now: number): WalkPlan {
+  if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
+  const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, now);
+  return { ...plan, checkpoint };
+}
+
+/** Stores what an error means for the next run, in this process or another one. */
+async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, lease: Lease): Promise<void> {
+  const lesson = lessonOf(error);
+  if (lesson === null) return;
+  const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson })], lease.proof());
+}
+
+/** When the service may be asked again; or that a walk in circles leads nowhere from here: what it hid lies behind. */
+function lessonOf(error: unknown): Partial<CheckpointRow> | null {
+  if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
+  return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
+}
+
+function count({ figures, notes }: Tally, outcome: PageOutcome, meter: RequestMeter): void {
+  figures.pages += 1;
+  figures.records += outcome.records;
+  figures.inserted += outcome.inserted;
+  figures.updated += outcome.updated;
+  figures.unchanged += outcome.unchanged;
+  figures.rejected += outcome.rejected;
+  Object.assign(figures, meter);
+  notes.went_back += outcome.wentBack;
+  notes.overflowed += outcome.overflowed;
+  notes.discarded += outcome.discarded;
+  notes.repaired += outcome.repaired;
+}
+
+function statusOf(error: unknown, figures: RunFigures): RunStatus {
+  if (error === null) return figures.rejected > 0 ? 'partial' : 'ok';
+  if (error instanceof DeferredError) return 'deferred';
+  return isInterruption(error) ? 'interrupted' : 'failed';
+}
+
+/** The signal's reason, thrown through everything that was under way. */
+function isInterruption(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'interrupted';
+}
+
+function explained(error: unknown, scrub: (text: string) => string): { code: string; message: string; hint?: string } {
+  const message = scrub(messageOf(error));
+  if (!(error instanceof SyncError)) return { code: 'bug', message };
+  return { code: error.code, message, ...(error.hint === undefined ? {} : { hint: scrub(error.hint) }) };
+}
