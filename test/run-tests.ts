@@ -46,8 +46,8 @@ function run(command: string, args: readonly string[]): boolean {
 
 function readReport(): { passed: number; failed: number } {
   try {
-    const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8')) as Record<string, number>;
-    return { passed: numPassedTests ?? 0, failed: numFailedTests ?? 0 };
+    const counts: { numPassedTests: number; numFailedTests: number } = JSON.parse(readFileSync(report, 'utf8'));
+    return { passed: counts.numPassedTests, failed: counts.numFailedTests };
   } catch {
     return { passed: 0, failed: 0 };
   }

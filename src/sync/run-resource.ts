@@ -2,7 +2,7 @@ import type { Page } from '../extract/page.ts';
 import type { RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
-import { timestampText } from '../model/timestamp-text.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
@@ -71,7 +71,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     const finished = await walkFrom(plan).catch((error: unknown) =>
       walkFrom(afterExpiredCursor(error, plan, clock.now())),
     );
-    const missed = plan.resumed ? catchUp(options, prepared, finished) : null;
+    const missed = catchUp(options, prepared, plan, finished);
     if (missed !== null) await walkFrom(missed);
     return null;
   } catch (error) {
@@ -83,13 +83,18 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
 }
 
 /**
- * A walk that was taken up again has not seen what changed meanwhile behind its back. Where changes can be asked for,
- * they are brought in at once, so that `ok` means the same after a resume; null where there is nothing to ask with.
+ * A full walk that took long, because it was interrupted or because there is much, has not seen what changed meanwhile
+ * behind its back. Where changes can be asked for, they are brought in at once, so that `ok` means the same for all.
+ * Null where the walk was quicker than the overlap with which the next one starts anyway.
  */
-function catchUp(options: RunOptions, { resource, profile }: Prepared, stored: CheckpointRow): WalkPlan | null {
+function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan, stored: CheckpointRow): WalkPlan | null {
+  const { resource, profile } = prepared;
+  const begun = plan.checkpoint.walk_started_at;
   const now = options.clock.now();
-  const plan = planWalk({ command: 'sync', resource, profile, stored, restart: false, interrupted: null, now });
-  return plan.mode === 'incremental' ? plan : null;
+  if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
+  if (now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  const next = planWalk({ command: 'sync', resource, profile, stored, restart: false, interrupted: null, now });
+  return next.mode === 'incremental' ? next : null;
 }
 
 async function walkOnce(

@@ -53,7 +53,8 @@ const headers = { authorization: `Bearer ${key}` };
 
 async function fetchPage(page: number): Promise<Post[]> {
   const { body } = await request(`${base}/v1/content?limit=${SIZE}&page=${page}`, { dispatcher: agent, headers });
-  return (JSON.parse(await body.text()) as { data: Post[] }).data;
+  const { data }: { data: Post[] } = JSON.parse(await body.text());
+  return data;
 }
 
 const writePage = db.transaction((posts: readonly Post[]) => {

@@ -50,7 +50,10 @@ async function startServer(...args: string[]): Promise<Server> {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  child.stdout.on('data', (chunk: Buffer) => resolve((JSON.parse(chunk.toString()) as { url: string }).url));
+  child.stdout.on('data', (chunk: Buffer) => {
+    const { url }: { url: string } = JSON.parse(chunk.toString());
+    resolve(url);
+  });
   child.on('exit', () => reject(new Error('the sandbox did not start')));
   return { url: await promise, child };
 }
@@ -80,7 +83,8 @@ async function round(test: Case, server: Server, number: number): Promise<{ raw:
   const early = productFirst ? await measure(backfill) : null;
   const raw = await measure(rawLoop);
   const product = early ?? (await measure(backfill));
-  const [report] = (JSON.parse(product.stdout) as { resources: { records: number }[] }).resources;
+  const { resources }: { resources: { records: number }[] } = JSON.parse(product.stdout);
+  const [report] = resources;
   if (report?.records !== RECORDS) throw new Error(`the product read ${report?.records} of ${RECORDS} records`);
   return { raw, product };
 }

@@ -28,7 +28,7 @@ export function walkOver(server: ListingServer, page: PageProfile, extras: WalkE
   });
 }
 
-export const performanceClock = { monotonic: () => performance.now() };
+const performanceClock = { monotonic: () => performance.now() };
 
 /** All pages, or those before the error, and the error. */
 export async function collect(pages: AsyncIterable<Page>): Promise<{ pages: Page[]; error: unknown }> {
