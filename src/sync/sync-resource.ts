@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { walk } from '../extract/walk.ts';
 import type { PageLoader } from './page-loader.ts';
 import type { Lane, WalkMode } from '../model/words.ts';
@@ -28,6 +29,8 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
     checkpoint = next;
     job.passed(page, outcome);
     job.signal.throwIfAborted();
+    // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
+    await nextTurn();
   }
   return checkpoint;
 }
