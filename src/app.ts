@@ -48,55 +48,46 @@ export interface App {
 
 /** The one place that builds things. Throws `ConfigError` before any request where something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
-  const { source, clock, log, secrets } = options;
+  const opened = new AsyncDisposableStack();
+  try {
+    return await build(options, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function build({ source, clock, log, secrets }: AppOptions, opened: AsyncDisposableStack): Promise<App> {
+  const { profile, auth, rate } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
   const limitName = budgetName(source);
   const governor = createGovernor({
     clock,
-    dialect: source.profile.rate_limit,
-    requestsPerSecond: source.rate.requests_per_second,
-    share: source.rate.share,
-    concurrency: source.profile.http.concurrency,
+    dialect: profile.rate_limit,
+    requestsPerSecond: rate.requests_per_second,
+    share: rate.share,
+    concurrency: profile.http.concurrency,
     maxWaitMs: source.max_wait,
     restored: (await readLimit(warehouse.own, limitName)) ?? undefined,
   });
+  opened.defer(() => governor.close());
   const baseUrl = new URL(source.base_url);
-  const { profile, auth } = source;
-  const client = createClient({
-    baseUrl,
-    profile,
-    auth,
-    governor,
-    clock,
-    secrets,
-    log: (event) => log.debug(event),
-  });
+  const logged = (event: object): void => log.debug(event);
+  const client = createClient({ baseUrl, profile, auth, governor, clock, secrets, log: logged });
+  opened.defer(() => client.close());
   const limits = keepLimits(warehouse, governor, limitName, clock);
-  const listing = { baseUrl, prefix: source.profile.version_prefix };
+  opened.defer(() => limits.stop());
+  const listing = { baseUrl, prefix: profile.version_prefix };
+  const parts = { source: source.name, profile, listing, warehouse, client, clock };
   return {
     source,
     warehouse,
     client,
     governor,
     listing,
-    sync: (request) =>
-      runSync({
-        ...request,
-        source: source.name,
-        runId: newRunId(clock),
-        profile: source.profile,
-        listing,
-        warehouse,
-        client,
-        clock,
-        scrub: (text) => scrub(text, secrets),
-      }),
-    close: async () => {
-      await limits.stop();
-      await client.close();
-      governor.close();
-      await warehouse.close();
-    },
+    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
+    close: () => opened.disposeAsync(),
   };
 }
 

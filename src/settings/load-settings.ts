@@ -17,7 +17,6 @@ import { settingsSchema } from './settings.ts';
 import { readYamlFile } from './yaml-file.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
-const INSECURE_TLS_FLAG = 'CONTENT_SYNC_ALLOW_INSECURE_TLS';
 
 /** What the settings are read from. */
 export interface SettingsPlace {
@@ -119,9 +118,10 @@ function credentials(file: SettingsFile): string[] {
 }
 
 function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
-  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0' || env[INSECURE_TLS_FLAG] === 'yes') return [];
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
   const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
-  const message = `expected to be unset, got 0: certificates would not be checked (${INSECURE_TLS_FLAG}=yes allows it, for tests)`;
+  const message =
+    'expected to be unset, got 0: certificates would not be checked; for an authority of your own set NODE_EXTRA_CA_CERTS';
   return [{ file: 'environment', line: 1, column: 1, field, message }];
 }
 
