@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: ['**/*.test.ts'],
+    setupFiles: ['support/fixed-seed.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -31,8 +31,11 @@ export function fitsDouble(source: string): boolean {
   const double = Number(source);
   if (!Number.isFinite(double)) return false;
   if (isIntegerSource(source)) return Number.isSafeInteger(double);
-  if (String(double) === source) return true;
+  const shortest = String(double);
+  if (shortest === source) return true;
   const written = significand(source);
+  // The shortest text of a double is not always what rounding it to as many digits gives (98331783783160.625).
+  if (written === significand(shortest)) return true;
   return written === significand(double.toPrecision(Math.min(written.indexOf('e'), MAX_PRECISION)));
 }
 
