@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -6,6 +7,8 @@ export default defineConfig({
     root: import.meta.dirname,
     include: ['**/*.test.ts'],
     setupFiles: ['support/fixed-seed.ts'],
+    // Many tests start the command line: it need not be compiled each time.
+    env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/node') },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
