@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 
@@ -9,6 +10,8 @@ export default defineConfig({
     setupFiles: ['support/fixed-seed.ts'],
     // Many tests start the command line: it need not be compiled each time.
     env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/node') },
+    // The tests wait more than they compute: two cores take three files at once.
+    maxWorkers: Math.max(3, availableParallelism()),
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
