@@ -40,12 +40,12 @@ function storable(checkpoint: CheckpointRow, { profile, scrub }: ResourceJob): C
 }
 
 function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof walk>[0] {
-  const { resource, incremental } = { resource: job.profile, incremental: job.profile.incremental };
+  const { incremental } = job.profile;
   const mode = start.walk_mode ?? 'full';
   const since = start.walk_since;
   return {
     client: job.client,
-    resource,
+    resource: job.profile,
     listing: job.listing,
     extraQuery: since === null || incremental === null ? {} : { [incremental.param]: since },
     lane: LANES_BY_MODE[mode],
