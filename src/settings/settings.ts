@@ -82,16 +82,8 @@ export interface Settings {
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
   readonly log: { readonly level: LogLevel };
-  /** Texts that must not be logged or printed; read them with `secretsOf`. */
+  /** All credentials that the settings hold: texts that must not be logged or printed. */
   readonly secrets: readonly string[];
-}
-
-/**
- * All credentials that the settings hold. The list is a fresh one: tokens that are fetched later may be pushed to it,
- * and whoever scrubs with it sees them.
- */
-export function secretsOf(settings: Settings): string[] {
-  return [...settings.secrets];
 }
 
 function isPlainUrl(text: string): boolean {

@@ -1,7 +1,7 @@
-import { Writable } from 'node:stream';
 import type { Command } from 'commander';
 import type { CliContext } from '../../src/cli/context.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
+import { collector } from '../support/collector.ts';
 
 interface Ended {
   code: number;
@@ -24,15 +24,4 @@ export async function runInProcess(
   const context = { env: {}, cwd, stdout, stderr, signal, clock: systemClock, secrets: [], exit };
   await make(context).exitOverride().parseAsync(args, { from: 'user' });
   return { code, stdout: stdout.text(), stderr: stderr.text() };
-}
-
-function collector(): Writable & { text: () => string } {
-  const chunks: Buffer[] = [];
-  const writable = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      chunks.push(Buffer.from(chunk));
-      done();
-    },
-  });
-  return Object.assign(writable, { text: () => Buffer.concat(chunks).toString() });
 }

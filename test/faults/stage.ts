@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Writable } from 'node:stream';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import type { CliContext } from '../../src/cli/context.ts';
@@ -13,6 +12,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandb
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { FastClock } from './fast-clock.ts';
+import { collector } from '../support/collector.ts';
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
@@ -164,17 +164,6 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
 function reportIn(line: string): RunReport {
   const report: RunReport = JSON.parse(line);
   return report;
-}
-
-function collector(): Writable & { text: () => string } {
-  const chunks: Buffer[] = [];
-  const writable = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      chunks.push(Buffer.from(chunk));
-      done();
-    },
-  });
-  return Object.assign(writable, { text: () => Buffer.concat(chunks).toString() });
 }
 
 /** One resource's part of a run. */

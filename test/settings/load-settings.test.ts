@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadSettings } from '../../src/settings/load-settings.ts';
-import { secretsOf } from '../../src/settings/settings.ts';
 import { config, inFolder, load } from './in-folder.ts';
 
 describe('a config without a fault', () => {
@@ -146,7 +145,7 @@ describe('F211 the texts that must not be logged', () => {
         'extends: content-service\nheaders: { X-Api-Key: "${HEADER}" }\nresources: { content: { query: { k: "${QUERY}" }, path: "${PATH_OF}" } }\n',
       );
       const env = { RPS: '50', HEADER: 'in-header', QUERY: 'in-query', PATH_OF: '/x' };
-      const secrets = secretsOf(loadSettings({ path: 'c/c.yaml', env, cwd }));
+      const { secrets } = loadSettings({ path: 'c/c.yaml', env, cwd });
       expect(secrets.toSorted()).toEqual(['canary-4711', 'from-file', 'in-header', 'in-query']);
     });
   });
