@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { ApiClient } from './http/client.ts';
+import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import type { Clock } from './model/clock.ts';
 import { scrub } from './observe/scrub.ts';
 import { createGovernor, type Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import type { AuthSettings } from './source/auth.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
+import { createHoldings, type Holdings } from './sync/holding.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
@@ -24,6 +24,8 @@ export interface AppOptions {
   log: Logger;
   /** Texts that must not be written; tokens fetched later are added. */
   secrets: string[];
+  /** Hears of every request that was sent. */
+  attempted?: (event: AttemptEvent) => void;
 }
 
 export interface SyncRequest {
@@ -41,6 +43,7 @@ export interface App {
   readonly client: ApiClient;
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
+  readonly holdings: Holdings;
   sync(request: SyncRequest): Promise<RunReport>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
@@ -57,7 +60,10 @@ export async function openApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function build({ source, clock, log, secrets }: AppOptions, opened: AsyncDisposableStack): Promise<App> {
+async function build(
+  { source, clock, log, secrets, attempted }: AppOptions,
+  opened: AsyncDisposableStack,
+): Promise<App> {
   const { profile, auth, rate } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
@@ -73,20 +79,27 @@ async function build({ source, clock, log, secrets }: AppOptions, opened: AsyncD
   });
   opened.defer(() => governor.close());
   const baseUrl = new URL(source.base_url);
-  const logged = (event: object): void => log.debug(event);
+  const logged = (event: AttemptEvent): void => {
+    log.debug(event);
+    attempted?.(event);
+  };
   const client = createClient({ baseUrl, profile, auth, governor, clock, secrets, log: logged });
   opened.defer(() => client.close());
-  const limits = keepLimits(warehouse, governor, limitName, clock);
-  opened.defer(() => limits.stop());
+  const budget = keepLimits(warehouse, governor, limitName, clock);
+  opened.defer(() => budget.stop());
   const listing = { baseUrl, prefix: profile.version_prefix };
-  const parts = { source: source.name, profile, listing, warehouse, client, clock };
+  const holdings = createHoldings(warehouse, clock);
+  const parts = { source: source.name, profile, listing, warehouse, holdings, client, clock };
+  const limits = { credential: credentialName(source), deletes: source.deletes };
   return {
     source,
     warehouse,
     client,
     governor,
     listing,
-    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
+    holdings,
+    sync: (request) =>
+      runSync({ ...request, ...parts, ...limits, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
     close: () => opened.disposeAsync(),
   };
 }
@@ -112,13 +125,18 @@ function keepLimits(warehouse: Warehouse, governor: Governor, name: string, cloc
 }
 
 /** The budget belongs to the origin and the credential, so that another key starts with a clean slate. */
-function budgetName(source: SourceSettings): string {
-  const credential = createHash('sha256').update(credentialOf(source.auth)).digest('hex').slice(0, 12);
-  return `${new URL(source.base_url).origin} ${credential}`;
+function budgetName({ base_url, auth }: SourceSettings): string {
+  return `${new URL(base_url).origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
 }
 
-function credentialOf(auth: AuthSettings): string {
-  return auth.type === 'api_key' ? auth.key : auth.client_id;
+/** With the scope, because what is listed may depend on it. */
+function credentialName({ base_url, auth }: SourceSettings): string {
+  const rights = auth.type === 'api_key' ? [auth.key] : [auth.client_id, auth.scope ?? ''];
+  return shortHash(JSON.stringify([new URL(base_url).origin, ...rights]));
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
 /** Sorts by time, so that the newest run is the last one. */

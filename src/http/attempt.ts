@@ -31,6 +31,7 @@ interface AttemptOf {
   hop: Hop;
   meter: RequestMeter;
   signal: AbortSignal | undefined;
+  isWanted: ((body: JsonValue) => boolean) | undefined;
   /** Send even what is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
 }
@@ -50,7 +51,7 @@ export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attem
     (bytes) => (of.meter.bytes += bytes),
   );
   if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
-  const reading = interpret(answer, parts.hasRecords);
+  const reading = interpret(answer, of.isWanted ?? parts.hasRecords);
   const verdict = parts.judge(reading.seen);
   const result: AttemptResult = { kind: 'judged', verdict, answer, reading, authorization };
   return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');

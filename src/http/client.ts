@@ -17,6 +17,10 @@ export interface ApiRequest {
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
+  /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
+  missing?: 'skip' | undefined;
+  /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
+  isWanted?: ((body: JsonValue) => boolean) | undefined;
 }
 
 /** One answer whose outcome is `ok` (or `skip`, where `json` is null). */

@@ -29,6 +29,9 @@ interface LoopParts extends AttemptParts {
   log: ((event: AttemptEvent) => void) | undefined;
 }
 
+/** Codes of answers that say that there is nothing at the address. */
+const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
+
 /** Where one request stands. */
 interface Progress {
   request: ApiRequest;
@@ -67,7 +70,7 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 
 /** One attempt through the governor; null where the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
-  const { lane, signal, meter } = state.request;
+  const { lane, signal, meter, isWanted } = state.request;
   if (state.hop.credentialed) {
     try {
       await parts.credentials.ready(lane, signal);
@@ -78,7 +81,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
   }
   return parts.governor.run(
     lane,
-    () => attempt(parts, { hop: state.hop, meter, signal, evenStale: state.evenStale }),
+    () => attempt(parts, { hop: state.hop, meter, signal, isWanted, evenStale: state.evenStale }),
     signal,
   );
 }
@@ -120,6 +123,8 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   stop: async (parts, state, judged) => {
+    const isMissing = state.request.missing === 'skip' && ABSENT_CODES.has(judged.verdict.code);
+    if (isMissing) return answerOf(parts, state, judged, 'skip');
     throw failure(parts, state, judged);
   },
 };

@@ -108,13 +108,20 @@ function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cw
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const path = resolve(cwd, file.warehouse.slice('sqlite:'.length).replaceAll('{source}', name));
-    return [name, { ...source, name, profile, resources, warehouse: `sqlite:${path}` }];
+    const webhook = source.webhook ?? null;
+    return [name, { ...source, name, profile, resources, webhook, warehouse: `sqlite:${path}` }];
   });
-  return { sources: Object.fromEntries(sources), log: file.log };
+  return { sources: Object.fromEntries(sources), serve: file.serve, log: file.log };
 }
 
 function credentials(file: SettingsFile): string[] {
-  return Object.values(file.sources).map(({ auth }) => (auth.type === 'api_key' ? auth.key : auth.client_secret));
+  const ofSources = Object.values(file.sources).flatMap(({ auth, webhook, ping }) => [
+    auth.type === 'api_key' ? auth.key : auth.client_secret,
+    ...(webhook?.secrets ?? []).map((secret) => (typeof secret === 'string' ? secret : secret.value)),
+    // Who knows the address of a monitor can silence it.
+    ...Object.values(ping).filter((url) => url !== undefined),
+  ]);
+  return file.serve.auth === undefined ? ofSources : [...ofSources, file.serve.auth.password];
 }
 
 function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/words.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { authSchema } from '../source/auth.ts';
-import { duration } from '../source/measures.ts';
+import { cronExpression, timezone } from '../source/cron.ts';
+import { byteSize, duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
 
 const URL_EXPECTED =
@@ -24,6 +25,100 @@ const rateSchema = z.strictObject({
   share: z.number().gt(0).max(1).default(0.9).meta({ description: 'Part of the limit to use; others get the rest' }),
 });
 
+const ADDRESS_EXPECTED = 'expected an http(s) URL such as https://hc-ping.com/<uuid>';
+const pingUrl = z.url({ protocol: /^https?$/, error: ADDRESS_EXPECTED });
+
+/** A schedule's own fields; null turns that kind of run off. */
+const timesSchema = z.strictObject({
+  incremental: cronExpression.nullable().optional(),
+  full: cronExpression.nullable().optional(),
+});
+
+const scheduleSchema = z
+  .strictObject({
+    incremental: cronExpression
+      .nullable()
+      .default('*/10 * * * *')
+      .meta({ description: 'When to ask for what changed; null for never' }),
+    full: cronExpression
+      .nullable()
+      .default('17 3 * * *')
+      .meta({ description: 'When to walk everything, which finds what was deleted; null for never' }),
+    timezone: timezone.default('UTC').meta({ description: 'IANA time zone in which the times are meant' }),
+    jitter: duration
+      .prefault('30s')
+      .meta({ description: 'Up to so much later, always the same for one resource, so that not all start at once' }),
+    resources: z
+      .record(z.string(), timesSchema)
+      .default({})
+      .meta({ description: 'Other times for some resources, by name' }),
+  })
+  .meta({ description: 'When `serve` and `sync --due` do what' });
+
+const secretText = z.string().min(1);
+
+const webhookSchema = z
+  .strictObject({
+    secrets: z
+      .array(
+        z.union([
+          secretText,
+          z.strictObject({
+            value: secretText,
+            id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
+            until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
+          }),
+        ]),
+      )
+      .min(1)
+      .meta({ description: 'Secrets that sign deliveries; all of them are accepted' }),
+    public_url: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .meta({ description: 'Address at which the service sees the receiver, for schemes that sign it' }),
+    max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
+    keep: duration
+      .prefault('7d')
+      .meta({ description: 'How long a delivery that is done is kept, also against repeats' }),
+    attempts: z
+      .int()
+      .min(1)
+      .max(50)
+      .default(8)
+      .meta({ description: 'Readings of a record before its delivery is dead' }),
+  })
+  .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
+
+const deletesSchema = z.strictObject({
+  max_rows: z
+    .int()
+    .min(0)
+    .default(500)
+    .meta({ description: 'More deletes than this in a sweep, or in 24 h, are held' }),
+  max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
+  keep_days: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({ description: 'Days after which deleted rows and their versions are removed for good; null for never' }),
+});
+
+const pingSchema = z
+  .strictObject({ start: pingUrl.optional(), success: pingUrl.optional(), failure: pingUrl.optional() })
+  .meta({ description: 'URLs that are asked when a run begins and ends; {resource} in them is filled in' });
+
+const serveSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
+    port: z.int().min(0).max(65_535).default(8080),
+    auth: z
+      .strictObject({ user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'), password: secretText })
+      .optional()
+      .meta({ description: 'Basic authentication for the status page and the metrics' }),
+  })
+  .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
+
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema,
@@ -40,6 +135,10 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
+  schedule: scheduleSchema.prefault({}),
+  webhook: webhookSchema.optional(),
+  deletes: deletesSchema.prefault({}),
+  ping: pingSchema.prefault({}),
 });
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
@@ -55,10 +154,16 @@ export const settingsSchema = z.strictObject({
     .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as blog'), sourceSchema)
     .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
     .meta({ description: 'Content service accounts by name; each has its own file in the warehouse' }),
+  serve: serveSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
 });
 
 export type SettingsFile = z.output<typeof settingsSchema>;
+export type ScheduleSettings = z.output<typeof scheduleSchema>;
+export type WebhookSettings = z.output<typeof webhookSchema>;
+export type DeleteSettings = z.output<typeof deletesSchema>;
+export type PingSettings = z.output<typeof pingSchema>;
+export type ServeSettings = z.output<typeof serveSchema>;
 
 /** One content service account, ready to be used. */
 export interface SourceSettings {
@@ -72,6 +177,11 @@ export interface SourceSettings {
   readonly max_wait: number;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
+  readonly schedule: ScheduleSettings;
+  /** Null where no webhooks are received. */
+  readonly webhook: WebhookSettings | null;
+  readonly deletes: DeleteSettings;
+  readonly ping: PingSettings;
   /** Where this source's rows go: `sqlite:` and an absolute path. */
   readonly warehouse: string;
 }
@@ -81,6 +191,7 @@ export interface Settings {
   /** Absolute path of the config file. */
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
+  readonly serve: ServeSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials that the settings hold: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

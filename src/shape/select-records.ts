@@ -1,5 +1,5 @@
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import { fieldAt } from './field-at.ts';
+import { fieldAt, isObject } from './field-at.ts';
 import { skipSpace, stringEnd, valueEnd } from './scan-json.ts';
 
 /**
@@ -11,7 +11,7 @@ export function selectRecords(bytes: Buffer, json: JsonValue, path: string): Sou
   if (!Array.isArray(values)) return null;
   // One character per byte: all that structures JSON is ASCII, so positions in this text are positions in the bytes.
   const text = bytes.toString('latin1');
-  let at = skipSpace(text, arrayStart(text, path) + 1);
+  let at = skipSpace(text, valueStart(text, path) + 1);
   return values.map((value) => {
     const end = valueEnd(text, at);
     const record = { value, bytes: bytes.subarray(at, end) };
@@ -21,7 +21,16 @@ export function selectRecords(bytes: Buffer, json: JsonValue, path: string): Sou
   });
 }
 
-function arrayStart(text: string, path: string): number {
+/** The one record of an answer, with its exact slice of the body; null where the path is missing or holds no object. */
+export function selectRecord(bytes: Buffer, json: JsonValue, path: string): SourceRecord | null {
+  const value = fieldAt(json, path);
+  if (!isObject(value)) return null;
+  const text = bytes.toString('latin1');
+  const start = valueStart(text, path);
+  return { value, bytes: bytes.subarray(start, valueEnd(text, start)) };
+}
+
+function valueStart(text: string, path: string): number {
   let at = skipSpace(text, 0);
   if (path === '') return at;
   for (const key of path.split('.')) at = memberStart(text, at, key);

@@ -3,7 +3,9 @@ import { CONTRACTS, HISTORY_POLICIES } from '../model/words.ts';
 import { byteSize, duration } from './measures.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';
+import { eventPlaceSchema } from './place.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
+import { signatureSchema } from './signature-scheme.ts';
 
 /** How to ask for what changed since a moment; null in a resource where the service has no such filter. */
 const incrementalSchema = z.strictObject({
@@ -30,6 +32,8 @@ const resourceSchema = z.strictObject({
   query: z.record(z.string(), z.string()).default({}),
   /** Path of one record, with `{id}`; null where a record cannot be read alone. */
   item: z.string().includes('{id}').nullable().default(null),
+  /** Where the record lies in the body of that answer; the empty string where the body is the record. */
+  item_record: bodyPath.default(''),
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
@@ -62,6 +66,30 @@ const oauthSchema = z.strictObject({
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
+/** `content.*`: a star stands for any text. */
+const kindPattern = z.string().min(1);
+
+/** How a webhook is proved and what it tells. It is only ever a hint: the record is read again from the service. */
+const webhooksSchema = z.strictObject({
+  signature: signatureSchema.prefault('standard-webhooks'),
+  /** Where the body has its list of events; null where one delivery is one event. */
+  events: bodyPath.nullable().default(null),
+  /** What happened; within the event, or in a header of the delivery. */
+  kind: eventPlaceSchema.prefault('json:type'),
+  /** Which resource it happened to, in the service's word. */
+  resource: eventPlaceSchema.nullable().prefault('json:data.resource'),
+  /** The service's word for a resource, where it is not the profile's name. */
+  resource_names: z.record(z.string(), z.string()).default({}),
+  /** Resource by event kind, looked at before `resource`; the first pattern that fits. */
+  kinds: z.record(kindPattern, z.string()).default({}),
+  /** The record's id. */
+  id: eventPlaceSchema.prefault('json:data.id'),
+  /** The record's time of change after the event, where the event says it: a reading from before it is read again. */
+  updated: eventPlaceSchema.nullable().prefault('json:data.updated_at'),
+  /** Kinds that say that a record is gone. */
+  deleted: z.array(kindPattern).default(['*.deleted']),
+});
+
 /**
  * What the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed rather
  * than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
@@ -79,6 +107,7 @@ export const profileSchema = z.strictObject({
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
+  webhooks: webhooksSchema.prefault({}),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
@@ -88,3 +117,4 @@ export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];
 export type IncrementalProfile = z.output<typeof incrementalSchema>;
 export type HttpProfile = z.output<typeof httpSchema>;
+export type WebhookProfile = z.output<typeof webhooksSchema>;

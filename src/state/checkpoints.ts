@@ -28,6 +28,8 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   walk_high_water: z.string().nullable(),
   walk_pages: count,
   walk_records: count,
+  walk_credential: z.string().nullable(),
+  full_credential: z.string().nullable(),
 });
 
 /** A resource that was never walked. */
@@ -42,6 +44,7 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     last_success_at: null,
     last_full_at: null,
     due_at: null,
+    full_credential: null,
     ...NO_WALK,
   };
 }
@@ -56,6 +59,7 @@ export const NO_WALK = {
   walk_high_water: null,
   walk_pages: 0,
   walk_records: 0,
+  walk_credential: null,
 } as const satisfies Partial<CheckpointRow>;
 
 /** The stored checkpoint, or null. Throws `ConfigError('state_invalid')` where it cannot be trusted. */

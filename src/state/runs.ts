@@ -6,7 +6,18 @@ import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
 /** The figures of one resource's walk, as counted so far. */
 export type RunFigures = Pick<
   RunRow,
-  'pages' | 'requests' | 'records' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'retries' | 'limited' | 'bytes'
+  | 'pages'
+  | 'requests'
+  | 'records'
+  | 'inserted'
+  | 'updated'
+  | 'unchanged'
+  | 'rejected'
+  | 'deleted'
+  | 'held'
+  | 'retries'
+  | 'limited'
+  | 'bytes'
 >;
 
 export const NO_FIGURES: RunFigures = {
@@ -17,6 +28,8 @@ export const NO_FIGURES: RunFigures = {
   updated: 0,
   unchanged: 0,
   rejected: 0,
+  deleted: 0,
+  held: 0,
   retries: 0,
   limited: 0,
   bytes: 0,

@@ -25,6 +25,7 @@ export async function currentBodies(
       .where('resource', '=', resource)
       .where('id', 'in', ids.slice(start, start + IDS_PER_STATEMENT))
       .where('valid_to', 'is', null)
+      .where('op', '=', 'upsert')
       .execute();
     for (const { id, body } of rows) if (body !== null) bodies.set(id, body);
   }
@@ -44,6 +45,7 @@ export async function bodiesAfter(
     .where('resource', '=', resource)
     .where('id', '>', after)
     .where('valid_to', 'is', null)
+    .where('op', '=', 'upsert')
     .where('body', 'is not', null)
     .orderBy('id')
     .limit(limit)

@@ -58,6 +58,7 @@ function highWater(before: string | null, page: Passed, clock: string | null): s
 
 function finished(walked: CheckpointRow, serverDate: number | null, now: number): CheckpointRow {
   const at = timestampText(now);
+  const isFull = walked.walk_mode === 'full';
   const cursor = laterCursor(walked);
   const seenAt = serverDate === null ? null : timestampText(serverDate);
   return {
@@ -68,7 +69,8 @@ function finished(walked: CheckpointRow, serverDate: number | null, now: number)
     cursor_seen_at: cursor === walked.cursor ? walked.cursor_seen_at : seenAt,
     checked_at: walked.walk_clock,
     last_success_at: at,
-    last_full_at: walked.walk_mode === 'full' ? at : walked.last_full_at,
+    last_full_at: isFull ? at : walked.last_full_at,
+    full_credential: isFull ? walked.walk_credential : walked.full_credential,
     due_at: null,
   };
 }

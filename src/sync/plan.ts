@@ -27,9 +27,14 @@ export interface PlanInput {
   restart: boolean;
   /** The resource's part in an interrupted backfill that this one goes on from; null where there is none. */
   interrupted: RunRow | null;
+  /** The credential in use, as a hash. */
+  credential: string;
   /** Local epoch milliseconds. */
   now: number;
 }
+
+/** In place of a credential: a walk that was made under several. */
+const SEVERAL = 'several';
 
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
@@ -37,7 +42,7 @@ export interface PlanInput {
  * then. Throws `ConfigError` when the stored rows were made under another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
-  const { command, resource, profile, restart, interrupted, now } = input;
+  const { command, resource, profile, restart, interrupted, credential, now } = input;
   const fingerprint = fingerprintOf(profile);
   const stored = restart ? null : input.stored;
   if (stored !== null) refuseOtherData(stored, fingerprint, resource);
@@ -46,16 +51,19 @@ export function planWalk(input: PlanInput): WalkPlan {
 
   const mayGoOn = command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental';
   if (base.walk_mode !== null && base.fingerprint === fingerprint && mayGoOn) {
-    return { mode: base.walk_mode, checkpoint: base, resumed: true };
+    const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
+    return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
   const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, profile) : null;
   const mode: WalkMode = since === null ? 'full' : 'incremental';
-  return { mode, checkpoint: startWalk({ ...base, fingerprint }, mode, since, now), resumed: false };
+  const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
+  return { mode, checkpoint, resumed: false };
 }
 
 /** The checkpoint at the first page of a walk. */
 export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | null, now: number): CheckpointRow {
-  return { ...base, ...NO_WALK, due_at: null, walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
+  const begun = { walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
+  return { ...base, ...NO_WALK, walk_credential: base.walk_credential, due_at: null, ...begun };
 }
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { deleteCheckpoint } from '../state/checkpoints.ts';
 import { saveReshape } from '../state/reshapes.ts';
+import { forgetSeen } from '../state/seen.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
 /**
@@ -21,6 +22,8 @@ export async function forgetResource(warehouse: Warehouse, resource: string, lea
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
       saveReshape(own, resource, null),
+      forgetSeen(own, resource),
+      own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
       deleteCheckpoint(own, resource),
     ],
     lease,

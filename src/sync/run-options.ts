@@ -5,6 +5,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Profile } from '../source/profile.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { Holdings } from './holding.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';
 
@@ -14,6 +15,13 @@ export interface RunWatcher {
   page(resource: string, page: Page, figures: RunFigures): void;
   /** `notes` is what was done to records that an operator may want to know of. */
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
+}
+
+/** More deletes than this within a sweep, or within 24 hours, are held until a person decides. */
+export interface DeleteLimits {
+  max_rows: number;
+  /** Part of the live rows, 0..1. */
+  max_part: number;
 }
 
 export interface RunOptions {
@@ -26,6 +34,11 @@ export interface RunOptions {
   profile: Profile;
   listing: ListingTarget;
   warehouse: Warehouse;
+  holdings: Holdings;
+  /** The credential in use, as a hash. */
+  credential: string;
+  /** How many deletes are believed at once. */
+  deletes: DeleteLimits;
   client: ApiClient;
   clock: Clock;
   signal: AbortSignal;

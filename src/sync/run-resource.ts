@@ -1,17 +1,14 @@
 import type { Page } from '../extract/page.ts';
 import type { RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
-import type { ResourceShape } from '../model/table.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
-import { readTables } from '../state/column-catalog.ts';
-import type { Lease } from '../state/leases.ts';
-import { countOpenRejects } from '../state/rejects.ts';
 import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
 import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
@@ -22,10 +19,8 @@ import { syncResource } from './sync-resource.ts';
 export interface Prepared {
   resource: string;
   profile: ResourceProfile;
-  lease: Lease;
+  holding: Holding;
   run: RunStart;
-  /** The tables that stand; null where there are none yet. */
-  shape: ResourceShape | null;
   /** Null where the service asked to be left alone for longer. */
   plan: WalkPlan | null;
   parked: DeferredError | null;
@@ -57,15 +52,13 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
-  const { resource, lease } = prepared;
+  const { resource, holding } = prepared;
   const meter: RequestMeter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
   const passed = (page: Page, outcome: PageOutcome): void => {
     count(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);
   };
-  const walkFrom = async (start: WalkPlan) =>
-    // The tables are read again each time: the walk before may have made them grow.
-    walkOnce(options, { ...prepared, shape: await readTables(warehouse, resource) }, start, { meter, passed });
+  const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, passed });
   try {
     watcher.started(resource, plan);
     const finished = await walkFrom(plan).catch((error: unknown) =>
@@ -75,7 +68,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     if (missed !== null) await walkFrom(missed);
     return null;
   } catch (error) {
-    await learnFrom(error, warehouse, plan, lease);
+    await learnFrom(error, warehouse, plan, holding);
     return error;
   } finally {
     Object.assign(tally.figures, meter);
@@ -90,30 +83,30 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
 function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan, stored: CheckpointRow): WalkPlan | null {
   const { resource, profile } = prepared;
   const begun = plan.checkpoint.walk_started_at;
-  const now = options.clock.now();
+  const { credential, clock } = options;
+  const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
   if (now - timestampMs(begun) <= profile.incremental.overlap) return null;
-  const next = planWalk({ command: 'sync', resource, profile, stored, restart: false, interrupted: null, now });
+  const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
+  const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
 }
 
 async function walkOnce(
   options: RunOptions,
-  { resource, profile, lease, shape }: Prepared,
+  { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
   { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
 ): Promise<CheckpointRow> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const loader = await openPageLoader({
     warehouse,
-    resource,
+    holding,
     resources: Object.keys(options.profile.resources),
     profile,
-    shape,
-    mode,
+    // Where a record cannot be read alone, the listing must be believed that it is back.
+    reading: { believesOlder: mode === 'full', believesReturn: profile.item === null },
     runId,
-    lease: () => lease.proof(),
-    openRejects: await countOpenRejects(warehouse.own, resource),
     clock,
     signal,
   });
@@ -130,11 +123,11 @@ function afterExpiredCursor(error: unknown, plan: WalkPlan, now: number): WalkPl
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
-async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, lease: Lease): Promise<void> {
+async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, holding: Holding): Promise<void> {
   const lesson = lessonOf(error);
   if (lesson === null) return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson })], lease.proof());
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson })], holding.lease());
 }
 
 /** When the service may be asked again; or that a walk in circles leads nowhere from here: what it hid lies behind. */

@@ -1,9 +1,9 @@
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { acquireLease, type Lease } from '../state/leases.ts';
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
+import type { Holding } from './holding.ts';
 import { interruptedBackfills, planWalk } from './plan.ts';
 import { overallStatus, type RunReport } from './report.ts';
 import { forgetResource } from './restart.ts';
@@ -15,11 +15,11 @@ import { runResource, type Prepared } from './run-resource.ts';
  * or profile that cannot be used (`ConfigError`) refuses the whole run before its first request.
  */
 export async function runSync(options: RunOptions): Promise<RunReport> {
-  const leases = new Map<string, Lease>();
+  const held = new Map<string, Holding>();
   try {
     const lastRuns: RunRow[] = [];
     for (const resource of options.resources) {
-      leases.set(resource, await acquireLease(options.warehouse, resource, options.clock));
+      held.set(resource, await options.holdings.take(resource));
       const last = await lastRun(options.warehouse.own, resource);
       if (last !== null) lastRuns.push(last);
     }
@@ -27,7 +27,7 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
     const prepared: Prepared[] = [];
     for (const resource of options.resources) {
       const part = interrupted.find((run) => run.resource === resource) ?? null;
-      prepared.push(await prepare(options, resource, leases.get(resource), part));
+      prepared.push(await prepare(options, resource, held.get(resource), part));
     }
     // As one: a backfill that was killed is known by the resources that it had begun together.
     const begun = prepared.flatMap((each) => beginRun(options.warehouse.own, each.run, options.clock.now()));
@@ -36,7 +36,7 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
     const status = overallStatus(resources.map((report) => report.status));
     return { source: options.source, run_id: options.runId, status, resources };
   } finally {
-    for (const lease of leases.values()) await lease.release();
+    for (const resource of held.keys()) await options.holdings.giveBack(resource);
   }
 }
 
@@ -49,25 +49,27 @@ async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
 async function prepare(
   options: RunOptions,
   resource: string,
-  lease: Lease | undefined,
+  holding: Holding | undefined,
   interrupted: RunRow | null,
 ): Promise<Prepared> {
   const profile = options.profile.resources[resource];
-  if (profile === undefined || lease === undefined) {
+  if (profile === undefined || holding === undefined) {
     const known = Object.keys(options.profile.resources).join(', ');
     throw new ConfigError('usage', `the profile has no resource "${resource}"`, { hint: `it has ${known}` });
   }
-  const { command, restart, clock, warehouse, runId } = options;
+  const { command, restart, clock, warehouse, credential, runId } = options;
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   try {
-    const plan = planWalk({ command, resource, profile, stored, restart, interrupted, now: clock.now() });
-    if (restart) await forgetResource(warehouse, resource, lease.proof());
-    const shape = await readTables(warehouse, resource);
+    const plan = planWalk({ command, resource, profile, stored, restart, interrupted, credential, now: clock.now() });
+    if (restart) await forgetResource(warehouse, resource, holding.lease());
+    await holding.takeTurn(async () => {
+      holding.shape = await readTables(warehouse, resource);
+    });
     const run = { run_id: runId, resource, command, mode: plan.mode };
-    return { resource, profile, lease, run, shape, plan, parked: null };
+    return { resource, profile, holding, run, plan, parked: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
     const run = { run_id: runId, resource, command, mode: 'full' } as const;
-    return { resource, profile, lease, run, shape: null, plan: null, parked: error };
+    return { resource, profile, holding, run, plan: null, parked: error };
   }
 }

@@ -1,9 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
 import { walk } from '../extract/walk.ts';
-import type { PageLoader } from './page-loader.ts';
+import type { PageFacts, PageLoader } from './page-loader.ts';
 import type { Lane, WalkMode } from '../model/words.ts';
+import { keyFingerprints } from '../shape/key-fingerprint.ts';
 import { saveCheckpoint } from '../state/checkpoints.ts';
 import { resolveUnseenRejects } from '../state/rejects.ts';
+import { rememberSeen } from '../state/seen.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { advance } from './advance.ts';
 import type { ResourceJob } from './resource-job.ts';
@@ -21,10 +24,12 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
   let checkpoint = start;
   for await (const page of walk(walkOptions(job, start))) {
     let next = checkpoint;
-    const outcome = await loader.load(page, ({ records, updated }) => {
-      const passed = { next: page.next, records, serverDate: page.serverDate, updated };
-      next = storable(advance(checkpoint, passed, job.clock.now()), job);
-      return [saveCheckpoint(job.warehouse.own, next), ...afterFullWalk(job, checkpoint, next)];
+    const outcome = await loader.load(page, (facts) => {
+      next = storable(
+        advance(checkpoint, { next: page.next, serverDate: page.serverDate, ...facts }, job.clock.now()),
+        job,
+      );
+      return [saveCheckpoint(job.warehouse.own, next), ...ofFullWalk(job, facts, checkpoint, next)];
     });
     checkpoint = next;
     job.passed(page, outcome);
@@ -58,9 +63,22 @@ function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof 
   };
 }
 
-/** A whole full walk has met every record there is: rejects that it did not meet are no longer there. */
-function afterFullWalk(job: ResourceJob, before: CheckpointRow, after: CheckpointRow) {
-  const isDone = after.walk_mode === null && before.walk_mode === 'full';
-  if (!isDone || before.walk_started_at === null || after.last_success_at === null) return [];
-  return [resolveUnseenRejects(job.warehouse.own, job.resource, before.walk_started_at, after.last_success_at)];
+/** What a full walk remembers of its pages, and of itself when it is done. */
+function ofFullWalk(job: ResourceJob, facts: PageFacts, before: CheckpointRow, after: CheckpointRow): CompiledQuery[] {
+  const { own } = job.warehouse;
+  const { resource, walk_started_at: walkStartedAt } = before;
+  if (before.walk_mode !== 'full' || walkStartedAt === null) return [];
+  const page = { resource, walk_started_at: walkStartedAt, page: before.walk_pages, unkeyed: facts.unkeyed };
+  const seen = maySweep(before) ? [rememberSeen(own, { ...page, ids: keyFingerprints(facts.keys) })] : [];
+  if (after.walk_mode !== null || after.last_success_at === null) return seen;
+  // A whole full walk has met every record there is: rejects that it did not meet are no longer there.
+  return [...seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+}
+
+/**
+ * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
+ * and none under another credential than the last, which may simply be allowed to see less.
+ */
+function maySweep(checkpoint: CheckpointRow): boolean {
+  return checkpoint.full_credential !== null && checkpoint.full_credential === checkpoint.walk_credential;
 }

@@ -18,6 +18,10 @@ export interface RunRow {
   updated: number;
   unchanged: number;
   rejected: number;
+  /** Records that this run found to be deleted. */
+  deleted: number;
+  /** Suspected deletes that wait for a person when the run ends. */
+  held: number;
   retries: number;
   limited: number;
   bytes: number;
@@ -51,6 +55,10 @@ export interface CheckpointRow {
   walk_high_water: string | null;
   walk_pages: number;
   walk_records: number;
+  /** Under which credential the unfinished walk began, as a hash. */
+  walk_credential: string | null;
+  /** The same of the last whole full walk: under another one it lists other records, and nothing is gone for it. */
+  full_credential: string | null;
 }
 
 export interface ColumnRow {
@@ -125,6 +133,33 @@ export interface ReshapeRow {
   marked_at: TimestampText;
 }
 
+export interface SeenRow {
+  resource: string;
+  walk_started_at: TimestampText;
+  page: number;
+  /** Eight bytes per id (`shape/key-fingerprint.ts`). */
+  ids: Uint8Array;
+  /** Records of the page without a usable id: one of them may be any record. */
+  unkeyed: number;
+}
+
+/** Why a record may be gone: a whole full walk did not meet it; an event said so; or, gone already, it was listed. */
+export const SUSPECT_REASONS = ['missing', 'event', 'listed'] as const;
+
+/** `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. */
+export const SUSPECT_STATES = ['open', 'held', 'released'] as const;
+
+export interface SuspectRow {
+  resource: string;
+  record_id: string;
+  reason: (typeof SUSPECT_REASONS)[number];
+  state: (typeof SUSPECT_STATES)[number];
+  /** Whole full walks in a row that did not meet it. */
+  sweeps: number;
+  found_at: TimestampText;
+  changed_at: TimestampText;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -136,4 +171,6 @@ export interface OwnTables {
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;
   _sync_reshapes: ReshapeRow;
+  _sync_seen: SeenRow;
+  _sync_suspects: SuspectRow;
 }

@@ -8,6 +8,8 @@ export interface StoredRow {
   hash: string;
   version: number;
   syncedAt: TimestampText;
+  /** Null for a live row. */
+  deletedAt: TimestampText | null;
   /** The cell of the column asked for as `updated`; null where there is none. */
   updated: Cell;
 }
@@ -71,6 +73,30 @@ export interface RowRewrite {
   statements: readonly CompiledQuery[];
 }
 
+/** Records that are gone from the service, as known from a request: soft deletes, committed whole or not at all. */
+export interface Burial {
+  lease: LeaseProof;
+  resource: string;
+  history: HistoryPolicy;
+  /** The resource's own table, and all its child tables: a deleted record has no rows there. */
+  table: TableShape;
+  children: readonly TableShape[];
+  keys: readonly string[];
+  /** When the service was asked: a row that was written later stays. Becomes `_deleted_at` and `_synced_at`. */
+  confirmedAt: TimestampText;
+  /** Statements on own tables that belong to the same moment. */
+  statements: readonly CompiledQuery[];
+}
+
+/** Which live rows of a resource's own table to name, in the order of their keys. */
+export interface LiveRows {
+  /** Only those behind this key; '' for all. */
+  after: string;
+  /** Only those last written before this moment. */
+  writtenBefore: TimestampText;
+  limit: number;
+}
+
 /**
  * One source's database. `sqlite/` and later `postgres/` export the same things in the same order; nothing above
  * this folder knows which one it talks to. All methods throw `SyncError`.
@@ -90,9 +116,13 @@ export interface Warehouse {
   rewrite(rows: RowRewrite): Promise<void>;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now. */
   commit(page: PageCommit): Promise<void>;
+  /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
+  bury(burial: Burial): Promise<string[]>;
+  /** Keys of live rows. */
+  liveKeys(table: TableShape, rows: LiveRows): Promise<string[]>;
   /** Statements on own tables in one transaction, under the lease where one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
-  /** Live rows of a table of ours or of a resource; 0 where the table is not there yet. */
+  /** Live rows of a resource's own table; 0 where it is not there yet. */
   count(table: string): Promise<number>;
   close(): Promise<void>;
 }

@@ -8,6 +8,7 @@ const STORED: StoredRow = {
   hash: 'other',
   version: 4,
   syncedAt: '2026-11-20 10:00:00.000',
+  deletedAt: null,
   updated: '2026-11-20 09:00:00',
 };
 const LATER = '2026-11-20 11:00:00.000';
@@ -23,9 +24,12 @@ function judged(
 ) {
   const { keyed } = keyRecords(recordsOf([JSON.stringify({ id: '1', updated_at: updatedAt })]), profileWith());
   const rows = new Map(stored === null ? [] : [['1', { ...STORED, ...stored }]]);
-  const { inserts, updates, unchanged, wentBack, stampedAt } = difference(keyed, rows, requestedAt, mode, now);
+  const reading = { believesOlder: mode === 'full', believesReturn: false };
+  const found = difference(keyed, rows, requestedAt, reading, now);
+  const { inserts, updates, unchanged, doubtful, wentBack, stampedAt } = found;
+  const left = doubtful.length === 1 ? 'doubt' : unchanged === 1 ? 'leave' : 'lose';
   return {
-    what: inserts.length === 1 ? 'insert' : updates.length === 1 ? 'update' : unchanged === 1 ? 'leave' : 'lose',
+    what: inserts.length === 1 ? 'insert' : updates.length === 1 ? 'update' : left,
     wentBack,
     stampedAt,
     version: keyed[0]?.version,
@@ -85,6 +89,10 @@ describe('difference', () => {
   it('leaves the very same source alone, whatever its time says', () => {
     const { keyed } = keyRecords(recordsOf(['{"id":"1"}']), profileWith());
     const stored = new Map([['1', { ...STORED, hash: keyed[0]?.hash ?? '' }]]);
-    expect(difference(keyed, stored, LATER, 'full', NOW)).toMatchObject({ inserts: [], updates: [], unchanged: 1 });
+    expect(difference(keyed, stored, LATER, { believesOlder: true, believesReturn: false }, NOW)).toMatchObject({
+      inserts: [],
+      updates: [],
+      unchanged: 1,
+    });
   });
 });

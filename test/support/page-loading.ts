@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { readTables } from '../../src/state/column-catalog.ts';
-import { acquireLease } from '../../src/state/leases.ts';
+import { createHoldings } from '../../src/sync/holding.ts';
 import { openPageLoader, type PageOutcome } from '../../src/sync/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
@@ -23,18 +22,16 @@ interface LoadingOptions {
 /** Loads pages into a warehouse as a run does, without a service. */
 export async function loading(warehouse: Warehouse, options: LoadingOptions = {}): Promise<Loading> {
   const resource = options.resource ?? 'content';
-  const lease = await acquireLease(warehouse, resource, systemClock);
-  onTestFinished(() => lease.release());
+  const holdings = createHoldings(warehouse, systemClock);
+  const holding = await holdings.take(resource);
+  onTestFinished(() => holdings.giveBack(resource));
   const loader = await openPageLoader({
     warehouse,
-    resource,
+    holding,
     resources: options.resources ?? [resource],
     profile: profileWith(options.profile),
-    shape: await readTables(warehouse, resource),
-    mode: options.mode ?? 'full',
+    reading: { believesOlder: options.mode !== 'incremental', believesReturn: true },
     runId: 'run',
-    lease: () => lease.proof(),
-    openRejects: 0,
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,
   });

@@ -1,6 +1,5 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { readTables } from '../../src/state/column-catalog.ts';
-import { acquireLease } from '../../src/state/leases.ts';
+import { createHoldings } from '../../src/sync/holding.ts';
 import { openPageLoader } from '../../src/sync/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
@@ -22,17 +21,15 @@ const warehouse: Warehouse = {
     await real.rewrite(rows);
   },
 };
-const lease = await acquireLease(warehouse, 'content', systemClock);
+const holdings = createHoldings(warehouse, systemClock);
+const holding = await holdings.take('content');
 const loader = await openPageLoader({
   warehouse,
-  resource: 'content',
+  holding,
   resources: ['content'],
   profile: profileWith({ updated: null }),
-  shape: await readTables(warehouse, 'content'),
-  mode: 'full',
+  reading: { believesOlder: true, believesReturn: true },
   runId: 'run',
-  lease: () => lease.proof(),
-  openRejects: 0,
   clock: systemClock,
   signal: new AbortController().signal,
 });

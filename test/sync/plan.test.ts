@@ -33,6 +33,7 @@ function plan(input: Partial<Omit<PlanInput, 'profile'>> & { profile?: ProfileCh
     stored: null,
     restart: false,
     interrupted: null,
+    credential: 'key',
     now: NOW,
     ...input,
     profile,

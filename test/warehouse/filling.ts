@@ -3,9 +3,8 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { readTables } from '../../src/state/column-catalog.ts';
-import { acquireLease } from '../../src/state/leases.ts';
 import { saveLimit } from '../../src/state/limits.ts';
+import { createHoldings } from '../../src/sync/holding.ts';
 import { openPageLoader } from '../../src/sync/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
@@ -19,17 +18,15 @@ const PAGES = 60;
 const ballast = path.join(folder, 'ballast');
 writeFileSync(ballast, Buffer.alloc(Number(ballastBytes)));
 const warehouse = await openWarehouse(`sqlite:${folder}/blog.db`, systemClock);
-const lease = await acquireLease(warehouse, 'content', systemClock);
+const holdings = createHoldings(warehouse, systemClock);
+const holding = await holdings.take('content');
 const loader = await openPageLoader({
   warehouse,
-  resource: 'content',
+  holding,
   resources: ['content'],
   profile: profileWith({ updated: null, history: 'none' }),
-  shape: await readTables(warehouse, 'content'),
-  mode: 'full',
+  reading: { believesOlder: true, believesReturn: true },
   runId: 'run',
-  lease: () => lease.proof(),
-  openRejects: 0,
   clock: systemClock,
   signal: new AbortController().signal,
 });
@@ -43,7 +40,7 @@ const kept = await warehouse.count('content');
 rmSync(ballast);
 for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
 const rows = await warehouse.count('content');
-await lease.release();
+await holdings.giveBack('content');
 await warehouse.close();
 const integrity: unknown = new Database(`${folder}/blog.db`).pragma('integrity_check');
 console.log(JSON.stringify({ full, kept, refused, end: page, rows, integrity }));

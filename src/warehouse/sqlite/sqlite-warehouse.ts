@@ -3,6 +3,7 @@ import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
+import { bury, liveKeys } from './burial.ts';
 import { growTables } from './grow-tables.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
@@ -16,10 +17,10 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const runAll = statementRunner(db);
 
   /** One transaction, under the lease where one is given. */
-  function transact(lease: LeaseProof | undefined, work: () => void): Promise<void> {
+  function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
     const transaction = db.transaction(() => {
       if (lease !== undefined) checkLease(db, lease);
-      work();
+      return work();
     });
     // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
     return patiently(() => transaction.immediate());
@@ -45,6 +46,13 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
         writePage(page);
         runAll(page.statements);
       }),
+    bury: (burial) =>
+      transact(burial.lease, () => {
+        const buried = bury(db, own, burial);
+        runAll(burial.statements);
+        return buried;
+      }),
+    liveKeys: (table, rows) => liveKeys(own, table, rows),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     count: (table) => count(own, table),
     close: () => own.destroy(),
@@ -93,6 +101,7 @@ async function holdsBeyondDouble(own: Kysely<OwnTables>, table: string, column: 
 async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
   const { rows: there } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
   if (there.length === 0) return 0;
-  const { rows } = await sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)}`.execute(own);
+  const live = sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)} WHERE "_deleted_at" IS NULL`;
+  const { rows } = await live.execute(own);
   return rows[0]?.n ?? 0;
 }

@@ -4,7 +4,10 @@ import type { Cell, TableShape } from '../../model/table.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { StoredRow } from '../warehouse.ts';
 
-type Lookup = Statement<[string], [hash: string, version: number, syncedAt: string, updated: Cell]>;
+type Lookup = Statement<
+  [string],
+  [hash: string, version: number, syncedAt: string, deletedAt: string | null, updated: Cell]
+>;
 
 /** What stands already among `keys`; `updated` names the column to bring along. */
 export type StoredRows = (table: TableShape, keys: readonly string[], updated: string | null) => Map<string, StoredRow>;
@@ -28,7 +31,8 @@ function readAll(db: Database, lookup: Lookup, keys: readonly string[]): Map<str
   const read = db.transaction(() => {
     for (const key of keys) {
       const row = lookup.get(key);
-      if (row !== undefined) found.set(key, { hash: row[0], version: row[1], syncedAt: row[2], updated: row[3] });
+      if (row === undefined) continue;
+      found.set(key, { hash: row[0], version: row[1], syncedAt: row[2], deletedAt: row[3], updated: row[4] });
     }
   });
   read.deferred();
@@ -37,6 +41,6 @@ function readAll(db: Database, lookup: Lookup, keys: readonly string[]): Map<str
 
 function lookupText(own: Kysely<OwnTables>, table: TableShape, updated: string | null): string {
   const last = updated === null ? sql`NULL` : sql.id(updated);
-  return sql`SELECT "_hash", "_version", "_synced_at", ${last} FROM ${sql.id(table.name)}
+  return sql`SELECT "_hash", "_version", "_synced_at", "_deleted_at", ${last} FROM ${sql.id(table.name)}
     WHERE ${sql.id(table.key[0] ?? '')} = ${sql.val('')}`.compile(own).sql;
 }

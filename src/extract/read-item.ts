@@ -1,0 +1,65 @@
+import type { ApiClient, RequestMeter } from '../http/client.ts';
+import { SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
+import type { Lane } from '../model/words.ts';
+import { recordKey } from '../shape/record-key.ts';
+import { selectRecord } from '../shape/select-records.ts';
+import { fieldAt, isObject } from '../shape/field-at.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { listingUrl, type ListingTarget } from './listing-url.ts';
+
+/** What is needed to read records of one resource alone. */
+export interface ItemSource {
+  client: ApiClient;
+  listing: ListingTarget;
+  profile: ResourceProfile;
+  meter: RequestMeter;
+  signal: AbortSignal;
+}
+
+/** One record as the service has it at a moment (local epoch milliseconds), or that there is none. */
+export type ItemReading =
+  | { isThere: true; record: SourceRecord; requestedAt: number }
+  | { isThere: false; requestedAt: number };
+
+/**
+ * Reads one record by its key (`shape/record-key.ts`). Throws what the client throws, and `SyncError` where the answer
+ * is another record (`item_other`) or none at all (`item_missing`).
+ */
+export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
+  const { client, profile, meter, signal } = source;
+  const path = profile.item_record;
+  const isWanted = (body: Parameters<typeof fieldAt>[0]): boolean => isObject(fieldAt(body, path));
+  const answer = await client.get({ url: itemUrl(source, key), lane, meter, signal, missing: 'skip', isWanted });
+  const { requestedAt } = answer;
+  if (answer.outcome === 'skip') return { isThere: false, requestedAt };
+  const record = selectRecord(answer.bytes, answer.json, path);
+  if (record === null) throw missingRecord(path);
+  const found = recordKey(record.value, profile.id);
+  if ('key' in found && found.key === key) return { isThere: true, record, requestedAt };
+  throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {
+    recovery: 'stop',
+    hint: 'check item, item_record and id of the resource in the profile',
+  });
+}
+
+/** Throws `item_unreadable` where the profile has no path for a single record, or the key would lead to another one. */
+function itemUrl({ listing, profile }: ItemSource, key: string): URL {
+  if (profile.item === null) throw unreadable('the profile has no path for a single record');
+  // A dot segment would be taken out of the path: the listing would answer.
+  if (key === '.' || key === '..') throw unreadable(`no path can be made of the id ${key}`);
+  const path = profile.item.replaceAll('{id}', () => encodeURIComponent(key));
+  return listingUrl(listing, { path, query: {} });
+}
+
+function unreadable(message: string): SyncError {
+  return new SyncError('item_unreadable', message, { recovery: 'skip' });
+}
+
+function missingRecord(path: string): SyncError {
+  const place = path === '' ? 'as its body' : `at ${path}`;
+  return new SyncError('item_missing', `the answer for a single record has no object ${place}`, {
+    recovery: 'stop',
+    hint: 'set item_record of the resource in the profile to where the record lies',
+  });
+}

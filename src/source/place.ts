@@ -1,0 +1,48 @@
+import { z } from 'zod';
+
+/** Where something may stand in a webhook delivery, with the grammar of its name and how it is written. */
+const PLACES = {
+  /** A header of the request; case does not count. */
+  header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
+  /** A value in the JSON body: keys joined by dots, as in `data.id`. */
+  json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, written: 'json:<key.key>' },
+  /** A named part of the signature header, as `t` in `t=1,v1=2`. */
+  part: { name: String.raw`[A-Za-z0-9_-]+`, written: 'part:<name>' },
+  /** A parameter of the request's query. */
+  query: { name: String.raw`[^=&#?\s]+`, written: 'query:<name>' },
+  /** The digest of the body: the same body is the same delivery. */
+  sha256: { name: 'body', written: 'sha256:body' },
+} as const;
+
+/** Kinds of places in a delivery. */
+export type PlaceKind = keyof typeof PLACES;
+
+/** A place as it was read: names of headers are in lower case. */
+export interface Place<K extends PlaceKind = PlaceKind> {
+  readonly from: K;
+  readonly name: string;
+}
+
+/**
+ * Schema of a place of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for what
+ * may stand before a header's name.
+ */
+export function placeSchema<K extends PlaceKind>(kinds: readonly K[], beforeHeader: string = '') {
+  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${PLACES[kind].name}`);
+  const written = kinds.map((kind) => PLACES[kind].written).join(' or ');
+  return z
+    .string(`expected ${written}`)
+    .max(200)
+    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`)
+    .transform((text) => parsePlace(text, kinds));
+}
+
+/** Where a part of an event stands: in the JSON body or in a header. */
+export const eventPlaceSchema = placeSchema(['json', 'header']);
+
+function parsePlace<K extends PlaceKind>(text: string, kinds: readonly K[]): Place<K> {
+  const from = kinds.find((kind) => text.startsWith(`${kind}:`));
+  if (from === undefined) throw new Error('a place that its own pattern does not fit');
+  const name = text.slice(from.length + 1);
+  return { from, name: from === 'header' ? name.toLowerCase() : name };
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { duration } from './measures.ts';
+import { placeSchema } from './place.ts';
+import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
+import { parseTemplate, type TemplateSegment } from './signature-template.ts';
+
+/** How a delivery is proved: a keyed or a plain digest, a public key, or a secret that is simply sent along. */
+const TYPES = ['hmac', 'hash', 'ed25519', 'static', 'basic'] as const;
+const ALGORITHMS = ['sha1', 'sha256', 'sha384', 'sha512'] as const;
+/** How a secret is written; `whsec` and `whpk` are Standard Webhooks' prefixes with base64 behind them. */
+const KEY_ENCODINGS = ['utf8', 'base64', 'hex', 'whsec', 'whpk'] as const;
+/**
+ * How the signature header is cut: it is the signature (`plain`), `name=value` items (`kv`), `version,signature` items
+ * (`list`), or `key id/algorithm/signature` items (`slashes`).
+ */
+const PARSES = ['plain', 'kv', 'list', 'slashes'] as const;
+const ENCODINGS = ['hex', 'base64', 'base64url'] as const;
+const UNITS = ['s', 'ms', 'iso'] as const;
+/** The public URL as it is; with and without its default port; percent-decoded as HubSpot does. */
+const URL_FORMS = ['exact', 'any_port', 'decoded'] as const;
+const CHALLENGES = ['slack', 'discord', 'meta', 'msgraph', 'zoom'] as const;
+
+const FAMILY = String.raw`(?:\{family\})?`;
+const header = placeSchema(['header'], FAMILY);
+const word = z.string().regex(/^[A-Za-z0-9_-]+$/, 'expected a word of letters, digits, _ and -');
+const tolerance = duration.refine((ms) => ms >= 1_000, 'expected a tolerance of at least 1s');
+
+const method = {
+  type: z.enum(TYPES),
+  /** SHA-1 only with `allow_weak`. */
+  algorithm: z.enum(ALGORITHMS).optional(),
+  key_encoding: z.enum(KEY_ENCODINGS).optional(),
+  /** Name of the items that carry this method's signature: `v1`. */
+  item: word.optional(),
+};
+
+/** A scheme as it is written in a profile; with `base`, only what differs. */
+export const signatureFields = z.strictObject({
+  /** Preset whose fields hold where this one says nothing. */
+  base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
+  ...method,
+  type: method.type.optional(),
+  /** Allows SHA-1, and plain hashes that begin with the secret: for senders that know nothing better. */
+  allow_weak: z.boolean().optional(),
+  /** Further methods that the same header may carry; a secret belongs to the one that its form fits. */
+  also: z.array(z.strictObject(method)).max(3).optional(),
+  /** Texts that `{family}` in header names may stand for; the first one whose signature is there counts. */
+  families: z.array(word).min(1).max(4).optional(),
+  /** Where the signature, or the secret that is sent along, stands. */
+  value: z
+    .strictObject({
+      from: placeSchema(['header', 'query', 'json'], FAMILY).optional(),
+      parse: z.enum(PARSES).optional(),
+      /** Between items; any of these where several are given. */
+      separator: z.union([separator(), z.array(separator()).min(1)]).optional(),
+      /** Text before the signature: `sha256=`. */
+      prefix: z.string().max(40).optional(),
+      encoding: z.enum(ENCODINGS).optional(),
+    })
+    .optional(),
+  /** Null where the scheme signs no time. */
+  timestamp: z
+    .strictObject({
+      from: placeSchema(['header', 'part'], FAMILY).optional(),
+      unit: z.enum(UNITS).optional(),
+      past: tolerance.optional(),
+      future: tolerance.optional(),
+    })
+    .nullable()
+    .optional(),
+  /** What tells a delivery from another and stays the same when it is repeated. */
+  id: placeSchema(['header', 'json', 'part', 'query', 'sha256'], FAMILY).optional(),
+  /** What is signed: text with tokens such as `{ts}.{body}`. */
+  signed: z.string().min(1).max(500).transform(readTemplate).optional(),
+  /** For `{signed_headers}`: where the delivery lists the headers, and which must be among them. */
+  signed_headers: z.strictObject({ from: header.optional(), required: z.array(z.string()).optional() }).optional(),
+  /** Where SHA-256 of a body stands that is no form, for `{form_sorted}`. */
+  body_hash: placeSchema(['query', 'header'], FAMILY).optional(),
+  url_form: z.enum(URL_FORMS).optional(),
+  /** The question by which the sender tests a new address. */
+  challenge: z.enum(CHALLENGES).nullable().optional(),
+});
+
+export type SignatureFields = z.output<typeof signatureFields>;
+
+function separator() {
+  return z.string().regex(/^[,; ]{1,2}$/, 'expected a separator of commas, semicolons and blanks');
+}
+
+function readTemplate(text: string, context: z.RefinementCtx): readonly TemplateSegment[] {
+  const parsed = parseTemplate(text);
+  if ('segments' in parsed) return parsed.segments;
+  context.issues.push({ code: 'custom', message: parsed.fault, input: text });
+  return z.NEVER;
+}

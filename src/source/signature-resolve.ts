@@ -1,0 +1,106 @@
+import type { Place } from './place.ts';
+import { signatureFields, type SignatureFields } from './signature-fields.ts';
+import { SIGNATURE_PRESETS } from './signature-presets.ts';
+import type { TemplateSegment } from './signature-template.ts';
+
+type Value = NonNullable<SignatureFields['value']>;
+type Timestamp = NonNullable<SignatureFields['timestamp']>;
+
+/** One way in which a delivery may be signed. */
+export interface SignatureMethod {
+  readonly type: NonNullable<SignatureFields['type']>;
+  readonly algorithm: NonNullable<SignatureFields['algorithm']>;
+  readonly key_encoding: NonNullable<SignatureFields['key_encoding']>;
+  /** Name of the items that carry its signature; null where the header is the signature and nothing else. */
+  readonly item: string | null;
+}
+
+/** A scheme with everything filled in; times in milliseconds. Names of headers may hold `{family}`. */
+export interface SignatureScheme {
+  /** At least one. */
+  readonly methods: readonly SignatureMethod[];
+  /** What `{family}` may stand for; one empty text where there are no families. */
+  readonly families: readonly string[];
+  readonly value: {
+    readonly from: Place<'header' | 'query' | 'json'>;
+    readonly parse: NonNullable<Value['parse']>;
+    /** Any of these stands between two items. */
+    readonly separator: readonly string[];
+    readonly prefix: string;
+    readonly encoding: NonNullable<Value['encoding']>;
+  };
+  readonly timestamp: {
+    readonly from: Place<'header' | 'part'>;
+    readonly unit: NonNullable<Timestamp['unit']>;
+    readonly past: number;
+    readonly future: number;
+  } | null;
+  readonly id: Place;
+  /** Empty where nothing is signed, because the secret itself is sent. */
+  readonly signed: readonly TemplateSegment[];
+  readonly signed_headers: { readonly from: Place<'header'>; readonly required: readonly string[] } | null;
+  readonly body_hash: Place<'query' | 'header'> | null;
+  readonly url_form: NonNullable<SignatureFields['url_form']>;
+  readonly challenge: NonNullable<SignatureFields['challenge']> | null;
+}
+
+/** Five minutes, as the libraries of Standard Webhooks have it. */
+const TOLERANCE_MS = 300_000;
+
+const NOWHERE = { from: 'header', name: '' } as const;
+
+/** The fields laid over those of their base; maps within are merged, lists and plain values replaced. */
+export function overBase({ base, ...own }: SignatureFields): SignatureFields {
+  if (base === undefined) return own;
+  const below = overBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
+  const timestamp = own.timestamp === null ? null : mergeMaps(below.timestamp, own.timestamp);
+  const signed_headers = mergeMaps(below.signed_headers, own.signed_headers);
+  return { ...below, ...own, value: { ...below.value, ...own.value }, timestamp, signed_headers };
+}
+
+function mergeMaps<T extends object>(below: T | null | undefined, own: T | undefined): T | undefined {
+  if (below === undefined || below === null) return own;
+  return { ...below, ...own };
+}
+
+/** A scheme out of fields in which `schemeFaults` found nothing. */
+export function fillScheme(fields: SignatureFields): SignatureScheme {
+  const { value = {}, timestamp, signed_headers } = fields;
+  const { separator = ',' } = value;
+  return {
+    methods: methodsOf(fields),
+    families: fields.families ?? [''],
+    value: {
+      from: value.from ?? NOWHERE,
+      parse: value.parse ?? 'plain',
+      separator: typeof separator === 'string' ? [separator] : separator,
+      prefix: value.prefix ?? '',
+      encoding: value.encoding ?? 'hex',
+    },
+    timestamp: timestamp ? fillTime(timestamp) : null,
+    id: fields.id ?? { from: 'sha256', name: 'body' },
+    signed: fields.signed ?? [],
+    signed_headers: signed_headers === undefined ? null : fillHeaders(signed_headers),
+    body_hash: fields.body_hash ?? null,
+    url_form: fields.url_form ?? 'exact',
+    challenge: fields.challenge ?? null,
+  };
+}
+
+/** The first one stands in the scheme itself, the others under `also`. */
+export function methodsOf(fields: SignatureFields): SignatureMethod[] {
+  return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
+    type: given.type,
+    algorithm: given.algorithm ?? 'sha256',
+    key_encoding: given.key_encoding ?? 'utf8',
+    item: given.item ?? null,
+  }));
+}
+
+function fillTime({ from = NOWHERE, unit = 's', past = TOLERANCE_MS, future = TOLERANCE_MS }: Timestamp) {
+  return { from, unit, past, future };
+}
+
+function fillHeaders({ from = NOWHERE, required = [] }: NonNullable<SignatureFields['signed_headers']>) {
+  return { from, required: required.map((name) => name.toLowerCase()) };
+}

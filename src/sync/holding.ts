@@ -1,0 +1,111 @@
+import PQueue from 'p-queue';
+import type { Clock } from '../model/clock.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { readTables } from '../state/column-catalog.ts';
+import { acquireLease, type Lease } from '../state/leases.ts';
+import { countOpenRejects } from '../state/rejects.ts';
+import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
+
+/** A resource that this process owns: its tables as they stand, and the turns in which it is written. */
+export interface Holding {
+  readonly resource: string;
+  /** For the next transaction. */
+  lease(): LeaseProof;
+  /** The tables that stand; null where there are none yet. Whoever makes them grow puts the new ones here. */
+  shape: ResourceShape | null;
+  /** Rejects that are open: while there are none, no record can resolve one. */
+  openRejects: number;
+  /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
+  takeTurn<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** The resources of one source that this process owns; whoever takes one that is held already shares it. */
+export interface Holdings {
+  /** Throws `SyncError('lease_held')` where another process owns the resource. */
+  take(resource: string): Promise<Holding>;
+  /** After the last of those who took it the resource is free again. */
+  giveBack(resource: string): Promise<void>;
+  /** Becomes the owner anew where another process has taken over meanwhile. Throws as `take` does. */
+  retake(resource: string): Promise<void>;
+}
+
+interface Held {
+  holding: Promise<OwnHolding>;
+  takers: number;
+}
+
+/** Nothing is held at first. */
+export function createHoldings(warehouse: Warehouse, clock: Clock): Holdings {
+  const held = new Map<string, Held>();
+  return {
+    async take(resource) {
+      const known = held.get(resource) ?? { holding: OwnHolding.open(warehouse, resource, clock), takers: 0 };
+      held.set(resource, known);
+      known.takers += 1;
+      try {
+        return await known.holding;
+      } catch (error) {
+        if (held.get(resource) === known) held.delete(resource);
+        throw error;
+      }
+    },
+    async giveBack(resource) {
+      const known = held.get(resource);
+      if (known === undefined) return;
+      known.takers -= 1;
+      if (known.takers > 0) return;
+      held.delete(resource);
+      await (await known.holding).release();
+    },
+    async retake(resource) {
+      const holding = await held.get(resource)?.holding;
+      await holding?.takeTurn(() => holding.renew());
+    },
+  };
+}
+
+class OwnHolding implements Holding {
+  readonly resource: string;
+  shape: ResourceShape | null = null;
+  openRejects = 0;
+  readonly #warehouse: Warehouse;
+  readonly #clock: Clock;
+  readonly #turns = new PQueue({ concurrency: 1 });
+  #lease: Lease;
+
+  private constructor(warehouse: Warehouse, resource: string, clock: Clock, lease: Lease) {
+    this.resource = resource;
+    this.#warehouse = warehouse;
+    this.#clock = clock;
+    this.#lease = lease;
+  }
+
+  static async open(warehouse: Warehouse, resource: string, clock: Clock): Promise<OwnHolding> {
+    const lease = await acquireLease(warehouse, resource, clock);
+    const holding = new OwnHolding(warehouse, resource, clock, lease);
+    holding.openRejects = await countOpenRejects(warehouse.own, resource);
+    return holding;
+  }
+
+  lease(): LeaseProof {
+    return this.#lease.proof();
+  }
+
+  takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns.add(work);
+  }
+
+  async renew(): Promise<void> {
+    const lease = await acquireLease(this.#warehouse, this.resource, this.#clock);
+    await this.#lease.release();
+    this.#lease = lease;
+    // Whoever owned it in between may have made the tables grow.
+    this.shape = await readTables(this.#warehouse, this.resource);
+    this.openRejects = await countOpenRejects(this.#warehouse.own, this.resource);
+  }
+
+  async release(): Promise<void> {
+    await this.#turns.onIdle();
+    await this.#lease.release();
+  }
+}

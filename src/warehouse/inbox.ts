@@ -1,0 +1,71 @@
+import type { TimestampText } from './own-tables.ts';
+
+/**
+ * `waiting`: to be worked on. `done`: its records were read again, or there was nothing to do. `ignored`: nothing in it
+ * concerns a resource of ours. `dead`: it could not be worked on, and a person should look.
+ */
+export const DELIVERY_STATES = ['waiting', 'done', 'ignored', 'dead'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** One webhook request that proved to be authentic, as it is stored before it is answered. */
+export interface NewDelivery {
+  /** The sender's id of it; where it sends none, the hash of its body. */
+  delivery_id: string;
+  /** False where the id is only the hash of the body: the same body may then be a new event. */
+  is_id_sent: boolean;
+  received_at: TimestampText;
+  /** JSON object of those headers that the profile reads events from. */
+  headers: string;
+  /** Exactly as it came. */
+  body: Uint8Array;
+}
+
+export interface DeliveryRow {
+  /** Grows with every delivery. */
+  seq: number;
+  delivery_id: string;
+  /** Of the latest request with this id that had to be worked on. */
+  received_at: TimestampText;
+  headers: string;
+  body: Uint8Array;
+  state: DeliveryState;
+  attempts: number;
+  /** Not before this moment; null for at once. */
+  due_at: TimestampText | null;
+  finished_at: TimestampText | null;
+  /** Why it is dead or ignored, or what went wrong with the last attempt. */
+  reason: string | null;
+  /** What it was found to say, once it was read; of several events the first. */
+  kind: string | null;
+  resource: string | null;
+  record_id: string | null;
+  /** Further requests with the same id. */
+  repeats: number;
+}
+
+/** The tables of an inbox, made by `migrations/inbox/`. */
+export interface InboxTables {
+  _sync_deliveries: DeliveryRow;
+}
+
+/** What became of a delivery; the columns that it changes. */
+export type Settlement = Pick<
+  DeliveryRow,
+  'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
+>;
+
+/** Figures of an inbox for status and metrics. */
+export interface InboxFigures {
+  waiting: number;
+  dead: number;
+  /** When the oldest that waits was received. */
+  oldest: TimestampText | null;
+}
+
+/** What the drain sees of an inbox. Both throw `SyncError`. */
+export interface InboxPort {
+  /** Deliveries that wait and are due at `now`, those behind `after` only, in the order in which they came. */
+  waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
+  /** Stores what became of deliveries; they are settled once it resolves. */
+  settle(settlements: readonly Settlement[]): Promise<void>;
+}
