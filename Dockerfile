@@ -24,6 +24,9 @@ RUN install -d -o node -g node /var/lib/content-sync
 VOLUME /var/lib/content-sync
 WORKDIR /var/lib/content-sync
 USER node
-HEALTHCHECK --interval=60s --timeout=10s CMD ["node", "/app/dist/src/main.js", "status"]
+EXPOSE 8080
+# For `serve`; a container that runs another command is over before it is asked.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD ["node", "-e", \
+  "fetch('http://127.0.0.1:8080/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "/app/dist/src/main.js"]
-CMD ["sync"]
+CMD ["serve", "--host", "0.0.0.0"]

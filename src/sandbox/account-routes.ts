@@ -22,14 +22,15 @@ export const issueToken: Handler = async (service, request) => {
   return scope === null ? oauthError(400, 'invalid_scope') : json(200, service.access.issue(scope), NO_STORE);
 };
 
-/** POST /v1/webhooks: `{ url, events }`; the only answer that shows the secret. */
+/** POST /v1/webhooks: `{ url, events, secret }`; the only answer that shows the secret, which is made up if not given. */
 export const subscribe: Handler = async (service, request) => {
   checkJson(request);
-  const { url, events } = recordIn(await request.body());
+  const { url, events, secret } = recordIn(await request.body());
   if (!isWebAddress(url)) throw new Refusal(422, '"url" must be an http or https address.');
   if (!isListOfNames(events))
     throw new Refusal(422, '"events" must be a list such as ["content.updated", "images.*"].');
-  return json(201, service.webhooks.subscribe(url, events ?? ['*']));
+  if (!isSecret(secret)) throw new Refusal(422, '"secret" must be "whsec_" and the base64 of 24 to 64 bytes.');
+  return json(201, service.webhooks.subscribe(url, events ?? ['*'], secret));
 };
 
 /** GET /v1/webhooks */
@@ -72,6 +73,12 @@ function oauthError(status: number, error: string, headers: Record<string, strin
 
 function isWebAddress(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && ['http:', 'https:'].includes(URL.parse(value)?.protocol ?? '');
+}
+
+function isSecret(value: JsonValue | undefined): value is string | undefined {
+  const [, key] = typeof value === 'string' ? (/^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value) ?? []) : [];
+  const bytes = Buffer.from(key ?? '', 'base64').length;
+  return value === undefined || (bytes >= 24 && bytes <= 64);
 }
 
 function isListOfNames(value: JsonValue | undefined): value is string[] | undefined {

@@ -24,7 +24,7 @@ export interface DeliveryCounts {
 }
 
 export interface Webhooks {
-  subscribe(url: string, events: readonly string[]): Subscription;
+  subscribe(url: string, events: readonly string[], secret?: string): Subscription;
   list(): Subscription[];
   remove(id: string): boolean;
   /** Tells every subscription that asked for it. */
@@ -72,8 +72,7 @@ export function webhooks(clock: Clock, retryMs: number): Webhooks {
   };
   return {
     counts,
-    subscribe: (url, events) => {
-      const secret = `whsec_${randomBytes(24).toString('base64')}`;
+    subscribe: (url, events, secret = `whsec_${randomBytes(24).toString('base64')}`) => {
       const created_at = new Date(clock.now()).toISOString();
       const made = { id: `whk_${randomBytes(8).toString('hex')}`, url, events, secret, created_at };
       subscriptions.set(made.id, made);

@@ -3,11 +3,11 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { checkValue } from './check-value.ts';
+import { crossFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
 import type { Fault, Finding } from './fault.ts';
 import { pathKey, renderFaults } from './fault.ts';
 import { interpolate } from './interpolate.ts';
-import { suggestion } from './known-keys.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
 import { loadProfile } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
@@ -83,23 +83,6 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, folder: str
     loaded.secrets.push(...result.secrets);
   }
   return loaded;
-}
-
-/** What can only be seen from several fields together. */
-function crossFindings(file: SettingsFile, profiles: ReadonlyMap<string, Profile>): Finding[] {
-  const findings = Object.entries(file.sources).flatMap(([name, source]) =>
-    (source.resources ?? []).flatMap((resource, at) => {
-      const known = Object.keys(profiles.get(name)?.resources ?? {});
-      const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}${suggestion(resource, known)}`;
-      const path = ['sources', name, 'resources', at];
-      return known.length === 0 || known.includes(resource) ? [] : [{ path, part: 'value' as const, message }];
-    }),
-  );
-  if (Object.keys(file.sources).length > 1 && !file.warehouse.includes('{source}')) {
-    const message = 'expected {source} in the path, because each of several sources has its own file, got none';
-    findings.push({ path: ['warehouse'], part: 'value', message });
-  }
-  return findings;
 }
 
 function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cwd: string) {

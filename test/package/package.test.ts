@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -101,6 +102,23 @@ describe('the Dockerfile', () => {
     }
   });
 
+  it('asks whether serve is alive, and says so by its exit code', async () => {
+    const [, script = ''] = /^HEALTHCHECK [^]*?"-e", \\\s+"(.*)"\]$/m.exec(lines.join('\n')) ?? [];
+    const statuses = [200, 503];
+    const server = createServer((request, response) => {
+      response.writeHead(request.url === '/healthz' ? (statuses.shift() ?? 500) : 404).end();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const here = script.replace(':8080', `:${typeof address === 'object' ? address?.port : 0}`);
+    const ask = () =>
+      new Promise((resolve) => execFile(process.execPath, ['-e', here], (error) => resolve(error === null)));
+    expect([await ask(), await ask()]).toEqual([true, false]);
+    server.close();
+    server.closeAllConnections();
+  });
+
   it('runs the built command line as an ordinary user, who may write to the one volume', () => {
     const text = lines.join('\n');
     expect(text).toContain(`ENTRYPOINT ["node", "/app/${manifest.bin['content-sync']}"]`);
@@ -110,6 +128,6 @@ describe('the Dockerfile', () => {
     const volume = /^VOLUME (\S+)$/m.exec(last)?.[1] ?? 'none';
     expect(last).toContain(`WORKDIR ${volume}`);
     expect(last).toContain(`install -d -o node -g node ${volume}`);
-    expect(last).toMatch(/^HEALTHCHECK .*"status"\]$/m);
+    expect(last).toMatch(/^CMD \["serve", "--host", "0\.0\.0\.0"\]$/m);
   });
 });

@@ -40,6 +40,16 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('webhooks', () => {
+  it('are signed with the secret that the subscriber gives, if it can be one', async () => {
+    const sandbox = await sandboxFor();
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const subscribe = (given: unknown) =>
+      ask(sandbox, '/v1/webhooks', { method: 'POST', json: { url: 'http://127.0.0.1:1/', secret: given } });
+    expect(await bodyOf(await subscribe(secret))).toMatchObject({ secret });
+    const refused = await Promise.all(['whsec_c2hvcnQ=', 'plain', 7].map(subscribe));
+    expect(refused.map(({ status }) => status)).toEqual([422, 422, 422]);
+  });
+
   it('tell create, update, publish, unpublish and delete, signed so that a receiver can check them', async () => {
     const sandbox = await sandboxFor();
     const { url, deliveries } = await receiver();

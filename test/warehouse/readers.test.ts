@@ -71,7 +71,7 @@ describe('what BI clients read in the file', () => {
     const { file } = await filled();
     const tables = rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%migrations%'");
     expect(tables.length).toBeGreaterThan(10);
-    const allowed = / (text|bigint|integer|double|boolean|date|timestamp)( not null)?( key \d)?$/i;
+    const allowed = / (text|bigint|integer|double|boolean|date|timestamp|blob)( not null)?( key \d)?$/i;
     for (const name of tables.map((table) => String(table['name']))) {
       const columns = columnsOf(file, name);
       expect(columns.filter((column) => !allowed.test(column))).toEqual([]);
