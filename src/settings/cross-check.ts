@@ -1,7 +1,9 @@
 import type { Profile } from '../source/profile.ts';
+import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
+import { secretFault } from '../source/signature-secret.ts';
 import type { Finding } from './fault.ts';
 import { suggestion } from './known-keys.ts';
-import type { SettingsFile } from './settings.ts';
+import type { SettingsFile, WebhookSettings } from './settings.ts';
 
 /** What can only be seen from several fields, or from the config and its profiles, together. */
 export function crossFindings(file: SettingsFile, profiles: ReadonlyMap<string, Profile>): Finding[] {
@@ -28,5 +30,24 @@ function sourceFindings(name: string, source: SettingsFile['sources'][string], p
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
+    ...webhookFindings(source.webhook, profile.webhooks.signature).map((finding) => ({
+      ...finding,
+      path: ['sources', name, 'webhook', ...finding.path],
+    })),
   ];
+}
+
+/** Whether deliveries that are signed by this scheme can be checked with what is configured. */
+function webhookFindings(webhook: WebhookSettings | undefined, scheme: SignatureScheme): Finding[] {
+  if (webhook === undefined) return [];
+  const findings = webhook.secrets.flatMap((secret, at): Finding[] => {
+    const fault = secretFault(scheme, secret);
+    const message = `${fault}, as the profile's webhooks.signature has it`;
+    return fault === null ? [] : [{ path: ['secrets', at], part: 'value', message }];
+  });
+  if (needsPublicUrl(scheme) && webhook.public_url === undefined) {
+    const message = "expected public_url, because the profile's webhooks.signature signs the address, got none";
+    findings.push({ path: [], part: 'key', message });
+  }
+  return findings;
 }

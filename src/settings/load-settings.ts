@@ -100,7 +100,7 @@ function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cw
 function credentials(file: SettingsFile): string[] {
   const ofSources = Object.values(file.sources).flatMap(({ auth, webhook, ping }) => [
     auth.type === 'api_key' ? auth.key : auth.client_secret,
-    ...(webhook?.secrets ?? []).map((secret) => (typeof secret === 'string' ? secret : secret.value)),
+    ...(webhook?.secrets ?? []).map(({ value }) => value),
     // Who knows the address of a monitor can silence it.
     ...Object.values(ping).filter((url) => url !== undefined),
   ]);

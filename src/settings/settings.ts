@@ -5,6 +5,7 @@ import { authSchema } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import { byteSize, duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
+import type { WebhookSecret } from '../source/signature-secret.ts';
 
 const URL_EXPECTED =
   'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';
@@ -57,19 +58,25 @@ const scheduleSchema = z
 
 const secretText = z.string().min(1);
 
+/** Written as a text, or as a map where it has a name or an end; read as `source/signature-secret.ts` has it. */
+const webhookSecretSchema = z
+  .union([
+    secretText,
+    z.strictObject({
+      value: secretText,
+      id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
+      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
+    }),
+  ])
+  .transform((given): WebhookSecret => {
+    if (typeof given === 'string') return { value: given };
+    return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
+  });
+
 const webhookSchema = z
   .strictObject({
     secrets: z
-      .array(
-        z.union([
-          secretText,
-          z.strictObject({
-            value: secretText,
-            id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
-            until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
-          }),
-        ]),
-      )
+      .array(webhookSecretSchema)
       .min(1)
       .meta({ description: 'Secrets that sign deliveries; all of them are accepted' }),
     public_url: z

@@ -20,6 +20,9 @@ export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` and `resources.<name>.query.*` in a profile.
   if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  // Who knows the address of a monitor can silence it.
+  if (path[2] === 'ping') return true;
   if ((path.length === 2 && path[0] === 'headers') || path[2] === 'query') return true;
   return typeof last === 'string' && SECRET_NAME.test(last);
 }

@@ -61,8 +61,9 @@ const RULES: readonly Rule[] = [
   },
   {
     path: ['signed'],
-    message: 'expected text between {id} and what follows it, so that neither can be moved into the other',
-    isBroken: ({ signed = [] }) => signed.some((segment, at) => isId(segment) && typeof signed[at + 1] !== 'string'),
+    message: 'expected text between {id} and its neighbour, so that neither can be moved into the other',
+    isBroken: ({ signed = [] }) =>
+      signed.some((segment, at) => isId(segment) && typeof (signed[at + 1] ?? signed[at - 1]) !== 'string'),
   },
   {
     path: ['algorithm'],
@@ -108,6 +109,11 @@ const RULES: readonly Rule[] = [
     path: ['value', 'parse'],
     message: 'expected plain: a secret that is sent along stands alone',
     isBroken: (fields) => !isPlain(fields) && !signs(fields),
+  },
+  {
+    path: ['value', 'prefix'],
+    message: 'expected a prefix only where parse is plain',
+    isBroken: (fields) => !isPlain(fields) && Boolean(fields.value?.prefix),
   },
   {
     path: ['signed_headers'],

@@ -47,6 +47,12 @@ const rows: FaultRow[] = [
     /expected/,
   ],
   [
+    'a secret that is none for the scheme, without showing it',
+    withMore('    webhook: { secrets: [‸canary-4711] }\n'),
+    'sources.blog.webhook.secrets[0]',
+    /whsec_ and base64 of at least 24 bytes/,
+  ],
+  [
     'a part of the rows above one',
     withMore('    deletes: { max_part: ‸10 }\n'),
     'sources.blog.deletes.max_part',

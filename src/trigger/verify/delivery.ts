@@ -1,0 +1,37 @@
+/** A webhook request as it came, before anything in it is believed. */
+export interface Delivery {
+  method: string;
+  /** The target as it was sent: path and query. */
+  path: string;
+  /** By lower-case name; a list where one was sent several times. One character is one byte, as Node reads them. */
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  body: Buffer;
+}
+
+/**
+ * Why a delivery is not believed: for our own log and metrics, never for whoever sent it. What is sent several times
+ * counts as not there.
+ */
+export type Refusal =
+  | 'no_secret'
+  | 'no_signature'
+  | 'bad_signature_header'
+  | 'too_many_signatures'
+  | 'no_timestamp'
+  | 'no_id'
+  | 'bad_content'
+  | 'bad_signature'
+  | 'bad_timestamp'
+  | 'too_old'
+  | 'too_new';
+
+export type Verdict =
+  | {
+      ok: true;
+      /** What tells this delivery from others; `sha256:<hex>` of the body where the sender says nothing usable. */
+      deliveryId: string;
+      idFrom: 'sent' | 'body';
+      /** Epoch milliseconds; null where the scheme signs no time. */
+      sentAt: number | null;
+    }
+  | { ok: false; reason: Refusal };

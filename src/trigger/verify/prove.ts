@@ -1,0 +1,92 @@
+import {
+  createHash,
+  createHmac,
+  createPublicKey,
+  createSecretKey,
+  timingSafeEqual,
+  verify,
+  type Hash,
+  type Hmac,
+} from 'node:crypto';
+import { decodeStrictly, type TextEncoding } from '../../source/signature-encoding.ts';
+import type { SignatureMethod } from '../../source/signature-scheme.ts';
+
+/**
+ * Whether one of the signatures was made over the content with this key. The work is the same whatever is found: every
+ * signature is compared, none ends the comparison.
+ */
+export type Prove = (content: readonly Buffer[], texts: readonly string[]) => boolean;
+
+const DIGEST_BYTES: Readonly<Record<SignatureMethod['algorithm'], number>> = {
+  sha1: 20,
+  sha256: 32,
+  sha384: 48,
+  sha512: 64,
+};
+
+/** What stands before the 32 bytes of an Ed25519 public key in its DER form (RFC 8410). */
+const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
+const ED25519_SIGNATURE_BYTES = 64;
+
+/** How each type of method is checked, with the key prepared once. */
+export const PROVERS: Readonly<
+  Record<
+    SignatureMethod['type'],
+    (key: Buffer, algorithm: SignatureMethod['algorithm'], encoding: TextEncoding) => Prove
+  >
+> = {
+  hmac: (key, algorithm, encoding) => {
+    const secret = createSecretKey(key);
+    return byDigest(() => createHmac(algorithm, secret), DIGEST_BYTES[algorithm], encoding);
+  },
+  // The key stands in the content.
+  hash: (_key, algorithm, encoding) => byDigest(() => createHash(algorithm), DIGEST_BYTES[algorithm], encoding),
+  ed25519: byPublicKey,
+  static: bySameText,
+  basic: bySameText,
+};
+
+function byDigest(begin: () => Hash | Hmac, length: number, encoding: TextEncoding): Prove {
+  return (content, texts) => {
+    const digest = begin();
+    for (const piece of content) digest.update(piece);
+    const expected = digest.digest();
+    return someEqual(
+      expected,
+      texts.map((text) => decodeStrictly(text, encoding, length)),
+    );
+  };
+}
+
+/**
+ * Digests of both sides are compared, so that not even the length of the secret shows. The content goes into both of
+ * them, so that this takes as long as a signature over it.
+ */
+function bySameText(key: Buffer): Prove {
+  return (content, texts) => {
+    const begun = createHash('sha256');
+    for (const piece of content) begun.update(piece);
+    const expected = begun.copy().update(key).digest();
+    return someEqual(
+      expected,
+      texts.map((text) => begun.copy().update(text, 'utf8').digest()),
+    );
+  };
+}
+
+function byPublicKey(key: Buffer, _algorithm: SignatureMethod['algorithm'], encoding: TextEncoding): Prove {
+  const publicKey = createPublicKey({ key: Buffer.concat([SPKI_ED25519, key]), format: 'der', type: 'spki' });
+  return (content, texts) => {
+    const message = Buffer.concat(content);
+    const signatures = texts.map((text) => decodeStrictly(text, encoding, ED25519_SIGNATURE_BYTES));
+    return (
+      signatures.filter((signature) => signature !== null && verify(null, message, publicKey, signature)).length > 0
+    );
+  };
+}
+
+function someEqual(expected: Buffer, given: readonly (Buffer | null)[]): boolean {
+  let equal = 0;
+  for (const one of given) equal += Number(timingSafeEqual(expected, one ?? expected)) & Number(one !== null);
+  return equal > 0;
+}

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import type { TokenName } from '../../source/signature-template.ts';
+import type { Delivery } from './delivery.ts';
+import { sortedForm } from './sorted-form.ts';
+import { onlyHeader, textAt, utf8Text, type Parts } from './text-at.ts';
+
+/** All that signed content may be made of. */
+export interface Facts {
+  scheme: SignatureScheme;
+  delivery: Delivery;
+  parts: Parts;
+  id: string;
+  ts: string;
+  url: string;
+  host: string;
+  /** Path and query. */
+  path: string;
+  /** For plain hashes. */
+  secret: Buffer;
+}
+
+/** Null where the delivery lacks what is to be signed, or says it in a way that nobody signs. */
+type Piece = (facts: Facts, name: string) => Buffer | null;
+
+const EMPTY = Buffer.alloc(0);
+
+const PIECES: Readonly<Record<TokenName, Piece>> = {
+  id: ({ id }) => wireBytes(id),
+  ts: ({ ts }) => wireBytes(ts),
+  body: ({ delivery }) => delivery.body,
+  body_json: ({ delivery }) => jsonString(utf8Text(delivery.body)),
+  body_sha256: ({ delivery }) => Buffer.from(sha256(delivery.body)),
+  method: ({ delivery }) => wireBytes(delivery.method),
+  url: ({ url }) => Buffer.from(url),
+  path: ({ path }) => wireBytes(path),
+  host: ({ host }) => Buffer.from(host),
+  form_sorted: (facts) => formOrHash(facts),
+  signed_headers: (facts) => signedHeaders(facts),
+  secret: ({ secret }) => secret,
+  header: ({ delivery }, name) => wireBytes(onlyHeader(delivery, name)),
+  part: ({ parts }, name) => wireBytes(parts.get(name) ?? null),
+  part_json: ({ parts }, name) => jsonString(parts.get(name) ?? null),
+};
+
+/**
+ * Makes the function that puts together the bytes that were signed; null where they cannot be. Where nothing is signed
+ * it is the body, so that a secret that is sent along takes as long to check as a signature.
+ */
+export function contentWriter(scheme: SignatureScheme): (facts: Facts) => Buffer[] | null {
+  if (scheme.signed.length === 0) return ({ delivery }) => [delivery.body];
+  const pieces = scheme.signed.map((segment): ((facts: Facts) => Buffer | null) => {
+    if (typeof segment === 'string') {
+      const literal = Buffer.from(segment);
+      return () => literal;
+    }
+    const { token, name } = segment;
+    return (facts) => PIECES[token](facts, name);
+  });
+  return (facts) => {
+    const bytes = pieces.map((piece) => piece(facts)).filter((piece) => piece !== null);
+    return bytes.length < pieces.length ? null : bytes;
+  };
+}
+
+/** The bytes of a text as it came over the wire: Node reads one byte as one character. */
+function wireBytes(text: string | null): Buffer | null {
+  if (text === null) return null;
+  const bytes = Buffer.from(text, 'latin1');
+  // A character beyond one byte would be cut to some other one.
+  return bytes.toString('latin1') === text ? bytes : null;
+}
+
+function jsonString(text: string | null): Buffer | null {
+  return text === null ? null : Buffer.from(JSON.stringify(text));
+}
+
+function sha256(body: Buffer): string {
+  return createHash('sha256').update(body).digest('hex');
+}
+
+/** A form is signed field by field; of any other body the digest is sent, and signed with the address it stands in. */
+function formOrHash({ scheme, delivery, parts }: Facts): Buffer | null {
+  if (isForm(delivery)) return wireText(sortedForm(delivery.body));
+  const digest = scheme.body_hash === null ? null : textAt(scheme.body_hash, delivery, parts);
+  return digest === sha256(delivery.body) ? EMPTY : null;
+}
+
+function wireText(text: string | null): Buffer | null {
+  return text === null ? null : Buffer.from(text);
+}
+
+export function isForm(delivery: Delivery): boolean {
+  return /^application\/x-www-form-urlencoded\s*(;|$)/i.test(onlyHeader(delivery, 'content-type') ?? '');
+}
+
+/**
+ * `name:value;name:value`, sorted, of the headers that the delivery lists as signed. Who made the list could leave out
+ * what matters, so that the scheme's own minimum must be in it, the list itself among it.
+ */
+function signedHeaders({ scheme, delivery }: Facts): Buffer | null {
+  const list = scheme.signed_headers && onlyHeader(delivery, scheme.signed_headers.from.name);
+  if (!list) return null;
+  const names = list.split(',').map((name) => name.trim().toLowerCase());
+  const missing = scheme.signed_headers?.required.some((name) => !names.includes(name));
+  if (missing || new Set(names).size < names.length) return null;
+  const lines = names.toSorted().map((name) => {
+    const value = onlyHeader(delivery, name);
+    return value === null ? null : `${name}:${value.trim()}`;
+  });
+  return lines.includes(null) ? null : wireBytes(lines.join(';'));
+}

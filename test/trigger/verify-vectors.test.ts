@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { mutantsOf } from './mutants.ts';
+import { examples, hasVectors, verdictOf } from './vectors.ts';
+
+const EXAMPLES = examples();
+
+/** What the sender put there as id, where it did. */
+const IDS: Readonly<Record<string, string>> = {
+  'standard-webhooks': 'msg_01HTEST',
+  svix: 'msg_01HTEST',
+  stripe: 'evt_01',
+  vercel: 'evt_01',
+  shopify: 'b54557e4-bdd9-4b37-8a5f-bf7d70bcd043',
+};
+
+describe.runIf(hasVectors())('the vectors', () => {
+  it('are 4 published and 23 generated ones', () => {
+    expect(EXAMPLES).toHaveLength(27);
+    expect(EXAMPLES.filter(({ name }) => name.endsWith('(published)'))).toHaveLength(4);
+  });
+
+  it.for(EXAMPLES)('verify: $name', (example) => {
+    const id = example.name.includes('published') ? undefined : IDS[example.preset];
+    const expected = id === undefined ? {} : { idFrom: 'sent', deliveryId: id };
+    expect(verdictOf(example)).toMatchObject({ ok: true, ...expected });
+  });
+
+  it.for(EXAMPLES)('are refused after each of at least 30 changes: $name', (example) => {
+    const mutants = mutantsOf(example);
+    const accepted = mutants.filter((mutant) => verdictOf(mutant.example).ok).map(({ what }) => what);
+    expect(accepted).toEqual([]);
+    expect(mutants.length).toBeGreaterThanOrEqual(30);
+    expect(new Set(mutants.map(({ what }) => what)).size).toBe(mutants.length);
+  });
+});
