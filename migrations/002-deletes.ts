@@ -40,7 +40,9 @@ async function createSuspects(db: Kysely<unknown>): Promise<void> {
     .addColumn('state', 'text', (c) => c.notNull())
     .addColumn('sweeps', 'bigint', (c) => c.notNull())
     .addColumn('found_at', timestamp, (c) => c.notNull())
-    .addColumn('changed_at', timestamp, (c) => c.notNull())
+    // What it rests on: when the last walk that did not meet it began, or when the service said that it is gone.
+    .addColumn('evidence_at', timestamp, (c) => c.notNull())
+    .addColumn('detail', 'text')
     .addPrimaryKeyConstraint('_sync_suspects_pk', ['resource', 'record_id'])
     .execute();
 }

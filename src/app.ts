@@ -7,11 +7,16 @@ import { scrub } from './observe/scrub.ts';
 import { createGovernor, type Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
+import type { Settled } from './sync/confirm.ts';
+import { deleteContext, type DeleteParts } from './sync/delete-context.ts';
 import { createHoldings, type Holdings } from './sync/holding.ts';
 import type { SyncCommand } from './sync/plan.ts';
+import { refetch, type ExpectedRecord, type RefetchOutcome } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
+import { settleReleased } from './sync/settle-deletes.ts';
+import { withHolding } from './sync/with-holding.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
@@ -29,11 +34,20 @@ export interface AppOptions {
 }
 
 export interface SyncRequest {
-  command: SyncCommand;
+  /** What is asked of all resources alike; or, where each is due for itself, of each by its name. */
+  command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   resources: readonly string[];
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
+}
+
+export interface RefetchRequest {
+  resource: string;
+  key: string;
+  /** What the events from before a moment (local epoch milliseconds) say of the record. */
+  expected: (requestedAt: number) => ExpectedRecord;
+  signal: AbortSignal;
 }
 
 /** One source, wired up and ready to work. */
@@ -45,6 +59,10 @@ export interface App {
   readonly listing: { baseUrl: URL; prefix: string };
   readonly holdings: Holdings;
   sync(request: SyncRequest): Promise<RunReport>;
+  /** Reads one record again. Throws what that throws, and `lease_held` where another process owns the resource. */
+  refetch(request: RefetchRequest): Promise<RefetchOutcome>;
+  /** Carries out the deletes that a person has released. Throws `lease_held` where another process owns the resource. */
+  settleReleased(resource: string, signal: AbortSignal): Promise<Settled>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -89,8 +107,8 @@ async function build(
   opened.defer(() => budget.stop());
   const listing = { baseUrl, prefix: profile.version_prefix };
   const holdings = createHoldings(warehouse, clock);
-  const parts = { source: source.name, profile, listing, warehouse, holdings, client, clock };
-  const limits = { credential: credentialName(source), deletes: source.deletes };
+  const rights = { credential: credentialName(source), deletes: source.deletes };
+  const parts = { source: source.name, profile, listing, warehouse, holdings, client, clock, ...rights };
   return {
     source,
     warehouse,
@@ -98,10 +116,23 @@ async function build(
     governor,
     listing,
     holdings,
-    sync: (request) =>
-      runSync({ ...request, ...parts, ...limits, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
+    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
+    refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
+    settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
   };
+}
+
+function refetchHeld(
+  parts: DeleteParts & { holdings: Holdings },
+  { resource, key, expected, signal }: RefetchRequest,
+): Promise<RefetchOutcome> {
+  const { profile, runId } = parts;
+  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  return withHolding(parts, resource, (holding) => {
+    const deletes = deleteContext(parts, holding, { meter, signal });
+    return refetch({ deletes, resources: Object.keys(profile.resources), runId }, key, expected);
+  });
 }
 
 /** Stores what the governor knows whenever it has changed, and once more at the end. */

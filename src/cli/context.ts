@@ -3,6 +3,8 @@ import type { ExitCode } from './exit-code.ts';
 
 /** What a command may touch of the world outside; made once in `main.ts`, and by tests. */
 export interface CliContext {
+  /** Of content-sync. */
+  version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
   stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };

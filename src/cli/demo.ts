@@ -1,18 +1,20 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import { request } from 'undici';
 import type { App } from '../app.ts';
 import { SyncError } from '../model/errors.ts';
 import { countText, percentText, rateText } from '../observe/figures.ts';
 import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { CliContext } from './context.ts';
+import { demoEditor, type DemoEditor } from './demo-editor.ts';
 import { DEMO_QUESTIONS } from './demo-questions.ts';
-import { EXIT_CODES, type ExitCode } from './exit-code.ts';
+import { demoServe } from './demo-serve.ts';
+import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
 import { summaryText } from './run-summary.ts';
 import { watchRun } from './watch-run.ts';
@@ -28,12 +30,13 @@ export function demoCommand(context: CliContext): Command {
       '--data <folder>',
       'serve this folder (content.ndjson, images.ndjson, analytics.ndjson) instead of made-up records',
     )
-    .action(async (options: { data?: string }) => {
+    .option('--keep', 'leave it running, with its page, until Ctrl-C')
+    .action(async (options: DemoOptions) => {
       const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-demo-'));
       const records = options.data === undefined ? { generate: RECORDS } : { data: options.data };
       try {
         const sandbox = await startSandbox({ ...records, ...RATE });
-        await tell(context, sandbox, folder).finally(() => sandbox.close());
+        await tell(context, { sandbox, folder, keep: options.keep === true }).finally(() => sandbox.close());
       } finally {
         // The copy is small and was only shown: a demo leaves nothing behind.
         await rm(folder, { recursive: true, force: true });
@@ -46,14 +49,30 @@ What to do next:
   1. Copy config/content-sync.example.yaml to config/content-sync.yaml and fill in your account.
   2. npm run -s content-sync -- check       is the service what the profile says it is?
   3. npm run -s content-sync -- backfill    copy everything; a stop costs nothing, run it again
-  4. npm run -s content-sync -- sync        what changed since; put this one on a schedule`;
+  4. npm run -s content-sync -- serve       keep it fresh: schedule, webhooks, deletes, a status page`;
 
-async function tell(context: CliContext, sandbox: Sandbox, folder: string): Promise<void> {
-  const config = await writeConfig(folder, sandbox);
+interface DemoOptions {
+  data?: string;
+  keep?: true;
+}
+
+interface DemoPlace {
+  sandbox: Sandbox;
+  folder: string;
+  keep: boolean;
+}
+
+async function tell(context: CliContext, { sandbox, folder, keep }: DemoPlace): Promise<void> {
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const config = await writeConfig(folder, sandbox, secret);
+  const editor = demoEditor(sandbox);
   say(context, `A content service listens on ${sandbox.url}; it allows ${RATE.rate} requests/s.`);
-  await forEachSource(context, { config }, [], (chosen) =>
-    withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, sandbox)),
-  );
+  await forEachSource(context, { config }, [], async (chosen) => {
+    await withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, editor));
+    const { name: source, warehouse } = chosen.source;
+    await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
+    return EXIT_CODES.ok;
+  });
   say(context, NEXT_STEPS);
 }
 
@@ -62,14 +81,14 @@ interface Scene {
   log: Logger;
 }
 
-async function story(context: CliContext, source: Scene, sandbox: Sandbox): Promise<ExitCode> {
+async function story(context: CliContext, source: Scene, editor: DemoEditor): Promise<void> {
   const { app } = source;
   say(context, '\nBackfill: every page of every resource into an empty SQLite file.');
   await run(context, source, 'backfill');
   say(context, '\nBackfill again: the service has not changed, so nothing is written.');
   await run(context, source, 'backfill');
   say(context, '\nThree posts are renamed and one is added, through the API.');
-  await editPosts(sandbox);
+  await editPosts(editor);
   say(context, 'Sync: only what changed since.');
   await run(context, source, 'sync');
 
@@ -83,7 +102,11 @@ async function story(context: CliContext, source: Scene, sandbox: Sandbox): Prom
     const { rows } = await sql.raw<Record<string, unknown>>(text).execute(app.warehouse.own);
     say(context, `\n${question}\n\n${indented(text)}\n\n${rowsText(rows)}`);
   }
-  return EXIT_CODES.ok;
+}
+
+async function editPosts(editor: DemoEditor): Promise<void> {
+  for (const { id, title } of await editor.list(3)) await editor.change(id, { title: `${title} (revised)` });
+  await editor.create({ title: 'Written in between', status: 'draft' });
 }
 
 async function run(context: CliContext, { app, log }: Scene, command: SyncCommand): Promise<void> {
@@ -99,21 +122,7 @@ async function run(context: CliContext, { app, log }: Scene, command: SyncComman
   }
 }
 
-/** As an editor's tool would do it: through the API, with the same key. */
-async function editPosts(sandbox: Sandbox): Promise<void> {
-  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' };
-  const list = await request(`${sandbox.url}/v1/content?limit=3`, { headers });
-  const { data }: { data: { id: string; title: string }[] } = JSON.parse(await list.body.text());
-  for (const { id, title } of data) {
-    const url = `${sandbox.url}/v1/content/${encodeURIComponent(id)}`;
-    const body = JSON.stringify({ title: `${title} (revised)` });
-    await (await request(url, { method: 'PATCH', headers, body })).body.dump();
-  }
-  const body = JSON.stringify({ title: 'Written while you watched', status: 'draft' });
-  await (await request(`${sandbox.url}/v1/content`, { method: 'POST', headers, body })).body.dump();
-}
-
-async function writeConfig(folder: string, sandbox: Sandbox): Promise<string> {
+async function writeConfig(folder: string, sandbox: Sandbox, secret: string): Promise<string> {
   const file = path.join(folder, 'content-sync.yaml');
   await writeFile(
     file,
@@ -124,6 +133,7 @@ sources:
     base_url: ${sandbox.url}
     auth: { type: api_key, key: ${sandbox.apiKey} }
     profile: content-service
+    webhook: { secrets: ['${secret}'] }
 `,
   );
   return file;

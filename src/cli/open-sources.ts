@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import { loadSettings } from '../settings/load-settings.ts';
-import type { SourceSettings } from '../settings/settings.ts';
+import type { Settings, SourceSettings } from '../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
 import type { SourceOptions } from './source-options.ts';
@@ -46,19 +46,27 @@ export async function forEachSource(
 }
 
 function chooseSources(context: CliContext, options: SourceOptions, names: readonly string[]): ChosenSource[] {
-  const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
-  context.secrets.push(...settings.secrets);
+  const settings = readSettings(context, options);
   // A terminal shows live lines; what is logged would tear them apart, so it must be asked for.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
-  return named(Object.values(settings.sources), options.source).map((source) => ({
+  return namedSources(settings, options.source).map((source) => ({
     source,
     resources: chosenResources(source, names),
     log: log.child({ source: source.name }),
   }));
 }
 
-function named(sources: readonly SourceSettings[], name: string | undefined): readonly SourceSettings[] {
+/** The settings that the command line names; from here on none of their secrets is written. Throws `ConfigError`. */
+export function readSettings(context: CliContext, options: SourceOptions): Settings {
+  const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
+  context.secrets.push(...settings.secrets);
+  return settings;
+}
+
+/** The source of that name, or all where none is named. Throws `ConfigError('usage')`. */
+export function namedSources(settings: Settings, name: string | undefined): readonly SourceSettings[] {
+  const sources = Object.values(settings.sources);
   if (name === undefined) return sources;
   const found = sources.filter((source) => source.name === name);
   if (found.length > 0) return found;

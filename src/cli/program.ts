@@ -29,9 +29,29 @@ const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./sync.ts')).syncCommand,
   },
   {
+    name: 'serve',
+    about: 'keep every source fresh: schedule, webhooks, deletes; with a status page, metrics and health checks',
+    load: async () => (await import('./serve.ts')).serveCommand,
+  },
+  {
     name: 'status',
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
+  },
+  {
+    name: 'deletes',
+    about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
+    load: async () => (await import('./deletes.ts')).deletesCommand,
+  },
+  {
+    name: 'deliveries',
+    about: 'what came in by webhook: list it, show one delivery, work on some again (replay)',
+    load: async () => (await import('./deliveries.ts')).deliveriesCommand,
+  },
+  {
+    name: 'webhooks',
+    about: '`webhooks send` signs a file as the service would and posts it to a running receiver',
+    load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
   {
     name: 'demo',
@@ -66,6 +86,7 @@ Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource fail
 export async function runCli(args: readonly string[], version: string, signal: AbortSignal): Promise<ExitCode> {
   let code: ExitCode = EXIT_CODES.ok;
   const context: CliContext = {
+    version,
     env: process.env,
     cwd: process.cwd(),
     stdout: process.stdout,
@@ -78,7 +99,7 @@ export async function runCli(args: readonly string[], version: string, signal: A
     },
   };
   try {
-    const root = await program(context, version, args);
+    const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
@@ -89,10 +110,10 @@ export async function runCli(args: readonly string[], version: string, signal: A
   }
 }
 
-async function program(context: CliContext, version: string, args: readonly string[]): Promise<Command> {
+async function program(context: CliContext, args: readonly string[]): Promise<Command> {
   const root = new Command('content-sync')
     .description('Keeps a SQL copy of a content service: its content, images and analytics.')
-    .version(version, '-V, --version', 'print the version')
+    .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .addHelpText('after', GETTING_STARTED)
     .showHelpAfterError('(add --help for what there is)')

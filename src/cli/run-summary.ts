@@ -13,11 +13,13 @@ export function summaryText(report: RunReport): string {
 }
 
 function figuresOf(report: ResourceReport): string {
-  const { status, mode, inserted, updated, unchanged, rejected, requests, limited, seconds } = report;
+  const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
   const parts = [
     `${countText(inserted)} new`,
     `${countText(updated)} changed`,
     `${countText(unchanged)} unchanged`,
+    ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
+    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
     ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
     `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
@@ -26,11 +28,12 @@ function figuresOf(report: ResourceReport): string {
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function adviceOf({ error, rejected }: ResourceReport): string[] {
+function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
   const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
+    ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
     ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
   ];
 }

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { SANDBOX_OPTIONS } from '../sandbox/sandbox-options.ts';
 import type { OptionDeclaration, SandboxSettings } from '../sandbox/sandbox-options.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
+import { aborted } from './aborted.ts';
 
 /** What the command needs of the process. */
 export interface SandboxContext {
@@ -38,11 +39,4 @@ function flagOf(declaration: OptionDeclaration): Option {
   if (declaration.parse === undefined) return option;
   option.argParser((text, before: unknown) => declaration.parse?.(text, before ?? declaration.fallback));
   return option;
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  signal.addEventListener('abort', () => resolve(undefined), { once: true });
-  await promise;
 }

@@ -4,6 +4,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { countOpenRejects } from '../state/rejects.ts';
+import { countSuspects } from '../state/suspects.ts';
 import { lastRun } from '../state/runs.ts';
 import { openWarehouse } from '../warehouse/open.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
@@ -16,7 +17,11 @@ import { withSourceOptions, type SourceOptions } from './source-options.ts';
 /** How one resource stands; times are UTC text, `lag_seconds` is since the last success. */
 interface ResourceStatus {
   resource: string;
+  /** Live rows. */
   rows: number;
+  deleted: number;
+  /** Deletes that wait for a person. */
+  held: number;
   last_success: string | null;
   lag_seconds: number | null;
   last_run: string | null;
@@ -65,6 +70,8 @@ async function statusOf(warehouse: Warehouse, resource: string, now: number): Pr
   return {
     resource,
     rows: await warehouse.count(resource),
+    deleted: await warehouse.countDeleted(resource, ''),
+    held: await countSuspects(warehouse.own, resource, 'held'),
     last_success: success,
     lag_seconds: success === null ? null : Math.max(0, Math.round((now - timestampMs(success)) / 1_000)),
     last_run: run?.status ?? null,
@@ -86,12 +93,13 @@ function futureDue(checkpoint: CheckpointRow | null, now: number): string | null
   return due !== null && timestampMs(due) > now ? due : null;
 }
 
-const HEAD = ['resource', 'rows', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
 
 function tableOf({ source, warehouse, resources }: SourceStatus): string {
   const rows = resources.map((status) => [
     status.resource,
     countText(status.rows),
+    countText(status.deleted),
     status.last_success?.slice(0, 19) ?? 'never',
     status.lag_seconds === null ? '–' : durationText(status.lag_seconds),
     status.last_run ?? 'none',
@@ -104,13 +112,15 @@ function tableOf({ source, warehouse, resources }: SourceStatus): string {
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 
-function notesOf({ resource, unfinished, due, error }: ResourceStatus): string[] {
+function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): string[] {
   const notes: string[] = [];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
     notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
   }
   if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
+  if (held > 0)
+    notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
   if (error !== null) notes.push(`${resource}: ${error}`);
   return notes;
 }

@@ -1,7 +1,11 @@
 import { Command } from 'commander';
+import type { Logger } from 'pino';
+import type { App } from '../app.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
+import { createPings, type Pings } from '../trigger/ping.ts';
 import type { CliContext } from './context.ts';
+import { dueNow } from './due-commands.ts';
 import { exitCodeOfStatus } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
 import { summaryText } from './run-summary.ts';
@@ -12,6 +16,7 @@ import { withApp } from './with-app.ts';
 interface RunOptions extends SourceOptions {
   json?: true;
   restart?: true;
+  due?: true;
 }
 
 /** `content-sync backfill`: every page of every resource; resumes where an earlier one stopped. */
@@ -22,9 +27,12 @@ export function backfillCommand(context: CliContext): Command {
   );
 }
 
-/** `content-sync sync`: what changed since the last time. */
+/** `content-sync sync`: what changed since the last time, or what is due by the schedule. */
 export function syncCommand(context: CliContext): Command {
-  return runCommand('sync', context);
+  return runCommand('sync', context).option(
+    '--due',
+    'only what is due by the schedule of the config, full walks included; for a cron of your own',
+  );
 }
 
 function runCommand(name: SyncCommand, context: CliContext): Command {
@@ -40,20 +48,60 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     });
 }
 
-function runSource(
-  command: SyncCommand,
+/** The warehouse is free again before the monitor, who may be slow to answer, has heard of it. */
+async function runSource(
+  name: SyncCommand,
   context: CliContext,
-  { source, resources, log }: ChosenSource,
+  chosen: ChosenSource,
   options: RunOptions,
 ): Promise<RunReport> {
-  return withApp(context, { source, log }, async (app) => {
-    const live = options.logLevel === undefined;
-    const watch = watchRun({ context, log, app, resources, live });
-    const restart = options.restart === true;
-    return app
-      .sync({ command, resources, restart, signal: context.signal, watcher: watch.watcher })
-      .finally(() => watch.finish());
-  });
+  const { source, resources, log } = chosen;
+  const pings = createPings(source.ping, log);
+  try {
+    return await withApp(context, chosen, async (app) => {
+      const command = options.due === true ? await dueCommands(app, context, chosen) : name;
+      const asked = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
+      return run({ app, log, context, options, pings }, { command, resources: asked });
+    });
+  } finally {
+    await pings.close();
+  }
+}
+
+interface Stage {
+  app: App;
+  log: Logger;
+  context: CliContext;
+  options: RunOptions;
+  pings: Pings;
+}
+
+async function run(
+  { app, log, context, options, pings }: Stage,
+  asked: Pick<Parameters<App['sync']>[0], 'command' | 'resources'>,
+): Promise<RunReport> {
+  const { resources } = asked;
+  const watch = watchRun({ context, log, app, resources, live: options.logLevel === undefined });
+  const restart = options.restart === true;
+  const work = (): Promise<RunReport> =>
+    app.sync({ ...asked, restart, signal: context.signal, watcher: watch.watcher });
+  return (resources.length === 0 ? work() : pings.around(resources, work)).finally(() => watch.finish());
+}
+
+/** What is due, by resource; where nothing is, that is said, because silence may also be a fault. */
+async function dueCommands(
+  app: App,
+  { clock, stdout, stderr }: CliContext,
+  { source, resources, log }: ChosenSource,
+): Promise<Record<string, SyncCommand>> {
+  const { commands, nextAt } = await dueNow(app, resources, clock.now());
+  if (Object.keys(commands).length > 0) return commands;
+  const next = nextAt === null ? null : new Date(nextAt).toISOString();
+  log.info({ next }, 'nothing is due');
+  if (stdout.isTTY === true || stderr.isTTY === true) {
+    stderr.write(`${source.name}: nothing is due; ${next === null ? 'nothing is scheduled' : `next at ${next}`}\n`);
+  }
+  return commands;
 }
 
 /** A person at either end of the process is told how it ended; a program reads the log, or asks for JSON. */

@@ -9,20 +9,9 @@ import {
   type ProgressSnapshot,
   type ResourceProgress,
 } from '../observe/progress.ts';
-import type { RunNotes } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
-
-/** A log line about a resource that is still going on, at most this often. */
-const LOG_EVERY_MS = 10_000;
-
-/** What the operator is told of each note. */
-const NOTES: readonly [note: keyof RunNotes, text: string][] = [
-  ['went_back', 'rows were replaced by an older state of their record'],
-  ['overflowed', 'values are kept in _overflow, because the table has max_columns'],
-  ['discarded', 'values were left out, because the contract does not let the table change'],
-  ['repaired', 'cells had a NUL or half a surrogate pair replaced; the stored version has them as sent'],
-];
+import { logWalks } from './log-walks.ts';
 
 interface WatchOptions {
   context: CliContext;
@@ -41,7 +30,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const { clock } = context;
   const lines = live ? createLiveLines({ stream: context.stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const loggedAt = new Map<string, number>();
+  const logged = logWalks(log, clock, 'info');
 
   const snapshot = (): ProgressSnapshot => ({
     at: clock.monotonic(),
@@ -60,29 +49,18 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const watcher: RunWatcher = {
     started: (resource, plan) => {
       const { walk_records: records, walk_pages: pages } = plan.checkpoint;
-      log.info({ resource, mode: plan.mode, resumed: plan.resumed, pages_before: pages }, 'walk started');
+      logged.started(resource, plan);
       change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
     },
     page: (resource, page, figures) => {
-      const before = page.number - figures.pages;
-      const was = progress.get(resource);
-      const records = (was?.records ?? 0) + page.records.length;
-      const news = { records, pages: before + figures.pages, requests: figures.requests, total: page.total };
+      const records = (progress.get(resource)?.records ?? 0) + page.records.length;
+      const news = { records, pages: page.number, requests: figures.requests, total: page.total };
       change(resource, (known, at) => advanceResource(known, at, news));
-      const at = clock.monotonic();
-      if (at - (loggedAt.get(resource) ?? at - LOG_EVERY_MS) < LOG_EVERY_MS) return;
-      loggedAt.set(resource, at);
-      log.info({ resource, ...figures, total: page.total }, 'walk under way');
+      logged.page(resource, page, figures);
     },
     ended: (report, notes, error) => {
       change(report.resource, (was, at) => endResource(was, at, report.status));
-      const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
-      // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
-      const isBug = report.error?.code === 'bug';
-      log[level]({ ...report, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
-      for (const [note, text] of NOTES) {
-        if (notes[note] > 0) log.warn({ resource: report.resource, [note]: notes[note] }, text);
-      }
+      logged.ended(report, notes, error);
     },
   };
   return {

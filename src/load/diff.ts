@@ -17,7 +17,7 @@ export interface Difference {
   updates: KeyedRecord[];
   /** Same source, or older than what is stored. */
   unchanged: number;
-  /** Deleted here and listed as it was, which a listing that lags behind does too: to be read alone first. */
+  /** Deleted here and listed, which a listing that lags behind does too: to be read alone first. */
   doubtful: KeyedRecord[];
   /** When the page was asked for, as its rows will say it. */
   stampedAt: string;
@@ -50,7 +50,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
   const older = !isSame && isOlder(record, row.updated);
-  const isDoubtful = isDeleted && (isSame || older) && !reading.believesReturn;
+  const isDoubtful = isDeleted && !reading.believesReturn;
   if (row.syncedAt > result.stampedAt || isDoubtful || (isSame && !isDeleted) || (older && !reading.believesOlder)) {
     result.unchanged += 1;
     if (isDoubtful && row.syncedAt <= result.stampedAt) result.doubtful.push(record);

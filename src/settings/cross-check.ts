@@ -3,7 +3,7 @@ import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme
 import { secretFault } from '../source/signature-secret.ts';
 import type { Finding } from './fault.ts';
 import { suggestion } from './known-keys.ts';
-import type { SettingsFile, WebhookSettings } from './settings.ts';
+import type { ScheduleSettings, SettingsFile, WebhookSettings } from './settings.ts';
 
 /** What can only be seen from several fields, or from the config and its profiles, together. */
 export function crossFindings(file: SettingsFile, profiles: ReadonlyMap<string, Profile>): Finding[] {
@@ -30,11 +30,23 @@ function sourceFindings(name: string, source: SettingsFile['sources'][string], p
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
+    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)).map((finding) => ({
+      ...finding,
+      path: ['sources', name, 'schedule', ...finding.path],
+    })),
     ...webhookFindings(source.webhook, profile.webhooks.signature).map((finding) => ({
       ...finding,
       path: ['sources', name, 'webhook', ...finding.path],
     })),
   ];
+}
+
+/** A resource without a filter follows the times of full walks alone: without those it would be walked only once. */
+function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): Finding[] {
+  const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
+  if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
+  const message = `expected times, because ${resource} has no filter for what changed and is only walked fully, got null`;
+  return [{ path: ['full'], part: 'value', message }];
 }
 
 /** Whether deliveries that are signed by this scheme can be checked with what is configured. */

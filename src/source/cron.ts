@@ -9,11 +9,38 @@ export const cronExpression = z.string(CRON_EXPECTED).refine(isCron, CRON_EXPECT
 /** An IANA time zone. */
 export const timezone = z.string().refine(isTimezone, 'expected an IANA time zone such as UTC or Europe/Vienna');
 
+/** The first occurrence after a moment, both in epoch milliseconds; Infinity where there is none. */
+export type Occurrences = (after: number) => number;
+
+/** Gaps between occurrences that are remembered: a resource asks about the next two. */
+const REMEMBERED = 3;
+
+/**
+ * The occurrences of a cron expression in a zone. Where a clock change leaves a time out, it occurs at the end of the
+ * gap; where a time comes twice, it occurs once; a field with `*` goes on through either in real time.
+ */
+export function occurrencesOf(expression: string, timezone: string): Occurrences {
+  const cron = parse(expression, timezone);
+  let gaps: { from: number; to: number }[] = [];
+  return (after) => {
+    const known = gaps.find(({ from, to }) => from <= after && after < to);
+    if (known !== undefined) return known.to;
+    const to = cron.nextRun(new Date(after))?.getTime() ?? Infinity;
+    gaps = [{ from: after, to }, ...gaps.slice(0, REMEMBERED - 1)];
+    return to;
+  };
+}
+
+/** Lists and ranges are times like a single value: `30 2,14 * * *` must not lose its 2:30 to the clock change. */
+function parse(expression: string, timezone: string): Cron {
+  return new Cron(expression, { timezone, fixedTimeRule: 'no-wildcard' });
+}
+
 function isCron(text: string): boolean {
   if (text.trim().split(/\s+/).length !== 5) return false;
   try {
     // One that never comes (30 February) would be silently off.
-    return new Cron(text, { timezone: 'UTC' }).nextRun() !== null;
+    return parse(text, 'UTC').nextRun() !== null;
   } catch {
     return false;
   }

@@ -11,8 +11,54 @@ export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuer
     .compile();
 }
 
-/** Forgets what the walks of a resource have met; those of one walk may stay. */
-export function forgetSeen(own: Kysely<OwnTables>, resource: string, except?: TimestampText): CompiledQuery {
-  const all = own.deleteFrom('_sync_seen').where('resource', '=', resource);
-  return (except === undefined ? all : all.where('walk_started_at', '<>', except)).compile();
+/** Forgets what the walks of a resource have met. */
+export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
+}
+
+/** What a walk has met, as a whole. */
+export interface SeenWalk {
+  walk_started_at: TimestampText;
+  pages: number;
+  /** Bytes of fingerprints. */
+  bytes: number;
+  /** Records without a usable id: one of them may be any record. */
+  unkeyed: number;
+}
+
+/** The walk whose pages are remembered; null where there is none. */
+export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
+  const row = await own
+    .selectFrom('_sync_seen')
+    .select((select) => [
+      'walk_started_at',
+      select.fn.countAll<number>().as('pages'),
+      select.fn.sum<number>(select.fn('length', ['ids'])).as('bytes'),
+      select.fn.sum<number>('unkeyed').as('unkeyed'),
+    ])
+    .where('resource', '=', resource)
+    .groupBy('walk_started_at')
+    .orderBy('walk_started_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** Fingerprints of pages behind `after`, in order, so many pages at most. */
+export function readSeenPages(
+  own: Kysely<OwnTables>,
+  resource: string,
+  { walk_started_at }: SeenWalk,
+  after: number,
+  limit: number,
+): Promise<Pick<SeenRow, 'page' | 'ids'>[]> {
+  return own
+    .selectFrom('_sync_seen')
+    .select(['page', 'ids'])
+    .where('resource', '=', resource)
+    .where('walk_started_at', '=', walk_started_at)
+    .where('page', '>', after)
+    .orderBy('page')
+    .limit(limit)
+    .execute();
 }

@@ -1,18 +1,194 @@
-import type { CompiledQuery, Kysely } from 'kysely';
-import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import type { OwnTables, SuspectRow, TimestampText } from '../warehouse/own-tables.ts';
 
-/** Notes records that are deleted here and that a listing shows as they were: to be read alone before they come back. */
+/** Ids per statement, below every database's limit of bound values. */
+const IDS_PER_STATEMENT = 500;
+
+/** What is noted of several suspects alike. */
+export type Suspicion = Pick<SuspectRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
+
+/** Notes records that are deleted here and that a listing shows: to be read alone before they come back. */
 export function suspectListed(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  return ids.map((record_id) =>
+  const found = { resource, sweeps: 0, found_at: at, evidence_at: at, detail: null };
+  return inParts(ids).map((part) =>
     own
       .insertInto('_sync_suspects')
-      .values({ resource, record_id, reason: 'listed', state: 'open', sweeps: 0, found_at: at, changed_at: at })
-      .onConflict((conflict) => conflict.columns(['resource', 'record_id']).doNothing())
+      .values(part.map((record_id) => ({ ...found, record_id, reason: 'listed', state: 'open' }) as const))
+      .onConflict((conflict) =>
+        // One that a person's word has deleted is in doubt again; anything else is being looked at already.
+        conflict
+          .columns(['resource', 'record_id'])
+          .doUpdateSet({ reason: 'listed', state: 'open', evidence_at: at, detail: null })
+          .where('_sync_suspects.state', '=', 'settled'),
+      )
       .compile(),
   );
+}
+
+/**
+ * Notes records that are live here and may be gone. What a person has released stays so, and what is held is not let
+ * go by a later suspicion. `sweeps` is how many whole walks this one stands for, 0 or 1.
+ */
+export function suspectGone(
+  own: Kysely<OwnTables>,
+  { state, detail, ...suspicion }: Suspicion,
+  ids: readonly string[],
+  sweeps: 0 | 1,
+): CompiledQuery[] {
+  const { evidence_at } = suspicion;
+  const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
+  return inParts(ids).map((part) =>
+    own
+      .insertInto('_sync_suspects')
+      .values(part.map((record_id) => ({ ...suspicion, record_id, state, detail, sweeps, found_at: evidence_at })))
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'record_id']).doUpdateSet({
+          // An event says more than a walk that did not meet it.
+          reason: sql`CASE WHEN _sync_suspects.reason = 'event' THEN 'event' ELSE excluded.reason END`,
+          state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
+          detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
+          sweeps: sql`_sync_suspects.sweeps + ${sweeps}`,
+          evidence_at,
+        }),
+      )
+      .compile(),
+  );
+}
+
+/** Forgets those that a whole walk, begun at `walkStartedAt`, has met, or that were written or deleted since. */
+export function forgetMet(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
+  return own
+    .deleteFrom('_sync_suspects')
+    .where('resource', '=', resource)
+    .where('reason', '<>', 'listed')
+    .where('state', '<>', 'settled')
+    .where('evidence_at', '<', walkStartedAt)
+    .compile();
+}
+
+export function forgetSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  return inParts(ids).map((part) =>
+    own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('record_id', 'in', part).compile(),
+  );
+}
+
+/** Forgets suspects that there is nothing to do about any more. */
+export function forgetWaiting(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  return inParts(ids).map((part) =>
+    own
+      .deleteFrom('_sync_suspects')
+      .where('resource', '=', resource)
+      .where('record_id', 'in', part)
+      .where('state', '<>', 'settled')
+      .compile(),
+  );
+}
+
+/** Notes that records were deleted on a person's word. */
+export function markSettled(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+  at: TimestampText,
+): CompiledQuery[] {
+  return inParts(ids).map((part) =>
+    own
+      .updateTable('_sync_suspects')
+      .set({ state: 'settled', sweeps: 0, evidence_at: at, detail: null })
+      .where('resource', '=', resource)
+      .where('record_id', 'in', part)
+      .compile(),
+  );
+}
+
+/** Forgets the settled ones of before `before`. */
+export function forgetSettled(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
+  return own
+    .deleteFrom('_sync_suspects')
+    .where('resource', '=', resource)
+    .where('state', '=', 'settled')
+    .where('evidence_at', '<', before)
+    .compile();
+}
+
+/** Lets deletes that wait go on; all of the resource where no ids are given. */
+export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  const release = own
+    .updateTable('_sync_suspects')
+    .set({ state: 'released', detail: null })
+    .where('resource', '=', resource)
+    .where('reason', '<>', 'listed')
+    .where('state', '<>', 'settled');
+  return ids.length === 0
+    ? [release.compile()]
+    : inParts(ids).map((part) => release.where('record_id', 'in', part).compile());
+}
+
+/** Forgets deletes that wait: their rows stay live. All of the resource where no ids are given. */
+export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  const discard = own
+    .deleteFrom('_sync_suspects')
+    .where('resource', '=', resource)
+    .where('reason', '<>', 'listed')
+    .where('state', '<>', 'settled');
+  return ids.length === 0
+    ? [discard.compile()]
+    : inParts(ids).map((part) => discard.where('record_id', 'in', part).compile());
+}
+
+/** Holds what was still to be confirmed. */
+export function holdOpen(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
+  return own
+    .updateTable('_sync_suspects')
+    .set({ state: 'held', detail })
+    .where('resource', '=', resource)
+    .where('reason', '<>', 'listed')
+    .where('state', '=', 'open')
+    .compile();
+}
+
+/** Suspects in these states, those that a person has released first, then the oldest; all of them without a limit. */
+export function readSuspects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  states: readonly SuspectRow['state'][],
+  limit = Number.MAX_SAFE_INTEGER,
+): Promise<SuspectRow[]> {
+  return own
+    .selectFrom('_sync_suspects')
+    .selectAll()
+    .where('resource', '=', resource)
+    .where('state', 'in', states)
+    .orderBy('state', 'desc')
+    .orderBy('found_at')
+    .orderBy('record_id')
+    .limit(limit)
+    .execute();
+}
+
+export async function countSuspects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  state: SuspectRow['state'],
+  since: TimestampText = '',
+): Promise<number> {
+  const { n } = await own
+    .selectFrom('_sync_suspects')
+    .select((select) => select.fn.countAll<number>().as('n'))
+    .where('resource', '=', resource)
+    .where('state', '=', state)
+    .where('evidence_at', '>=', since)
+    .executeTakeFirstOrThrow();
+  return n;
+}
+
+function inParts(ids: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT));
+  return parts;
 }

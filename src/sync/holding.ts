@@ -11,10 +11,12 @@ export interface Holding {
   readonly resource: string;
   /** For the next transaction. */
   lease(): LeaseProof;
-  /** The tables that stand; null where there are none yet. Whoever makes them grow puts the new ones here. */
+  /** The tables that stand; null before they are read or made. Whoever makes them grow puts the new ones here. */
   shape: ResourceShape | null;
   /** Rejects that are open: while there are none, no record can resolve one. */
   openRejects: number;
+  /** Keys that somebody asks the service about just now; a loader notes in them when it last met the record. */
+  readonly watches: Set<Map<string, number>>;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -68,6 +70,7 @@ class OwnHolding implements Holding {
   readonly resource: string;
   shape: ResourceShape | null = null;
   openRejects = 0;
+  readonly watches = new Set<Map<string, number>>();
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   readonly #turns = new PQueue({ concurrency: 1 });

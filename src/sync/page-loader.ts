@@ -118,6 +118,7 @@ async function loadPage(
     ],
   });
   holding.openRejects += setAside.length;
+  for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
   const { overflowed, discarded, repaired } = shaped;
   return { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
 }
@@ -213,6 +214,14 @@ function rejectStatement(context: LoaderContext, reject: SetAside, seenAt: strin
     },
     seenAt,
   );
+}
+
+/** Also a record that says nothing new was there at that moment. */
+function noteMet(watch: Map<string, number>, records: readonly KeyedRecord[], requestedAt: number): void {
+  for (const { key } of records) {
+    const before = watch.get(key);
+    if (before !== undefined && before < requestedAt) watch.set(key, requestedAt);
+  }
 }
 
 function keyOf(record: { key: string }): string {

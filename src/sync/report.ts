@@ -8,6 +8,15 @@ export interface ResourceReport extends RunFigures {
   status: RunStatus;
   seconds: number;
   error?: { code: string; message: string; hint?: string };
+  /** What an operator must look at, although nothing failed. */
+  warnings?: Warning[];
+}
+
+/** Something that does not end a run and that a person should know of. `code` is stable. */
+export interface Warning {
+  code: 'deletes_held' | 'deletes_unconfirmed' | 'empty_listing';
+  message: string;
+  hint: string;
 }
 
 /** What was done to records, as counts: nothing is lost by it, but an operator may want to know. */

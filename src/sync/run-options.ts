@@ -5,6 +5,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Profile } from '../source/profile.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { DeleteLimits } from './delete-guard.ts';
 import type { Holdings } from './holding.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';
@@ -17,17 +18,11 @@ export interface RunWatcher {
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
 }
 
-/** More deletes than this within a sweep, or within 24 hours, are held until a person decides. */
-export interface DeleteLimits {
-  max_rows: number;
-  /** Part of the live rows, 0..1. */
-  max_part: number;
-}
-
 export interface RunOptions {
   source: string;
   runId: string;
-  command: SyncCommand;
+  /** What is asked of all resources alike; or, where each is due for itself, of each by its name. */
+  command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   /** Names in the profile, in the order in which they are reported. */
   resources: readonly string[];
   restart: boolean;
@@ -37,8 +32,8 @@ export interface RunOptions {
   holdings: Holdings;
   /** The credential in use, as a hash. */
   credential: string;
-  /** How many deletes are believed at once. */
-  deletes: DeleteLimits;
+  /** How many deletes are believed at once, and for how many days deleted rows are kept (null: for ever). */
+  deletes: DeleteLimits & { keep_days: number | null };
   client: ApiClient;
   clock: Clock;
   signal: AbortSignal;

@@ -5,14 +5,21 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { forgetSeen } from '../state/seen.ts';
+import { countSuspects } from '../state/suspects.ts';
 import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import { deleteContext } from './delete-context.ts';
+import { emptyListing, heldDeletes, unconfirmed } from './delete-warnings.ts';
 import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
-import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
+import { purgeDeleted } from './purge.ts';
+import { NO_NOTES, type ResourceReport, type RunNotes, type Warning } from './report.ts';
 import type { RunOptions } from './run-options.ts';
+import { settleDeletes } from './settle-deletes.ts';
+import { sweep } from './sweep.ts';
 import { syncResource } from './sync-resource.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -30,6 +37,7 @@ export interface Prepared {
 interface Tally {
   figures: RunFigures;
   notes: RunNotes;
+  warnings: Warning[];
 }
 
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
@@ -37,14 +45,17 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const { warehouse, clock, watcher } = options;
   const { resource, run, plan, parked } = prepared;
   const startedAt = clock.monotonic();
-  const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES } };
+  const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, warnings: [] };
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const status = statusOf(error, figures);
+  const warnings = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  figures.held = await countSuspects(warehouse.own, resource, 'held');
+  const status = statusOf(error, figures, warnings);
   const said = error === null ? null : explained(error, options.scrub);
   await endRun(warehouse.own, run, { status, figures, error: said }, clock.now());
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
-  const report = { resource, mode: run.mode, status, ...figures, seconds, ...(said === null ? {} : { error: said }) };
+  const rest = { ...(said === null ? {} : { error: said }), ...(warnings.length === 0 ? {} : { warnings }) };
+  const report = { resource, mode: run.mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
 }
@@ -59,13 +70,18 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     watcher.page(resource, page, tally.figures);
   };
   const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, passed });
+  const deletes = deletesOf(options, prepared, tally, meter);
   try {
     watcher.started(resource, plan);
+    // What a run left undone that was killed when its walk had just ended.
+    await deletes.sweep();
     const finished = await walkFrom(plan).catch((error: unknown) =>
       walkFrom(afterExpiredCursor(error, plan, clock.now())),
     );
+    if (plan.mode === 'full') await deletes.sweepAfter(plan.checkpoint);
     const missed = catchUp(options, prepared, plan, finished);
     if (missed !== null) await walkFrom(missed);
+    await deletes.settle();
     return null;
   } catch (error) {
     await learnFrom(error, warehouse, plan, holding);
@@ -90,6 +106,28 @@ function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan, stored
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
+}
+
+/** What a run does about deleted records, before, between and after its walks. */
+function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: Tally, meter: RequestMeter) {
+  const { warehouse, signal } = options;
+  const context = deleteContext(options, holding, { meter, signal });
+  return {
+    sweep: () => sweep(context, signal),
+    sweepAfter: async (walk: CheckpointRow) => {
+      const isEmpty = walk.walk_records + tally.figures.records === 0;
+      const live = isEmpty ? await warehouse.count(resource) : 0;
+      if (live > 0) tally.warnings.push(emptyListing(live, resource));
+      await sweep(context, signal);
+    },
+    settle: async () => {
+      const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);
+      const settled = await settleDeletes(options, holding, ['released', 'open'], { meter, signal, loaded });
+      tally.figures.deleted += settled.deleted;
+      if (settled.trouble !== null) tally.warnings.push(unconfirmed(settled.trouble, options.scrub));
+      await purgeDeleted(context, options.deletes.keep_days, signal);
+    },
+  };
 }
 
 async function walkOnce(
@@ -127,7 +165,9 @@ async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, h
   const lesson = lessonOf(error);
   if (lesson === null) return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson })], holding.lease());
+  // A walk that was given up has met some records only: nothing may be swept after it.
+  const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], holding.lease());
 }
 
 /** When the service may be asked again; or that a walk in circles leads nowhere from here: what it hid lies behind. */
@@ -136,22 +176,27 @@ function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
 }
 
-function count({ figures, notes }: Tally, outcome: PageOutcome, meter: RequestMeter): void {
-  figures.pages += 1;
+function count(tally: Tally, outcome: PageOutcome, meter: RequestMeter): void {
+  tally.figures.pages += 1;
+  countRecords(tally, outcome);
+  Object.assign(tally.figures, meter);
+}
+
+function countRecords({ figures, notes }: Tally, outcome: PageOutcome): void {
   figures.records += outcome.records;
   figures.inserted += outcome.inserted;
   figures.updated += outcome.updated;
   figures.unchanged += outcome.unchanged;
   figures.rejected += outcome.rejected;
-  Object.assign(figures, meter);
   notes.went_back += outcome.wentBack;
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
 }
 
-function statusOf(error: unknown, figures: RunFigures): RunStatus {
-  if (error === null) return figures.rejected > 0 ? 'partial' : 'ok';
+function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
+  const isPartial = rejected > 0 || held > 0 || warnings.some(({ code }) => code === 'empty_listing');
+  if (error === null) return isPartial ? 'partial' : 'ok';
   if (error instanceof DeferredError) return 'deferred';
   return isInterruption(error) ? 'interrupted' : 'failed';
 }

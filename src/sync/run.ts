@@ -4,7 +4,7 @@ import { readTables } from '../state/column-catalog.ts';
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
 import type { Holding } from './holding.ts';
-import { interruptedBackfills, planWalk } from './plan.ts';
+import { interruptedBackfills, planWalk, type SyncCommand } from './plan.ts';
 import { overallStatus, type RunReport } from './report.ts';
 import { forgetResource } from './restart.ts';
 import type { RunOptions } from './run-options.ts';
@@ -40,6 +40,10 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
   }
 }
 
+function commandFor(resource: string, { command }: RunOptions): SyncCommand {
+  return typeof command === 'string' ? command : (command[resource] ?? 'sync');
+}
+
 /** Throws what the first of them threw, but only once none is under way any more: they share a client and a database. */
 async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(runs);
@@ -57,7 +61,8 @@ async function prepare(
     const known = Object.keys(options.profile.resources).join(', ');
     throw new ConfigError('usage', `the profile has no resource "${resource}"`, { hint: `it has ${known}` });
   }
-  const { command, restart, clock, warehouse, credential, runId } = options;
+  const { restart, clock, warehouse, credential, runId } = options;
+  const command = commandFor(resource, options);
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   try {
     const plan = planWalk({ command, resource, profile, stored, restart, interrupted, credential, now: clock.now() });

@@ -6,7 +6,7 @@ import type { Lane, WalkMode } from '../model/words.ts';
 import { keyFingerprints } from '../shape/key-fingerprint.ts';
 import { saveCheckpoint } from '../state/checkpoints.ts';
 import { resolveUnseenRejects } from '../state/rejects.ts';
-import { rememberSeen } from '../state/seen.ts';
+import { forgetSeen, rememberSeen } from '../state/seen.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { advance } from './advance.ts';
 import type { ResourceJob } from './resource-job.ts';
@@ -67,12 +67,18 @@ function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof 
 function ofFullWalk(job: ResourceJob, facts: PageFacts, before: CheckpointRow, after: CheckpointRow): CompiledQuery[] {
   const { own } = job.warehouse;
   const { resource, walk_started_at: walkStartedAt } = before;
-  if (before.walk_mode !== 'full' || walkStartedAt === null) return [];
+  // What another walk has met says nothing about this one.
+  const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
+  if (before.walk_mode !== 'full' || walkStartedAt === null) return begun;
+  const isDone = after.walk_mode === null;
   const page = { resource, walk_started_at: walkStartedAt, page: before.walk_pages, unkeyed: facts.unkeyed };
-  const seen = maySweep(before) ? [rememberSeen(own, { ...page, ids: keyFingerprints(facts.keys) })] : [];
-  if (after.walk_mode !== null || after.last_success_at === null) return seen;
+  // A listing without any record proves nothing; nor does what a walk met that may not be swept after.
+  const isEmpty = isDone && before.walk_records + facts.records === 0;
+  const mayCount = maySweep(before) && !isEmpty;
+  const seen = mayCount ? rememberSeen(own, { ...page, ids: keyFingerprints(facts.keys) }) : forgetSeen(own, resource);
+  if (!isDone || after.last_success_at === null) return [...begun, seen];
   // A whole full walk has met every record there is: rejects that it did not meet are no longer there.
-  return [...seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+  return [...begun, seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
 /**

@@ -41,6 +41,8 @@ export interface DeliveryRow {
   record_id: string | null;
   /** Further requests with the same id. */
   repeats: number;
+  /** Events that it stands for: grows whenever it has to be worked on anew, so that none is settled unread. */
+  events: number;
 }
 
 /** The tables of an inbox, made by `migrations/inbox/`. */
@@ -54,12 +56,37 @@ export type Settlement = Pick<
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
+/** What stood in an inbox when a settlement was decided: one that has come again since waits on. */
+export interface InboxSettlement extends Settlement {
+  /** `events` of the row as it was read; null where that does not matter. */
+  readEvents: number | null;
+}
+
+/** What is written to an inbox in one transaction, in this order. */
+export type InboxEntry = { delivery: NewDelivery } | { settlement: InboxSettlement };
+
+/**
+ * What an entry came to. `new`: it stands there now. `repeat`: it stood there, and was counted. `again`: it stood there
+ * as finished and waits again. `settled`. `overtaken`: it came again before it was settled, and waits on.
+ */
+export const INBOX_EFFECTS = ['new', 'repeat', 'again', 'settled', 'overtaken'] as const;
+export type InboxEffect = (typeof INBOX_EFFECTS)[number];
+
+/** What a person may look at: the newest first. */
+export interface DeliveryFilter {
+  state?: DeliveryState;
+  limit: number;
+}
+
 /** Figures of an inbox for status and metrics. */
 export interface InboxFigures {
   waiting: number;
   dead: number;
   /** When the oldest that waits was received. */
   oldest: TimestampText | null;
+  /** Size of the file and of its write-ahead log. */
+  bytes: number;
+  walBytes: number;
 }
 
 /** What the drain sees of an inbox. Both throw `SyncError`. */
@@ -68,4 +95,22 @@ export interface InboxPort {
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
   /** Stores what became of deliveries; they are settled once it resolves. */
   settle(settlements: readonly Settlement[]): Promise<void>;
+}
+
+/** The inbox of a source. All methods throw `SyncError`. */
+export interface Inbox extends InboxPort {
+  /**
+   * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
+   * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is.
+   */
+  write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
+  /** Removes finished deliveries from before a moment, dead ones from before another; returns how many went. */
+  purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
+  figures(): Promise<InboxFigures>;
+  list(filter: DeliveryFilter): Promise<DeliveryRow[]>;
+  /** By number, or by the sender's id; null where there is none. */
+  get(delivery: number | string): Promise<DeliveryRow | null>;
+  /** Makes these deliveries, or all dead ones, wait again from the start; returns how many. */
+  replay(deliveries: readonly number[] | 'dead'): Promise<number>;
+  close(): Promise<void>;
 }

@@ -146,8 +146,11 @@ export interface SeenRow {
 /** Why a record may be gone: a whole full walk did not meet it; an event said so; or, gone already, it was listed. */
 export const SUSPECT_REASONS = ['missing', 'event', 'listed'] as const;
 
-/** `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. */
-export const SUSPECT_STATES = ['open', 'held', 'released'] as const;
+/**
+ * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:
+ * deleted on a person's word, so that the guard does not count it for a day.
+ */
+export const SUSPECT_STATES = ['open', 'held', 'released', 'settled'] as const;
 
 export interface SuspectRow {
   resource: string;
@@ -157,7 +160,10 @@ export interface SuspectRow {
   /** Whole full walks in a row that did not meet it. */
   sweeps: number;
   found_at: TimestampText;
-  changed_at: TimestampText;
+  /** When the last walk that did not meet it began, or when the service said that it is gone. */
+  evidence_at: TimestampText;
+  /** Why it is held; null where it is not. */
+  detail: string | null;
 }
 
 /** The tables made by `migrations/`, as Kysely sees them. */

@@ -73,7 +73,14 @@ export interface RowRewrite {
   statements: readonly CompiledQuery[];
 }
 
-/** Records that are gone from the service, as known from a request: soft deletes, committed whole or not at all. */
+/** A record that is gone from the service. */
+export interface GoneRecord {
+  key: string;
+  /** When the service was asked: a row that was written later stays. Becomes `_deleted_at` and `_synced_at`. */
+  confirmedAt: TimestampText;
+}
+
+/** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
 export interface Burial {
   lease: LeaseProof;
   resource: string;
@@ -81,20 +88,26 @@ export interface Burial {
   /** The resource's own table, and all its child tables: a deleted record has no rows there. */
   table: TableShape;
   children: readonly TableShape[];
-  keys: readonly string[];
-  /** When the service was asked: a row that was written later stays. Becomes `_deleted_at` and `_synced_at`. */
-  confirmedAt: TimestampText;
+  gone: readonly GoneRecord[];
   /** Statements on own tables that belong to the same moment. */
   statements: readonly CompiledQuery[];
 }
 
-/** Which live rows of a resource's own table to name, in the order of their keys. */
-export interface LiveRows {
-  /** Only those behind this key; '' for all. */
-  after: string;
-  /** Only those last written before this moment. */
-  writtenBefore: TimestampText;
+/** Deleted rows to remove for good, with all that is remembered of them, committed whole or not at all. */
+export interface Purge {
+  lease: LeaseProof;
+  resource: string;
+  table: TableShape;
+  /** Only rows deleted before this moment. */
+  deletedBefore: TimestampText;
+  /** Rows at most. */
   limit: number;
+}
+
+/** How a database stands that is written for months. */
+export interface Upkeep {
+  /** What is written but not yet copied into the database itself; grows while a reader holds a transaction open. */
+  walBytes: number;
 }
 
 /**
@@ -118,11 +131,19 @@ export interface Warehouse {
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
   bury(burial: Burial): Promise<string[]>;
-  /** Keys of live rows. */
-  liveKeys(table: TableShape, rows: LiveRows): Promise<string[]>;
+  /** Removes deleted rows and their versions. Returns how many rows went. */
+  purge(purge: Purge): Promise<number>;
+  /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
+  keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
+  /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
+  liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
   /** Statements on own tables in one transaction, under the lease where one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 where it is not there yet. */
   count(table: string): Promise<number>;
+  /** Rows that were deleted at `since` or later ('' for all); 0 where the table is not there yet. */
+  countDeleted(table: string, since: TimestampText): Promise<number>;
+  /** What the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
+  upkeep(): Promise<Upkeep>;
   close(): Promise<void>;
 }

@@ -5,11 +5,11 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startCommand, type Command } from '../support/command.ts';
 
 /** The demo with a folder for temporary files of its own, so that what it leaves behind is seen. */
-function startDemo(): Command & { left: () => string[] } {
+function startDemo(...options: string[]): Command & { left: () => string[] } {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-demo-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return {
-    ...startCommand(['demo'], folder, { TMPDIR: folder }),
+    ...startCommand(['demo', ...options], folder, { TMPDIR: folder }),
     left: () => readdirSync(folder).filter((name) => name.startsWith('content-sync')),
   };
 }
@@ -28,7 +28,9 @@ it('the demo tells its story in under a minute, ends by itself and leaves nothin
     /The governor: \d+ requests, 0 answers of 429; the service's headers allow 40\.0 requests\/s, of which \d+% was used\./,
     /Which tags are read most\?.*Who wrote most.*What was changed while we watched/s,
     /title_before +title_now\n.*revi/s,
-    /What to do next:\n.*check .*backfill .*sync /s,
+    /Serve: its page is at http:\/\/127\.0\.0\.1:\d+\/, and the service tells http.*\/webhooks\/demo of changes\./,
+    /a post was written +the row followed after +\d+ ms\n.*renamed.*published.*deleted.*restored +the row followed/s,
+    /What to do next:\n.*check .*backfill .*serve /s,
   ]) {
     expect(stdout).toMatch(part);
   }
@@ -41,4 +43,17 @@ it('the demo, interrupted, ends with 130 and leaves nothing behind', async () =>
   const { code, stdout } = await demo.ended;
   expect([code, demo.left()]).toEqual([130, []]);
   expect(stdout).not.toContain('What to do next');
+});
+
+it('the demo that is kept goes on with its page until it is told to stop', async () => {
+  const demo = startDemo('--keep');
+  let url = '';
+  const isThere = async (): Promise<number> => {
+    url = /It goes on: (\S+)/.exec(demo.said())?.[1] ?? '';
+    return url === '' ? 0 : (await fetch(url)).status;
+  };
+  await expect.poll(isThere, { interval: 100, timeout: 60_000 }).toBe(200);
+  demo.kill('SIGTERM');
+  const { code, stderr } = await demo.ended;
+  expect([code, stderr, demo.left()]).toEqual([0, '', []]);
 });

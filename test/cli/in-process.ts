@@ -21,7 +21,7 @@ export async function runInProcess(
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const context = { env: {}, cwd, stdout, stderr, signal, clock: systemClock, secrets: [], exit };
+  const context = { version: '0.0.0', env: {}, cwd, stdout, stderr, signal, clock: systemClock, secrets: [], exit };
   await make(context).exitOverride().parseAsync(args, { from: 'user' });
   return { code, stdout: stdout.text(), stderr: stderr.text() };
 }

@@ -8,7 +8,7 @@ const RECORDS = { content: 120, images: 30, analytics: 210 };
 const REPORT_KEYS = ['source', 'run_id', 'status', 'resources'];
 const RESOURCE_KEYS = [
   'resource', 'mode', 'status', 'pages', 'requests', 'records', 'inserted', 'updated', 'unchanged', 'rejected',
-  'retries', 'limited', 'bytes', 'seconds',
+  'deleted', 'held', 'retries', 'limited', 'bytes', 'seconds',
 ]; // prettier-ignore
 
 /** The one object on stdout; anything else there is a failure. */
@@ -139,18 +139,20 @@ describe('content-sync status', () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
     const before = await blog.start('status').ended;
     expect(before).toMatchObject({ code: 0, stderr: '' });
-    expect(before.stdout).toMatch(/resource +rows +last success \(UTC\) +lag +last run +set aside +cursor\n/);
-    expect(before.stdout).toMatch(/content +0 +never +– +none +0 +–\n/);
+    expect(before.stdout).toMatch(/resource +rows +deleted +last success \(UTC\) +lag +last run +set aside +cursor\n/);
+    expect(before.stdout).toMatch(/content +0 +0 +never +– +none +0 +–\n/);
     expect(blog.sandbox.requests.total).toBe(0);
     await blog.start('backfill').ended;
     const asked = blog.sandbox.requests.total;
     const after = await blog.start('status').ended;
-    expect(after.stdout).toMatch(/analytics +210 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+s +ok +0 +\d{4}-/);
+    expect(after.stdout).toMatch(/analytics +210 +0 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+s +ok +0 +\d{4}-/);
     const { resources } = reportOf(await blog.start('status', '--json').ended);
     expect(blog.sandbox.requests.total).toBe(asked);
     expect(resources[0]).toEqual({
       resource: 'content',
       rows: 120,
+      deleted: 0,
+      held: 0,
       last_success: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/),
       lag_seconds: expect.any(Number),
       last_run: 'ok',

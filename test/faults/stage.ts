@@ -132,6 +132,7 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
   let code = 0;
   let error: unknown = null;
   const context: CliContext = {
+    version: '0.0.0',
     env: {},
     cwd,
     stdout,
@@ -196,7 +197,8 @@ export function expectSameBodies(stage: Stage): void {
     const copied = stage
       .query<{ id: string; body: string }>(
         `SELECT t.id, v.body FROM "${resource}" t LEFT JOIN _sync_versions v
-         ON v.resource = ? AND v.id = t.id AND v.version = t._version AND v.valid_to IS NULL`,
+         ON v.resource = ? AND v.id = t.id AND v.version = t._version AND v.valid_to IS NULL
+         WHERE t._deleted_at IS NULL`,
         resource,
       )
       .map(({ id, body }) => [id, body]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { config, faultAt, load } from './in-folder.ts';
+import { config, faultAt, faultsOf, load } from './in-folder.ts';
 import type { FaultRow } from './in-folder.ts';
 
 const END = 'log: { level: info }\n';
@@ -71,6 +71,16 @@ const rows: FaultRow[] = [
 describe('the settings of serve', () => {
   it.each(rows)('refuse %s', (_, text, field, message) => {
     expect(faultAt(text, field)).toMatch(message);
+  });
+
+  it('refuse a resource without a filter that would never be walked again', () => {
+    const text = config({
+      'profile: content-service': 'profile: ./p.yaml',
+      '    max_wait: 15m\n': '    schedule: { full: null }\n',
+    });
+    const profile = 'extends: content-service\nresources: { images: { incremental: null } }\n';
+    const { message } = faultsOf({ 'config.yaml': text, 'p.yaml': profile });
+    expect(message).toMatch(/sources\.blog\.schedule\.full: expected times, because images has no filter/);
   });
 
   it('have defaults, and null for what is not wanted', () => {

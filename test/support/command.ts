@@ -18,6 +18,8 @@ export interface Ended {
 export interface Command {
   pid: number;
   ended: Promise<Ended>;
+  /** What it has written to stdout so far. */
+  said(): string;
   /** False where it had ended already. */
   kill(signal: NodeJS.Signals): boolean;
 }
@@ -28,17 +30,18 @@ export function startCommand(args: readonly string[], cwd: string, env: NodeJS.P
   const child = spawn(process.execPath, [MAIN, ...args], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const { pid } = child;
   if (pid === undefined) throw new Error(`could not start ${MAIN}`);
-  const ended = endOf(child);
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  const ended = endOf(child, () => said);
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;
   });
-  return { pid, ended, kill: (signal) => child.kill(signal) };
+  return { pid, ended, said: () => said, kill: (signal) => child.kill(signal) };
 }
 
-async function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
-  const { stdout, stderr } = child;
-  if (stdout === null || stderr === null) throw new Error('the child has no pipes');
-  const [[code, signal], out, err] = await Promise.all([once(child, 'close'), text(stdout), text(stderr)]);
-  return { code, signal, stdout: out, stderr: err };
+async function endOf(child: ReturnType<typeof spawn>, said: () => string): Promise<Ended> {
+  if (child.stderr === null) throw new Error('the child has no pipes');
+  const [[code, signal], stderr] = await Promise.all([once(child, 'close'), text(child.stderr)]);
+  return { code, signal, stdout: said(), stderr };
 }

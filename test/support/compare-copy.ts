@@ -70,7 +70,9 @@ function tableDifferences(db: Database.Database, table: CopiedTable, records: Re
 
 function bodyDifferences(db: Database.Database, resource: string, records: ReadonlyMap<string, Json>): string[] {
   const open = db
-    .prepare<[string], Version>('SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL')
+    .prepare<[string], Version>(
+      "SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL AND op = 'upsert'",
+    )
     .all(resource);
   const wanted = new Map([...records].map(([id, record]) => [id, canonicalJson(record)]));
   const bodies = new Map(open.map(({ id, body }) => [id, canonicalJson(JSON.parse(body))]));
@@ -91,6 +93,28 @@ export function strayRows(db: Database.Database, resource: string): string[] {
     .pluck()
     .all(resource)
     .map((id) => `${resource} ${id}: its version and hash are not those of a stored version`);
+}
+
+/**
+ * What must hold of deleted rows and of history at every moment: no child without a live parent, versions in one piece
+ * (each ends where the next begins, only the last is open), the last one a delete exactly where the row is deleted.
+ */
+export function deleteFaults(db: Database.Database, resource: string): string[] {
+  const [own, ...children] = tablesOf(db, resource);
+  if (own === undefined) return [];
+  const key = own.keys[0] ?? 'id';
+  const orphans = children.map(
+    (child) =>
+      `SELECT '${child.name} ' || c."${child.keys[0]}" || ': no live parent' FROM "${child.name}" c
+       LEFT JOIN "${own.name}" p ON p."${key}" = c."${child.keys[0]}" AND p._deleted_at IS NULL WHERE p."${key}" IS NULL`,
+  );
+  const gaps = `SELECT 'version ' || id || ' ' || version || ': ends at ' || coalesce(valid_to, 'never') || ', next at ' || next FROM
+    (SELECT *, lead(valid_from) OVER (PARTITION BY id ORDER BY version) AS next FROM _sync_versions WHERE resource = '${resource}')
+    WHERE next IS NOT valid_to`;
+  const last = `SELECT 'row ' || r."${key}" || ': ' || v.op FROM "${own.name}" r JOIN _sync_versions v
+    ON v.resource = '${resource}' AND v.id = r."${key}" AND v.valid_to IS NULL
+    WHERE (v.op = 'delete') <> (r._deleted_at IS NOT NULL) OR v.version <> r._version`;
+  return [...orphans, gaps, last].flatMap((query) => db.prepare<[], string>(`${query} LIMIT 5`).pluck().all());
 }
 
 /** Values of the service for which the warehouse has no column at all. */

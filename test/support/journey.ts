@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
-import { openApp, type App } from '../../src/app.ts';
+import { openApp, type App, type AppOptions } from '../../src/app.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -42,8 +42,8 @@ export interface Journey {
   startUntil(pages: number, ...args: string[]): Promise<Command>;
   /** The same run inside this process: much faster, for loops. */
   run(command: SyncCommand, options?: RunChoices): Promise<RunReport>;
-  /** Opens the app as `run` does; the caller closes it. */
-  open(clock?: Clock): Promise<App>;
+  /** Opens the app as `run` does; the caller closes it. `attempted` hears of its requests. */
+  open(clock?: Clock, attempted?: AppOptions['attempted']): Promise<App>;
   /** False before the first run. */
   exists(): boolean;
   /** Opens the warehouse read-only, gives it to `look` and closes it again. */
@@ -78,7 +78,8 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
   writeYaml(config, configFor(folder, sandbox, options.source ?? {}));
 
   const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);
-  const open = (clock: Clock = systemClock): Promise<App> => openJourney(config, clock);
+  const open: Journey['open'] = (clock = systemClock, attempted = () => undefined) =>
+    openJourney(config, clock, attempted);
   return {
     folder,
     sandbox,
@@ -124,11 +125,12 @@ function writeYaml(file: string, value: object): void {
   writeFileSync(file, JSON.stringify(value, null, 2));
 }
 
-function openJourney(config: string, clock: Clock): Promise<App> {
+function openJourney(config: string, clock: Clock, attempted: NonNullable<AppOptions['attempted']>): Promise<App> {
   const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });
   const [source] = Object.values(settings.sources);
   if (source === undefined) throw new Error('the config of a journey has one source');
-  return openApp({ source, clock, log: pino({ level: 'silent' }), secrets: [...settings.secrets] });
+  const log = pino({ level: 'silent' });
+  return openApp({ source, clock, log, secrets: [...settings.secrets], attempted });
 }
 
 function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parameters<App['sync']>[0] {

@@ -36,7 +36,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     prefix: 'SQLITE_CANTOPEN',
     code: 'warehouse_unreachable',
-    hint: 'check the path in `warehouse` and that this user may write to the folder (SQLite needs that too)',
+    hint: 'check the path in `warehouse`, that this user may write to the folder (SQLite needs that too), and that it may open enough files (ulimit -n)',
     config: true,
   },
   {
@@ -71,6 +71,11 @@ export function sqliteError(error: unknown, path: string): unknown {
 
 export function isBusy(error: unknown): boolean {
   return sqliteCode(error).startsWith('SQLITE_BUSY');
+}
+
+/** SQLite knows no other name for a quota or a file-size limit than a failed write. */
+export function isFull(error: unknown): boolean {
+  return /^SQLITE_(?:FULL|IOERR_WRITE)/.test(sqliteCode(error));
 }
 
 function sqliteCode(error: unknown): string {

@@ -4,7 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import type { ShapeChange } from '../../model/table.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { ShapeGrowth } from '../warehouse.ts';
-import { addColumn, createTable, widenColumn } from './ddl.ts';
+import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 import { withoutDependents } from './dependents.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
@@ -13,6 +13,7 @@ export function growTables(db: Database, own: Kysely<OwnTables>, { before, after
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
     run(db, createTable(own, table));
+    if (table.path.length === 0) run(db, createDeletedIndex(own, table));
   }
   const altered = changes.filter(({ table }) => known.has(table));
   for (const { table, column, from } of altered) {

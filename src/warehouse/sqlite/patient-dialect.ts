@@ -1,16 +1,26 @@
 import type { Database } from 'better-sqlite3';
-import { SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
+import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
 import type { Patiently } from './wait-for-lock.ts';
 
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
 export function patientDialect(db: Database, patiently: Patiently): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
-    createAdapter: () => dialect.createAdapter(),
+    createAdapter: () => new SingleStatements(),
     createDriver: () => new PatientDriver(db, patiently),
     createIntrospector: (own) => dialect.createIntrospector(own),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
+}
+
+/**
+ * Kysely lends its one connection to one statement at a time: a write that waits for a lock would keep all reads
+ * waiting. Ours are single statements, of which none needs the connection for itself.
+ */
+class SingleStatements extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
 }
 
 class PatientDriver extends SqliteDriver {

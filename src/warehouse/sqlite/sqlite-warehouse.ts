@@ -3,18 +3,20 @@ import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import { bury, liveKeys } from './burial.ts';
+import { bury, keysAfter, liveSample, purge } from './burial.ts';
 import { growTables } from './grow-tables.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
 import { storedRows } from './stored-rows.ts';
 import type { Patiently } from './wait-for-lock.ts';
+import { walUpkeep } from './wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
 export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently: Patiently): Warehouse {
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
+  const upkeep = walUpkeep(db);
 
   /** One transaction, under the lease where one is given. */
   function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
@@ -52,10 +54,18 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
         runAll(burial.statements);
         return buried;
       }),
-    liveKeys: (table, rows) => liveKeys(own, table, rows),
+    purge: (old) => transact(old.lease, () => purge(db, own, old)),
+    keysAfter: (table, after, limit) => patiently(() => keysAfter(db, own, table, after, limit)),
+    liveSample: (table, resource, limit) => patiently(() => liveSample(db, own, table, resource, limit)),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     count: (table) => count(own, table),
-    close: () => own.destroy(),
+    countDeleted: (table, since) => countDeleted(own, table, since),
+    upkeep: () => upkeep.run(),
+    close: async () => {
+      // Where another program has the file open too, closing does not copy what was written.
+      await upkeep.run();
+      await own.destroy();
+    },
   };
 }
 
@@ -98,10 +108,23 @@ async function holdsBeyondDouble(own: Kysely<OwnTables>, table: string, column: 
   return rows.length > 0;
 }
 
+/** All rows less the deleted ones: both are counted in an index, where counting the live ones would read the table. */
 async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
-  const { rows: there } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
-  if (there.length === 0) return 0;
-  const live = sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)} WHERE "_deleted_at" IS NULL`;
-  const { rows } = await live.execute(own);
+  if (!(await isThere(own, table))) return 0;
+  const name = sql.id(table);
+  const deleted = sql`SELECT count(*) FROM ${name} WHERE "_deleted_at" IS NOT NULL`;
+  const { rows } = await sql<{ n: number }>`SELECT (SELECT count(*) FROM ${name}) - (${deleted}) AS n`.execute(own);
   return rows[0]?.n ?? 0;
+}
+
+async function countDeleted(own: Kysely<OwnTables>, table: string, since: string): Promise<number> {
+  if (!(await isThere(own, table))) return 0;
+  const deleted = sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)} WHERE "_deleted_at" >= ${since}`;
+  const { rows } = await deleted.execute(own);
+  return rows[0]?.n ?? 0;
+}
+
+async function isThere(own: Kysely<OwnTables>, table: string): Promise<boolean> {
+  const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
+  return rows.length > 0;
 }

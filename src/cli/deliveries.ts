@@ -1,0 +1,200 @@
+import { Command, Option } from 'commander';
+import { decodeText } from '../http/decode-text.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countText } from '../observe/figures.ts';
+import { scrub } from '../observe/scrub.ts';
+import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } from '../warehouse/inbox.ts';
+import { inboxAddress, openInbox } from '../warehouse/open-inbox.ts';
+import type { CliContext } from './context.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { forEachSource } from './open-sources.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
+
+interface DeliveryOptions extends SourceOptions {
+  json?: true;
+}
+
+/** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
+export function deliveriesCommand(context: CliContext): Command {
+  return new Command('deliveries')
+    .addCommand(listCommand(context))
+    .addCommand(showCommand(context))
+    .addCommand(replayCommand(context));
+}
+
+function listCommand(context: CliContext): Command {
+  const state = new Option('--state <state>', 'only those in this state').choices(DELIVERY_STATES);
+  const limit = new Option('--limit <number>', 'how many at most').default(50).argParser(limitFrom);
+  return subcommand('list', 'deliveries and what became of each, newest first')
+    .addOption(state)
+    .addOption(limit)
+    .action(async (options: DeliveryOptions & { state?: DeliveryState; limit: number }) => {
+      const { state, limit } = options;
+      await inInboxes(context, options, async (source, inbox) => {
+        const rows = await inbox.list({ limit, ...(state === undefined ? {} : { state }) });
+        const isJson = options.json === true;
+        return isJson ? { source, deliveries: rows.map(told) } : `${source}\n${tableOf(rows)}`;
+      });
+    });
+}
+
+function showCommand(context: CliContext): Command {
+  return subcommand('show', 'one delivery with the headers that were kept and its body')
+    .argument('<delivery>', "its number in the list, or the sender's id")
+    .action(async (name: string, options: DeliveryOptions) => {
+      let found = 0;
+      await inInboxes(context, options, async (source, inbox) => {
+        const row = await find(inbox, name);
+        if (row === null) return null;
+        found += 1;
+        return options.json === true ? { source, delivery: { ...told(row), ...content(row) } } : pageOf(source, row);
+      });
+      if (found === 0) throw unknown([name]);
+    });
+}
+
+function replayCommand(context: CliContext): Command {
+  return subcommand('replay', 'work on deliveries again, as if they had just come')
+    .argument('[delivery...]', "their numbers in the list, or the sender's ids")
+    .option('--dead', 'all that are dead')
+    .action(async (names: string[], options: DeliveryOptions & { dead?: true }) => {
+      if ((options.dead === true) === names.length > 0) {
+        throw new ConfigError('usage', 'replay needs either deliveries or --dead');
+      }
+      const left = new Set(names);
+      await inInboxes(context, options, async (source, inbox) => {
+        const chosen = options.dead === true ? 'dead' : await numbersOf(inbox, left);
+        const replayed = await inbox.replay(chosen);
+        return options.json === true ? { source, replayed } : `${source}: ${replayedText(replayed)}`;
+      });
+      if (left.size > 0) throw unknown([...left]);
+    });
+}
+
+function limitFrom(text: string): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit > 0) return limit;
+  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
+}
+
+function subcommand(name: string, about: string): Command {
+  return withSourceOptions(new Command(name))
+    .description(about)
+    .option('--json', 'print one JSON object per source on stdout');
+}
+
+/** Runs `look` on the inbox of each chosen source that receives webhooks, and prints what it returns. */
+async function inInboxes(
+  context: CliContext,
+  options: DeliveryOptions,
+  look: (source: string, inbox: Inbox) => Promise<object | string | null>,
+): Promise<void> {
+  await forEachSource(context, options, [], async ({ source }) => {
+    if (source.webhook === null) {
+      if (options.source !== undefined) throw receivesNone(source.name);
+      return EXIT_CODES.ok;
+    }
+    const inbox = await openInbox(inboxAddress(source.warehouse), context.clock);
+    try {
+      const said = await look(source.name, inbox);
+      const text = typeof said === 'string' ? said : JSON.stringify(said);
+      // The secret of some schemes stands in the body.
+      if (said !== null) context.stdout.write(`${scrub(text, context.secrets)}\n`);
+      return EXIT_CODES.ok;
+    } finally {
+      await inbox.close();
+    }
+  });
+}
+
+/** By number first: that is what the list shows. */
+async function find(inbox: Inbox, name: string): Promise<DeliveryRow | null> {
+  const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
+  return byNumber ?? inbox.get(name);
+}
+
+/** Takes those that are found out of `names`. */
+async function numbersOf(inbox: Inbox, names: Set<string>): Promise<number[]> {
+  const numbers: number[] = [];
+  for (const name of names) {
+    const row = await find(inbox, name);
+    if (row === null) continue;
+    names.delete(name);
+    numbers.push(row.seq);
+  }
+  return numbers;
+}
+
+function told(row: DeliveryRow): object {
+  const { body, headers: _headers, ...rest } = row;
+  return { ...rest, bytes: body.byteLength };
+}
+
+function content({ headers, body }: DeliveryRow): object {
+  const kept: unknown = JSON.parse(headers);
+  const text = textOf(body);
+  return { headers: kept, ...(text === null ? { body_base64: Buffer.from(body).toString('base64') } : { body: text }) };
+}
+
+const HEAD = ['no.', 'received (UTC)', 'state', 'kind', 'resource', 'record', 'tries', 'id', 'reason'] as const;
+
+function tableOf(rows: readonly DeliveryRow[]): string {
+  if (rows.length === 0) return '  no deliveries';
+  const cells = rows.map((row) =>
+    [
+      String(row.seq),
+      row.received_at.slice(0, 19),
+      row.state,
+      row.kind ?? '–',
+      row.resource ?? '–',
+      row.record_id ?? '–',
+      String(row.attempts),
+      row.delivery_id,
+      row.reason ?? '',
+    ].map(visibleText),
+  );
+  const widths = HEAD.map((title, at) => Math.max(title.length, ...cells.map((row) => row[at]?.length ?? 0)));
+  const line = (row: readonly string[]): string =>
+    `  ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}`;
+  return [HEAD, ...cells].map((row) => line(row).trimEnd()).join('\n');
+}
+
+function pageOf(source: string, row: DeliveryRow): string {
+  const { headers, body, ...fields } = row;
+  const lines = Object.entries({ source, ...fields }).filter(([, value]) => value !== null);
+  const text = textOf(body);
+  return [
+    ...lines.map(([name, value]) => `${name.padEnd(12)} ${visibleText(String(value))}`),
+    `${'headers'.padEnd(12)} ${visibleText(headers)}`,
+    `${'body'.padEnd(12)} ${countText(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
+    '',
+    ...(text ?? Buffer.from(body).toString('base64')).split('\n').map(visibleText),
+  ].join('\n');
+}
+
+function textOf(body: Uint8Array): string | null {
+  try {
+    return decodeText(Buffer.from(body.buffer, body.byteOffset, body.byteLength), '').text;
+  } catch (error) {
+    if (error instanceof SyncError) return null;
+    throw error;
+  }
+}
+
+function replayedText(count: number): string {
+  if (count === 0) return 'nothing to replay';
+  return `${countText(count)} waiting again; a \`serve\` that runs takes them up within seconds, else the next one does`;
+}
+
+function receivesNone(source: string): ConfigError {
+  return new ConfigError('usage', `source ${source} receives no webhooks`, {
+    hint: 'webhook.secrets in its settings makes it do so',
+  });
+}
+
+function unknown(names: readonly string[]): ConfigError {
+  return new ConfigError('usage', `there is no delivery ${names.join(', ')}`, {
+    hint: 'content-sync deliveries list shows those that are kept',
+  });
+}

@@ -1,0 +1,219 @@
+import type { Logger } from 'pino';
+import { openApp, type App } from '../app.ts';
+import type { AttemptEvent } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError, messageOf } from '../model/errors.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
+import type { RunReport } from '../sync/report.ts';
+import type { RunWatcher } from '../sync/run-options.ts';
+import { createDrain } from '../trigger/drain.ts';
+import type { Drain, DrainEvent } from '../trigger/drain-options.ts';
+import { createPings } from '../trigger/ping.ts';
+import { createScheduler, type Scheduler } from '../trigger/scheduler.ts';
+import type { InboxPort } from '../warehouse/inbox.ts';
+
+/** Between two attempts to open a source that cannot be opened, such as one whose disk is not mounted yet. */
+const REOPEN_MS = 15_000;
+/** How often the write-ahead log is looked after, and what a person has decided about deletes is carried out. */
+const UPKEEP_MS = 10_000;
+
+/** Hears of all that goes on in a source. Must not throw. */
+export interface KeeperWatcher extends RunWatcher {
+  attempted(event: AttemptEvent): void;
+  settled(event: DrainEvent): void;
+}
+
+export interface KeeperOptions {
+  source: SourceSettings;
+  clock: Clock;
+  log: Logger;
+  secrets: string[];
+  /** Null where no webhooks are received. */
+  inbox: InboxPort | null;
+  watcher: KeeperWatcher;
+}
+
+/** What works on a source once it is open. */
+export interface OpenSource {
+  app: App;
+  scheduler: Scheduler;
+  drain: Drain | null;
+}
+
+/** Keeps one source fresh by schedule and webhooks until it is stopped; nothing that happens in it ends it. */
+export interface SourceKeeper {
+  /** Null while the source cannot be opened. */
+  readonly open: OpenSource | null;
+  /** Why it cannot be opened; null where it can. */
+  readonly problem: unknown;
+  /** Deliveries have come. */
+  wake(): void;
+  /** Stops what is under way and waits for it. */
+  stop(): Promise<void>;
+}
+
+export function keepSource(options: KeeperOptions): SourceKeeper {
+  return new Keeper(options);
+}
+
+class Keeper implements SourceKeeper {
+  readonly #options: KeeperOptions;
+  readonly #stopping = new AbortController();
+  readonly #work: Promise<void>;
+  /** Resources that are owned until the end, whether they are worked on or not. */
+  readonly #held = new Set<string>();
+  #open: OpenSource | null = null;
+  #problem: unknown = null;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#work = this.#keep();
+  }
+
+  get open(): OpenSource | null {
+    return this.#open;
+  }
+
+  get problem(): unknown {
+    return this.#problem;
+  }
+
+  wake(): void {
+    this.#open?.drain?.wake();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new SyncError('interrupted', 'serve is ending', { recovery: 'stop' }));
+    await this.#work;
+  }
+
+  async #keep(): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#serve();
+      } catch (error) {
+        this.#problem = error;
+        log.error({ err: error, hint: hintOf(error) }, `the source cannot be opened: ${messageOf(error)}`);
+      }
+      // An abort ends the pause as its own end does.
+      await clock.sleep(REOPEN_MS, signal).catch(() => undefined);
+    }
+  }
+
+  /** Until it is stopped; throws where the source cannot be opened. */
+  async #serve(): Promise<void> {
+    await using opened = new AsyncDisposableStack();
+    const { source, clock, log, secrets, watcher } = this.#options;
+    const app = await openApp({ source, clock, log, secrets, attempted: (event) => watcher.attempted(event) });
+    opened.defer(() => app.close());
+    const pings = createPings(source.ping, log);
+    opened.defer(() => pings.close());
+    const reading = new AbortController();
+    opened.defer(() => reading.abort(this.#stopping.signal.reason));
+    opened.defer(() => this.#letGo(app));
+    await this.#hold(app);
+    const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
+    const drain = this.#drain(app, scheduler, reading.signal);
+    // The drain first: what it has in hand may still be read to its end.
+    opened.defer(() => scheduler.stop());
+    opened.defer(() => drain?.stop());
+    this.#problem = null;
+    this.#open = { app, scheduler, drain };
+    opened.defer(() => {
+      this.#open = null;
+    });
+    scheduler.start();
+    await this.#upkeep(app);
+  }
+
+  #schedule(app: App, around: (resource: string, work: () => Promise<RunReport>) => Promise<RunReport>): Scheduler {
+    const { source, clock, log, watcher } = this.#options;
+    return createScheduler({
+      source: source.name,
+      resources: syncedResources(source),
+      schedule: source.schedule,
+      clock,
+      checkpoints: (resource) => readCheckpoint(app.warehouse.own, resource),
+      run: async (resource, command, signal) => {
+        // By name: what the schedule calls a full walk is one, also where an earlier backfill was interrupted.
+        const commands = { [resource]: command };
+        const sync = () => app.sync({ command: commands, resources: [resource], restart: false, signal, watcher });
+        const report = await around(resource, sync);
+        const isLost = report.resources.some(({ error }) => error?.code === 'lease_lost');
+        // This process was frozen for so long that another one took over; where that is gone, the next run goes on.
+        if (isLost) await app.holdings.retake(resource).catch(() => undefined);
+        return report;
+      },
+      failed: (resource, error) =>
+        log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),
+    });
+  }
+
+  #drain(app: App, scheduler: Scheduler, signal: AbortSignal): Drain | null {
+    const { source, clock, log, inbox, watcher } = this.#options;
+    const { profile, webhook } = source;
+    if (inbox === null || webhook === null) return null;
+    return createDrain({
+      webhooks: profile.webhooks,
+      resources: syncedResources(source),
+      inbox,
+      refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
+      walk: (resource) => scheduler.requestSync(resource),
+      clock,
+      attempts: webhook.attempts,
+      keepMs: webhook.keep,
+      concurrency: profile.http.concurrency,
+      watcher: {
+        settled: (event) => watcher.settled(event),
+        failed: (error, at) => log.warn({ ...at, err: error }, `a delivery was put off: ${messageOf(error)}`),
+      },
+    });
+  }
+
+  /** Makes this process the owner of what it is not yet, so that nobody starts a backfill beside it. */
+  async #hold(app: App): Promise<void> {
+    for (const resource of app.source.resources) {
+      if (this.#held.has(resource)) continue;
+      await app.holdings.take(resource).then(
+        () => this.#held.add(resource),
+        // Another process is at work: it is tried again soon, and the page says who it is.
+        (error: unknown) => {
+          if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+        },
+      );
+    }
+  }
+
+  async #letGo(app: App): Promise<void> {
+    for (const resource of this.#held) await app.holdings.giveBack(resource);
+    this.#held.clear();
+  }
+
+  /** Housekeeping, until the source is stopped. */
+  async #upkeep(app: App): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#hold(app);
+        for (const resource of this.#held) await app.settleReleased(resource, signal);
+        await app.warehouse.upkeep();
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
+      }
+      await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
+    }
+  }
+}
+
+function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
+  return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
+}
+
+function hintOf(error: unknown): string | undefined {
+  return error instanceof SyncError ? error.hint : undefined;
+}

@@ -1,0 +1,195 @@
+import type { Logger } from 'pino';
+import type { AttemptEvent } from '../http/client.ts';
+import { SourceActivity } from '../observe/activity.ts';
+import { createLog } from '../observe/log.ts';
+import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { scrub } from '../observe/scrub.ts';
+import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
+import type { RunWatcher } from '../sync/run-options.ts';
+import { inboxAddress } from '../warehouse/open-inbox.ts';
+import { createPages } from '../web/pages.ts';
+import type { ReceiverFigures, SourceFigures } from '../web/receiver-figures.ts';
+import type { ReceiverNote } from '../web/receiver-messages.ts';
+import { startReceiver, type Receiver } from '../web/start-receiver.ts';
+import { createCollector, type Collector, type StatusParts } from '../web/status-collect.ts';
+import { exposeStatus } from '../web/status-metrics.ts';
+import { activityWatcher, noteDelivered } from '../web/status-watcher.ts';
+import type { CliContext } from './context.ts';
+import { keepSource, type KeeperWatcher, type SourceKeeper } from './keep-source.ts';
+import { logWalks } from './log-walks.ts';
+import { namedSources, readSettings } from './open-sources.ts';
+import type { SourceOptions } from './source-options.ts';
+
+export interface ServeOptions extends SourceOptions {
+  host?: string;
+  port?: number;
+}
+
+/** A running service: its sources are kept fresh, and its pages and webhooks answered. */
+export interface Serving {
+  /** `http://127.0.0.1:8080`. */
+  url: string;
+  log: Logger;
+  /** Rejects when it cannot go on; never resolves. */
+  failed: Promise<never>;
+  /** Finishes or rolls back what is in hand, and ends. */
+  stop(): Promise<void>;
+}
+
+/** One source with all that belongs to it. */
+interface Served {
+  source: SourceSettings;
+  activity: SourceActivity;
+  keeper: SourceKeeper;
+}
+
+/** Starts it. Throws `ConfigError` where settings, address or inbox cannot be used, before any request goes out. */
+export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
+  const settings = readSettings(context, options);
+  const sources = namedSources(settings, options.source);
+  const level = options.logLevel ?? settings.log.level;
+  const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
+  const startedAt = context.clock.now();
+  const metrics = createMetrics(context.version);
+  const parts = { context, startedAt, log, metrics, served: new Map<string, Served>() };
+  const state = { isStopping: false };
+  const address = { ...settings.serve, host: options.host ?? settings.serve.host };
+  const serve = { ...address, port: options.port ?? settings.serve.port };
+  // The collector asks the sources when a page is asked for: by then they are there.
+  const collector = lazily(() => collectorOf(parts, () => state.isStopping, receiver));
+  const receiver = await receiverFor(parts, serve, sources, collector);
+  for (const source of sources) parts.served.set(source.name, serveSource(parts, source, receiver));
+  return {
+    url: receiver.url,
+    log,
+    failed: receiver.failed,
+    stop: async () => {
+      state.isStopping = true;
+      await Promise.all([...parts.served.values()].map(({ keeper }) => keeper.stop()));
+      await receiver.close();
+      parts.metrics.close();
+    },
+  };
+}
+
+interface ServingParts {
+  context: CliContext;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  log: Logger;
+  metrics: Metrics;
+  /** By name, in the order of the settings. */
+  served: Map<string, Served>;
+}
+
+function serveSource({ context, log, metrics }: ServingParts, source: SourceSettings, receiver: Receiver): Served {
+  const { clock, secrets } = context;
+  const activity = new SourceActivity(source.name, clock, metrics);
+  const own = log.child({ source: source.name });
+  const allowed = (): number | null => keeper.open?.app.governor.figures().allowedPerSecond ?? null;
+  const watcher = watcherFor(activity, logWalks(own, clock, 'debug'), allowed);
+  const inbox = source.webhook === null ? null : receiver.inbox(source.name);
+  const keeper: SourceKeeper = keepSource({ source, clock, log: own, secrets, inbox, watcher });
+  return { source, activity, keeper };
+}
+
+function watcherFor(activity: SourceActivity, logged: RunWatcher, allowed: () => number | null): KeeperWatcher {
+  const counted = activityWatcher(activity);
+  return {
+    started: (...told) => {
+      counted.started(...told);
+      logged.started(...told);
+    },
+    page: (...told) => {
+      counted.page(...told);
+      logged.page(...told);
+    },
+    ended: (...told) => {
+      counted.ended(...told);
+      logged.ended(...told);
+    },
+    attempted: (event: AttemptEvent) => activity.attempted(event, allowed()),
+    settled: (event) => noteDelivered(activity, event),
+  };
+}
+
+function receiverFor(
+  parts: ServingParts,
+  serve: ServeSettings,
+  sources: readonly SourceSettings[],
+  collector: () => Collector,
+): Promise<Receiver> {
+  const { context, log, metrics, served } = parts;
+  return startReceiver({
+    serve,
+    clock: context.clock,
+    sources: sources.flatMap(({ name, webhook, profile, warehouse }) =>
+      webhook === null ? [] : [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse) }],
+    ),
+    pages: createPages({
+      snapshot: () => collector().snapshot(),
+      ready: () => collector().ready(),
+      metrics: async () => {
+        exposeStatus(metrics.status, await collector().snapshot());
+        return metrics.text();
+      },
+      auth: serve.auth ?? null,
+      failed: (error) => log.error({ err: error }, 'a page could not be made'),
+    }),
+    onArrival: (source) => served.get(source)?.keeper.wake(),
+    onFigures: (figures) => noteFigures(parts, figures),
+    onNote: (note) => noteReceiver(log, note),
+  });
+}
+
+function noteFigures({ served, metrics }: ServingParts, { sources }: ReceiverFigures): void {
+  for (const [source, figures] of Object.entries(sources)) {
+    served.get(source)?.activity.receiverTotals({ stored: figures.stored, refused: refusals(figures) });
+    metrics.status.webhooks(source, figures);
+  }
+}
+
+function refusals({ refused }: SourceFigures): number {
+  return Object.values(refused).reduce((sum, count) => sum + count, 0);
+}
+
+function noteReceiver(log: Logger, { level, event, ...rest }: ReceiverNote): void {
+  log[level](rest, event);
+}
+
+function collectorOf(
+  { context, startedAt, served }: ServingParts,
+  stopping: () => boolean,
+  receiver: Receiver,
+): Collector {
+  const sources = [...served.values()].map((each) => statusParts(context, each, receiver));
+  const { version, clock } = context;
+  return createCollector({ version, clock, startedAt, sources, stopping });
+}
+
+function statusParts({ secrets }: CliContext, { source, activity, keeper }: Served, receiver: Receiver): StatusParts {
+  const { timezone, resources, ...usual } = source.schedule;
+  const inbox = source.webhook === null ? null : receiver.inbox(source.name);
+  return {
+    source,
+    activity,
+    warehouse: () => {
+      if (keeper.open === null) throw keeper.problem;
+      return keeper.open.app.warehouse;
+    },
+    governor: () => keeper.open?.app.governor.figures() ?? null,
+    schedule: (resource) => {
+      const figures = keeper.open?.scheduler.figures().find((each) => each.resource === resource);
+      const moments = { next_at: figures?.nextAt ?? null, overdue_at: figures?.overdueAt ?? null };
+      const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
+      return { incremental, full, timezone, ...moments };
+    },
+    inbox: inbox === null ? null : () => inbox.figures(),
+    scrub: (text) => scrub(text, secrets),
+  };
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: { it: T } | null = null;
+  return () => (made ??= { it: make() }).it;
+}

@@ -1,0 +1,156 @@
+import type { Clock } from '../model/clock.ts';
+import type { Outcome, RunStatus, WalkMode } from '../model/words.ts';
+import { MinuteSeries } from './minute-series.ts';
+import { CHANGING, ROW_RESULTS, type Metrics, type RowResult, type Via } from './metrics.ts';
+import {
+  advanceResource,
+  startResource,
+  waitingResource,
+  type ProgressNews,
+  type ResourceProgress,
+} from './progress.ts';
+
+/** What became of rows so far in a walk, by result. */
+export type RowCounts = Readonly<Record<RowResult, number>>;
+
+/** A walk's end. */
+export interface WalkEnd {
+  mode: WalkMode;
+  status: RunStatus;
+  seconds: number;
+  counts: RowCounts;
+  pages: number;
+  error: WalkError | null;
+}
+
+/** What a run's row in the warehouse does not tell in full. */
+export interface WalkError {
+  code: string;
+  message: string;
+  hint: string | null;
+}
+
+/** A walk that is under way, times in epoch milliseconds. */
+export interface RunningWalk {
+  mode: WalkMode;
+  startedAt: number;
+  lastPageAt: number;
+  progress: ResourceProgress;
+}
+
+interface Running extends RunningWalk {
+  counts: RowCounts;
+  pages: number;
+}
+
+const NO_ROWS: RowCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
+
+/** What one source has been doing: what the status page shows of it, and what Prometheus counts. All in memory. */
+export class SourceActivity {
+  readonly source: string;
+  readonly requests = new MinuteSeries();
+  readonly limited = new MinuteSeries();
+  /** Requests per second that the service allowed, times 1,000. */
+  readonly allowed = new MinuteSeries();
+  readonly received = new MinuteSeries();
+  readonly refused = new MinuteSeries();
+  /** Milliseconds from the receipt of a webhook to its row. */
+  readonly delays = new MinuteSeries();
+  /** Rows that changed, by what told of it. */
+  readonly changes: Readonly<Record<Via, MinuteSeries>> = {
+    full: new MinuteSeries(),
+    incremental: new MinuteSeries(),
+    webhook: new MinuteSeries(),
+  };
+  /** Epoch milliseconds; null for none so far. */
+  lastReceivedAt: number | null = null;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  readonly #running = new Map<string, Running>();
+  readonly #errors = new Map<string, WalkError>();
+  #told = { stored: 0, refused: 0 };
+
+  constructor(source: string, clock: Clock, metrics: Metrics) {
+    this.source = source;
+    this.#clock = clock;
+    this.#metrics = metrics;
+  }
+
+  /** One HTTP attempt; `allowedPerSecond` is what the governor understands the limit to be after it. */
+  attempted(event: { outcome: Outcome; latency_ms: number }, allowedPerSecond: number | null): void {
+    const now = this.#clock.now();
+    this.requests.note(now, event.latency_ms);
+    if (event.outcome === 'limited') this.limited.note(now);
+    if (allowedPerSecond !== null) this.allowed.note(now, allowedPerSecond * 1_000);
+    this.#metrics.attempted(this.source, event.outcome, event.latency_ms / 1_000);
+  }
+
+  walkStarted(resource: string, mode: WalkMode, news: ProgressNews): void {
+    const now = this.#clock.now();
+    const progress = startResource(waitingResource(resource), this.#clock.monotonic(), news);
+    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counts: NO_ROWS, pages: 0 });
+  }
+
+  /** A page is written; `counts` and `pages` are those of the run so far, `news` those of the whole walk. */
+  walkPage(resource: string, news: ProgressNews, counts: RowCounts, pages: number): void {
+    const running = this.#running.get(resource);
+    if (running === undefined) return;
+    this.#counted(resource, running.mode, running, { counts, pages });
+    const progress = advanceResource(running.progress, this.#clock.monotonic(), news);
+    Object.assign(running, { counts, pages, progress, lastPageAt: this.#clock.now() });
+  }
+
+  walkEnded(resource: string, end: WalkEnd): void {
+    this.#counted(resource, end.mode, this.#running.get(resource) ?? { counts: NO_ROWS, pages: 0 }, end);
+    this.#running.delete(resource);
+    if (end.error === null) this.#errors.delete(resource);
+    else this.#errors.set(resource, end.error);
+    this.#metrics.runEnded(this.source, resource, end.mode, end.status, end.seconds);
+  }
+
+  /** What the receiver has counted since it started. */
+  receiverTotals(totals: { stored: number; refused: number }): void {
+    const now = this.#clock.now();
+    const stored = totals.stored - this.#told.stored;
+    const refused = totals.refused - this.#told.refused;
+    if (stored > 0) this.received.note(now, 0, stored);
+    if (stored > 0) this.lastReceivedAt = now;
+    if (refused > 0) this.refused.note(now, 0, refused);
+    this.#told = { stored: totals.stored, refused: totals.refused };
+  }
+
+  /** Deliveries that came to their end together; `result` is null where no row changed. */
+  delivered(event: { resource: string | null; result: RowResult | null; deliveries: number; delayMs: number }): void {
+    const { resource, result, deliveries, delayMs } = event;
+    const now = this.#clock.now();
+    this.delays.note(now, delayMs, deliveries);
+    this.#metrics.delivered(this.source, delayMs / 1_000, deliveries);
+    if (resource === null || result === null) return;
+    this.#metrics.rows(this.source, resource, 'webhook', result, 1);
+    if (CHANGING.has(result)) this.changes.webhook.note(now);
+  }
+
+  running(resource: string): RunningWalk | null {
+    return this.#running.get(resource) ?? null;
+  }
+
+  /** Why the last run of this process failed, or null. */
+  lastError(resource: string): WalkError | null {
+    return this.#errors.get(resource) ?? null;
+  }
+
+  #counted(resource: string, via: Via, before: Counted, after: Counted): void {
+    for (const result of ROW_RESULTS) {
+      const more = after.counts[result] - before.counts[result];
+      if (more <= 0) continue;
+      this.#metrics.rows(this.source, resource, via, result, more);
+      if (CHANGING.has(result)) this.changes[via].note(this.#clock.now(), 0, more);
+    }
+    if (after.pages > before.pages) this.#metrics.pages(this.source, resource, after.pages - before.pages);
+  }
+}
+
+interface Counted {
+  counts: RowCounts;
+  pages: number;
+}

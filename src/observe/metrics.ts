@@ -1,0 +1,98 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client';
+import type { Outcome, RunStatus, WalkMode } from '../model/words.ts';
+import { createStatusGauges, type StatusGauges } from './status-gauges.ts';
+
+/** What became of a record that was read. */
+export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
+export type RowResult = (typeof ROW_RESULTS)[number];
+
+/** Those that a reader of the warehouse sees. */
+export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 'deleted']);
+
+/** What told of a record: a walk of that mode, or a webhook. */
+export type Via = WalkMode | 'webhook';
+
+/** Counters as events come in; every label is one of a fixed set, or a name from the settings. */
+export interface Metrics {
+  attempted(source: string, outcome: Outcome, seconds: number): void;
+  pages(source: string, resource: string, count: number): void;
+  rows(source: string, resource: string, via: Via, result: RowResult, count: number): void;
+  runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
+  /** Deliveries whose records were read again, so many seconds after their receipt. */
+  delivered(source: string, seconds: number, deliveries: number): void;
+  /** What holds at the moment of a scrape. */
+  readonly status: StatusGauges;
+  /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
+  text(): Promise<string>;
+  /** Ends what observes the process. */
+  close(): void;
+}
+
+/** Half a second up to some four hours. */
+const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
+const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
+
+/** A registry of its own, so that two of them in one process do not meet. */
+export function createMetrics(version: string): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const build = { name: 'content_sync_build_info', help: 'Always 1; the labels say what runs.', registers };
+  new Gauge({ ...build, labelNames: ['version'] }).set({ version }, 1);
+  return {
+    ...createCounters(registers),
+    status: createStatusGauges(registers),
+    text: () => registry.metrics(),
+    close: () => registry.clear(),
+  };
+}
+
+function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' | 'close'> {
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Counter({ name: `content_sync_${name}`, help, labelNames, registers });
+  const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
+    new Histogram({ name: `content_sync_${name}`, help, labelNames, buckets, registers });
+
+  const requests = counter('requests_total', 'HTTP attempts to the service, by what their answer meant.', [
+    'source',
+    'outcome',
+  ]);
+  const latency = histogram(
+    'request_duration_seconds',
+    'Time from sending an attempt to its last byte, without the wait for a slot.',
+    ['source'],
+    REQUEST_SECONDS,
+  );
+  const pages = counter('pages_total', 'Pages written to the warehouse.', ['source', 'resource']);
+  const rows = counter('rows_total', 'Records read, by what told of them and what became of their rows.', [
+    'source',
+    'resource',
+    'via',
+    'result',
+  ]);
+  const runs = histogram(
+    'run_duration_seconds',
+    'Duration of the runs of a resource.',
+    ['source', 'resource', 'mode', 'status'],
+    RUN_SECONDS,
+  );
+  const delays = histogram(
+    'webhook_delay_seconds',
+    'Time from the receipt of a webhook delivery to its row.',
+    ['source'],
+    DELAY_SECONDS,
+  );
+  return {
+    attempted: (source, outcome, seconds) => {
+      requests.inc({ source, outcome });
+      latency.observe({ source }, seconds);
+    },
+    pages: (source, resource, count) => pages.inc({ source, resource }, count),
+    rows: (source, resource, via, result, count) => rows.inc({ source, resource, via, result }, count),
+    runEnded: (source, resource, mode, status, seconds) => runs.observe({ source, resource, mode, status }, seconds),
+    delivered: (source, seconds, deliveries) => {
+      for (let one = 0; one < deliveries; one += 1) delays.observe({ source }, seconds);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+const MINUTE_MS = 60_000;
+/** How far back a series reaches. */
+const SERIES_MINUTES = 60;
+
+/** Buckets grow by a quarter from 1 to some 12 million, so that a quantile is off by an eighth at most. */
+const GROWTH = Math.log(1.25);
+const BUCKETS = 75;
+
+/** One minute of a series; quantiles are null where nothing was noted. */
+export interface Minute {
+  /** Epoch milliseconds at which it began. */
+  at: number;
+  count: number;
+  sum: number;
+  p50: number | null;
+  p95: number | null;
+}
+
+/** All minutes together. */
+export interface SeriesTotal {
+  count: number;
+  sum: number;
+  p50: number | null;
+  p95: number | null;
+}
+
+interface Slot {
+  /** Whole minutes since the epoch; NaN for a slot that was never used. */
+  minute: number;
+  count: number;
+  sum: number;
+  buckets: Uint32Array;
+}
+
+/**
+ * What happened in each of the last 60 minutes: how often, how much in sum, and how the values were spread. Memory is
+ * fixed, every call says what time it is, and a clock that jumps costs at most the minutes that it jumped over.
+ */
+export class MinuteSeries {
+  readonly #slots: readonly Slot[] = Array.from({ length: SERIES_MINUTES }, emptySlot);
+
+  /** Notes `count` events of the same value (milliseconds, or 0 where only the count matters). */
+  note(at: number, value = 0, count = 1): void {
+    const slot = this.#slotFor(Math.floor(at / MINUTE_MS));
+    slot.count += count;
+    slot.sum += value * count;
+    const bucket = bucketOf(value);
+    slot.buckets[bucket] = (slot.buckets[bucket] ?? 0) + count;
+  }
+
+  /** The last 60 minutes, oldest first; the last one is the minute that is going on at `now`. */
+  minutes(now: number): Minute[] {
+    const last = Math.floor(now / MINUTE_MS);
+    return Array.from({ length: SERIES_MINUTES }, (_, index) => {
+      const minute = last - SERIES_MINUTES + 1 + index;
+      return { at: minute * MINUTE_MS, ...summed(this.#standing(minute, minute)) };
+    });
+  }
+
+  /** The last 60 minutes as one. */
+  total(now: number): SeriesTotal {
+    const last = Math.floor(now / MINUTE_MS);
+    return summed(this.#standing(last - SERIES_MINUTES + 1, last));
+  }
+
+  #standing(from: number, to: number): Slot[] {
+    return this.#slots.filter(({ minute }) => minute >= from && minute <= to);
+  }
+
+  #slotFor(minute: number): Slot {
+    const slot = this.#slots[((minute % SERIES_MINUTES) + SERIES_MINUTES) % SERIES_MINUTES] ?? emptySlot();
+    if (slot.minute === minute) return slot;
+    slot.buckets.fill(0);
+    return Object.assign(slot, { minute, count: 0, sum: 0 });
+  }
+}
+
+function emptySlot(): Slot {
+  return { minute: Number.NaN, count: 0, sum: 0, buckets: new Uint32Array(BUCKETS) };
+}
+
+function bucketOf(value: number): number {
+  return value < 1 ? 0 : Math.min(BUCKETS - 1, 1 + Math.floor(Math.log(value) / GROWTH));
+}
+
+/** The middle of a bucket, by factors. */
+function valueOf(bucket: number): number {
+  return bucket === 0 ? 0 : Math.exp((bucket - 0.5) * GROWTH);
+}
+
+function summed(slots: readonly Slot[]): SeriesTotal {
+  const count = slots.reduce((total, slot) => total + slot.count, 0);
+  const sum = slots.reduce((total, slot) => total + slot.sum, 0);
+  return { count, sum, p50: quantile(slots, count, 0.5), p95: quantile(slots, count, 0.95) };
+}
+
+function quantile(slots: readonly Slot[], count: number, part: number): number | null {
+  if (count === 0) return null;
+  let left = Math.ceil(count * part);
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+    for (const slot of slots) left -= slot.buckets[bucket] ?? 0;
+    if (left <= 0) return valueOf(bucket);
+  }
+  return valueOf(BUCKETS - 1);
+}

@@ -1,0 +1,110 @@
+import { Counter, Gauge, type Registry } from '@prometheus-io/client';
+import { ReadyHistogram, type CountedValues } from './ready-histogram.ts';
+
+/** Names and help of what holds per source at a moment. */
+const OF_SOURCE = {
+  warehouse_up: 'Whether the warehouse can be read.',
+  warehouse_bytes: "Size of the warehouse's file.",
+  warehouse_wal_bytes: "Size of the warehouse's write-ahead log.",
+  limit_requests_per_second: 'Requests per second that the service is understood to allow.',
+  limit_share_ratio: 'Part of the limit used over the last hour.',
+  limit_pause_seconds: 'Time until the next request may be sent.',
+  inbox_waiting: 'Webhook deliveries that wait to be worked on.',
+  inbox_oldest_age_seconds: 'Age of the oldest delivery that waits.',
+  dead_letters: 'Webhook deliveries that could not be worked on.',
+} as const;
+
+/** Names and help of what holds per resource at a moment. */
+const OF_RESOURCE = {
+  freshness_seconds: 'Time since the last success.',
+  last_success_timestamp_seconds: 'When the last success was, as seconds since the epoch.',
+  overdue: 'Whether a success should have come by now, by the schedule.',
+  running: 'Whether the resource is being walked.',
+  live_rows: 'Live rows in the warehouse.',
+  deleted_rows: 'Rows of deleted records in the warehouse.',
+  held_deletes: 'Deletes that wait for a person, because they were too many at once.',
+} as const;
+
+export type SourceGauge = keyof typeof OF_SOURCE;
+export type ResourceGauge = keyof typeof OF_RESOURCE;
+
+/** What the receiver has answered to webhooks since it started. */
+export interface WebhookAnswers {
+  stored: number;
+  repeats: number;
+  /** By reason. */
+  refused: Readonly<Record<string, number>>;
+  /** Seconds from a request to its 2xx. */
+  acks: CountedValues;
+}
+
+/** Gauges as they stand at the moment of a scrape. What is not known (null) has no series. */
+export interface StatusGauges {
+  /** Forgets all of them, before they are told anew. */
+  clear(): void;
+  source(source: string, values: Readonly<Partial<Record<SourceGauge, number | boolean | null>>>): void;
+  resource(
+    source: string,
+    resource: string,
+    values: Readonly<Partial<Record<ResourceGauge, number | boolean | null>>>,
+  ): void;
+  rejects(source: string, resource: string, reason: string, count: number): void;
+  webhooks(source: string, answers: WebhookAnswers): void;
+}
+
+export function createStatusGauges(registers: Registry[]): StatusGauges {
+  const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
+  const ofSource = gauges(OF_SOURCE, (name, help) => {
+    return new Gauge<GaugeLabel>({ ...named(name, help), labelNames: ['source'] });
+  });
+  const ofResource = gauges(OF_RESOURCE, (name, help) => {
+    return new Gauge({ ...named(name, help), labelNames: ['source', 'resource'] });
+  });
+  const rejects = new Gauge({
+    ...named('rejects', 'Records that are set aside, by reason.'),
+    labelNames: ['source', 'resource', 'reason'],
+  });
+  const answers = new Counter({
+    ...named('webhooks_total', 'Webhook requests, by what became of them: stored, repeat, or why they were refused.'),
+    labelNames: ['source', 'result'],
+  });
+  const acks = new ReadyHistogram(
+    'content_sync_webhook_ack_seconds',
+    'Time from a webhook request to its 2xx, which it gets once it is stored.',
+    registers,
+  );
+  return {
+    clear: () => {
+      for (const gauge of [...ofSource.values(), ...ofResource.values(), rejects]) gauge.reset();
+    },
+    source: (source, values) => {
+      for (const [name, value] of Object.entries(values)) set(ofSource.get(name), { source }, value);
+    },
+    resource: (source, resource, values) => {
+      for (const [name, value] of Object.entries(values)) set(ofResource.get(name), { source, resource }, value);
+    },
+    rejects: (source, resource, reason, count) => rejects.set({ source, resource, reason }, count),
+    webhooks: (source, { stored, repeats, refused, acks: counted }) => {
+      const results = Object.entries({ stored, repeat: repeats, ...refused });
+      for (const [result, total] of results) {
+        answers.remove({ source, result });
+        answers.inc({ source, result }, total);
+      }
+      acks.put(source, counted);
+    },
+  };
+}
+
+type GaugeLabel = 'source' | 'resource';
+type StatusGauge = Gauge<GaugeLabel>;
+
+function gauges(
+  table: Readonly<Record<string, string>>,
+  make: (name: string, help: string) => StatusGauge,
+): Map<string, StatusGauge> {
+  return new Map(Object.entries(table).map(([name, help]) => [name, make(name, help)]));
+}
+
+function set(gauge: StatusGauge | undefined, labels: Record<string, string>, value: number | boolean | null): void {
+  if (value !== null) gauge?.set(labels, Number(value));
+}

@@ -1,0 +1,132 @@
+import type { CompiledQuery } from 'kysely';
+import { readItem, type ItemReading, type ItemSource } from '../extract/read-item.ts';
+import { SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
+import { fieldAt } from '../shape/field-at.ts';
+import { parseInstant } from '../shape/timestamps.ts';
+import { forgetSuspects } from '../state/suspects.ts';
+import { buryGone, type Gone } from './bury-gone.ts';
+import type { DeleteContext } from './delete-context.ts';
+import { openPageLoader, type PageOutcome } from './page-loader.ts';
+
+/**
+ * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
+ * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `behind`: the
+ * answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, so its resource
+ * has to be walked.
+ */
+export const REFETCH_OUTCOMES = [
+  'loaded',
+  'unchanged',
+  'rejected',
+  'deleted',
+  'held',
+  'absent',
+  'behind',
+  'unreadable',
+] as const;
+export type RefetchOutcome = (typeof REFETCH_OUTCOMES)[number];
+
+/** What the events say of the record that is being read. */
+export interface ExpectedRecord {
+  /** Its time of change, epoch milliseconds; null where no event says one. */
+  after: number | null;
+  /** True where an event says that it is gone. */
+  isDelete: boolean;
+}
+
+export interface RefetchContext {
+  deletes: DeleteContext;
+  /** All resources of the profile. */
+  resources: readonly string[];
+  /** Stands in rejects, in place of a run. */
+  runId: string;
+}
+
+/** So long after its event a record that is neither there nor here may still be on its way to the replica that answered. */
+const ON_ITS_WAY_MS = 5_000;
+
+/**
+ * Reads one record again in the first lane and loads it like any other. `expected` is asked once the answer is there,
+ * with the time at which it was asked for: events from before that are served by this reading. Throws what reading and
+ * loading throw; then nothing was written.
+ */
+export async function refetch(
+  context: RefetchContext,
+  key: string,
+  expected: (requestedAt: number) => ExpectedRecord,
+): Promise<RefetchOutcome> {
+  const { deletes } = context;
+  const reading = await readAlone(deletes.item, key);
+  if (reading === null) return cannotBeRead(deletes, key, expected(deletes.clock.now()));
+  const event = expected(reading.requestedAt);
+  if (!reading.isThere) return gone(deletes, { key, confirmedAt: reading.requestedAt }, event);
+  deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
+  const updated = updatedOf(reading.record, deletes);
+  if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
+  // Only where the event told its own time is it sure that no replica that lags behind has answered.
+  const believesOlder = event.after !== null && updated !== null;
+  return loadOne(context, key, reading, believesOlder);
+}
+
+/** Null where the profile has no path for it, or the key cannot stand in one. */
+async function readAlone(item: ItemSource, key: string): Promise<ItemReading | null> {
+  try {
+    return await readItem(item, key, 'refetch');
+  } catch (error) {
+    if (error instanceof SyncError && error.code === 'item_unreadable') return null;
+    throw error;
+  }
+}
+
+async function loadOne(
+  context: RefetchContext,
+  key: string,
+  { record, requestedAt }: { record: SourceRecord; requestedAt: number },
+  believesOlder: boolean,
+): Promise<RefetchOutcome> {
+  const { warehouse, holding, profile, clock, item } = context.deletes;
+  const { resources, runId } = context;
+  const reading = { believesOlder, believesReturn: true };
+  const parts = { warehouse, holding, profile, resources, reading, runId, clock, signal: item.signal };
+  // Opened anew each time, because a walk may have made the tables grow or go meanwhile; that costs one small query.
+  const loader = await openPageLoader(parts);
+  const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, holding.resource, [key]);
+  return loadedAs(await loader.load({ records: [record], requestedAt }, isThere));
+}
+
+function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome {
+  if (rejected > 0) return 'rejected';
+  return inserted + updated > 0 ? 'loaded' : 'unchanged';
+}
+
+async function gone(context: DeleteContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
+  const { deleted, held } = await buryGone(context, [record], 'event');
+  if (deleted.length > 0) return 'deleted';
+  if (held.length > 0) return 'held';
+  const isYoung = event.after !== null && record.confirmedAt - event.after < ON_ITS_WAY_MS;
+  return isYoung && !event.isDelete ? 'behind' : 'absent';
+}
+
+/** A walk brings changes but shows no deletes: what may be gone is noted, to be confirmed by the next whole one. */
+async function cannotBeRead(
+  context: DeleteContext,
+  key: string,
+  { isDelete }: ExpectedRecord,
+): Promise<RefetchOutcome> {
+  if (isDelete && context.profile.item === null) {
+    await buryGone(context, [{ key, confirmedAt: context.clock.now() }], 'event');
+  }
+  return 'unreadable';
+}
+
+function updatedOf({ value }: SourceRecord, { profile }: DeleteContext): number | null {
+  const field = profile.updated === null ? undefined : fieldAt(value, profile.updated);
+  if (typeof field !== 'string' && typeof field !== 'number') return null;
+  return parseInstant(field)?.epochMs ?? null;
+}
+
+/** To the second where the record's own time has nothing finer: the event's may have. */
+function isBefore(updated: number, after: number): boolean {
+  return updated < (updated % 1_000 === 0 ? Math.floor(after / 1_000) * 1_000 : after);
+}

@@ -1,0 +1,203 @@
+import type { ExpectedRecord, RefetchOutcome } from '../sync/refetch.ts';
+import type { DeliveryRow } from '../warehouse/inbox.ts';
+import type { Work } from './coalesce.ts';
+import { BEHIND, faultOf, type DrainFault } from './drain-faults.ts';
+import { Line } from './drain-line.ts';
+import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './drain-options.ts';
+import { InboxScan } from './drain-scan.ts';
+import { Settling } from './drain-settling.ts';
+import {
+  finished,
+  isLastAttempt,
+  noteFault,
+  settlementOf,
+  ticketFor,
+  type Request,
+  type Ticket,
+} from './drain-ticket.ts';
+import { readDelivery, type DeliveryContent } from './events.ts';
+
+/** At most one reading of a record per second, and one walk of a resource in five, however many deliveries come. */
+const READ_SPACING_MS = 1_000;
+const WALK_SPACING_MS = 5_000;
+const MOST_IN_HAND = 20_000;
+const STOP_MS = 5_000;
+
+/** Starts at once: what waits from an earlier process is taken up first. Nothing is thrown later on. */
+export function createDrain(options: DrainOptions): Drain {
+  return new InboxDrain(options);
+}
+
+class InboxDrain implements Drain {
+  readonly #options: DrainOptions;
+  readonly #random: () => number;
+  readonly #mostInHand: number;
+  readonly #stopping = new AbortController();
+  readonly #hand = new Map<number, Ticket>();
+  readonly #reads: Line<RefetchOutcome>;
+  readonly #walks: Line<'walked'>;
+  readonly #settling: Settling;
+  readonly #scan: InboxScan;
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: DrainOptions) {
+    this.#options = options;
+    const { inbox, clock, concurrency, watcher, random = Math.random } = options;
+    this.#random = random;
+    this.#mostInHand = options.mostInHand ?? MOST_IN_HAND;
+    const { signal } = this.#stopping;
+    const failed = (error: unknown): void => watcher.failed(error, null);
+    const parts = { clock, random, signal, failed: this.#failed, threw: this.#threw };
+    const others = Math.max(0, Object.keys(options.resources).length - 1);
+    this.#reads = new Line({
+      ...parts,
+      spacingMs: READ_SPACING_MS,
+      atOnce: concurrency,
+      atOncePerResource: Math.max(1, concurrency - others),
+      keyOf: ({ target }) => target.key ?? '',
+      perform: (work, served) => this.#read(work, served),
+      faultOf,
+      done: this.#wasRead,
+    });
+    this.#walks = new Line({
+      ...parts,
+      spacingMs: WALK_SPACING_MS,
+      atOnce: others + 1,
+      atOncePerResource: 1,
+      keyOf: () => '',
+      perform: (work) => options.walk(work.resource).then(() => 'walked'),
+      // A walk that fails says nothing against a delivery, and shows in the runs.
+      faultOf: (error) => ({ ...faultOf(error), kind: 'passing' }),
+      done: (served, outcome) => this.#done(served, outcome),
+    });
+    this.#settling = new Settling({ inbox, clock, signal, failed, stored: (stored) => this.#letGo(stored) });
+    const room = (): number => this.#mostInHand - this.#hand.size;
+    this.#scan = new InboxScan({ inbox, clock, signal, room, failed, take: (rows) => this.#take(rows) });
+    this.#scan.start();
+  }
+
+  wake(): void {
+    this.#scan.wake();
+  }
+
+  figures(): DrainFigures {
+    return { inHand: this.#hand.size, reading: this.#reads.underWay, walking: this.#walks.underWay };
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    const patience = new AbortController();
+    const ended = Promise.all([this.#reads.idle(), this.#walks.idle(), this.#scan.idle()]);
+    const stored = ended.then(() => this.#settling.idle());
+    await Promise.race([stored, this.#options.clock.sleep(STOP_MS, patience.signal).catch(() => undefined)]);
+    patience.abort();
+  }
+
+  #take(rows: readonly DeliveryRow[]): void {
+    for (const row of rows) {
+      if (!this.#hand.has(row.seq)) this.#takeOne(row);
+    }
+    this.#reads.pump();
+    this.#walks.pump();
+  }
+
+  #takeOne(row: DeliveryRow): void {
+    const now = this.#options.clock.now();
+    const content = this.#contentOf(row);
+    const targets = content.is === 'read' ? content.targets : [];
+    const ticket = ticketFor(row, targets, content.is === 'ignored' ? content.kind : null);
+    this.#hand.set(row.seq, ticket);
+    if (content.is !== 'read') {
+      const { is: state, reason } = content;
+      this.#settling.add(finished(ticket, { state, reason }, now));
+      this.#tell(null, state, [ticket]);
+      return;
+    }
+    for (const target of targets) {
+      const line = target.key === null ? this.#walks : this.#reads;
+      line.add({ ticket, target, askedAt: now });
+    }
+  }
+
+  #contentOf(row: DeliveryRow): DeliveryContent {
+    try {
+      return readDelivery(row, this.#options);
+    } catch (error) {
+      // A bug, or a damaged file: it must not keep those behind it from being read.
+      this.#options.watcher.failed(error, null);
+      return { is: 'dead', reason: faultOf(error).reason };
+    }
+  }
+
+  /** What came while the request waited for its turn is served by it as well. */
+  #read(work: Work<Request>, served: Request[]): Promise<RefetchOutcome> {
+    return this.#options.refetch(work.resource, work.key, (requestedAt) => {
+      const later = work.waiting.splice(0);
+      for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
+      return this.#expectedBy(served);
+    });
+  }
+
+  #expectedBy(served: readonly Request[]): ExpectedRecord {
+    const told = served.flatMap(({ ticket, target: { updated } }) =>
+      updated === null || isLastAttempt(ticket, this.#options) ? [] : [updated],
+    );
+    const after = told.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
+    return { after, isDelete: served.some(({ target }) => target.isDelete) };
+  }
+
+  readonly #wasRead = (served: readonly Request[], outcome: RefetchOutcome): void => {
+    if (outcome === 'behind') this.#failed(served, BEHIND);
+    else if (outcome !== 'unreadable') this.#done(served, outcome);
+    else {
+      for (const request of served) this.#walks.add(request);
+      this.#walks.pump();
+    }
+  };
+
+  #done(served: readonly Request[], outcome: DrainOutcome): void {
+    for (const { ticket } of served) this.#countOff(ticket);
+    this.#tell(served[0]?.target.resource ?? null, outcome, ticketsOf(served));
+  }
+
+  readonly #failed = (served: readonly Request[], fault: DrainFault): void => {
+    for (const { ticket } of served) {
+      noteFault(ticket, fault);
+      this.#countOff(ticket);
+    }
+  };
+
+  readonly #threw = ({ resource, key }: Work<Request>, error: unknown): void => {
+    this.#options.watcher.failed(error, { resource, key });
+  };
+
+  #countOff(ticket: Ticket): void {
+    ticket.left -= 1;
+    if (ticket.left > 0) return;
+    const settlement = settlementOf(ticket, this.#options, this.#options.clock.now(), this.#random);
+    this.#settling.add(settlement);
+    if (settlement.state === 'done') return;
+    this.#tell(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
+  }
+
+  #letGo(stored: readonly { seq: number }[]): void {
+    const wasFull = this.#hand.size >= this.#mostInHand;
+    for (const { seq } of stored) this.#hand.delete(seq);
+    if (wasFull) this.#scan.wake();
+  }
+
+  #tell(resource: string | null, outcome: DrainOutcome, tickets: readonly Ticket[]): void {
+    const first = Math.min(...tickets.map((ticket) => ticket.receivedAt));
+    const delayMs = Math.max(0, this.#options.clock.now() - first);
+    this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
+  }
+}
+
+function ticketsOf(served: readonly Request[]): Ticket[] {
+  return [...new Set(served.map(({ ticket }) => ticket))];
+}

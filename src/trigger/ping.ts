@@ -1,0 +1,152 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { Agent, request } from 'undici';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import type { RunStatus } from '../model/words.ts';
+import type { PingSettings } from '../settings/settings.ts';
+import { overallStatus, type RunReport } from '../sync/report.ts';
+
+/** Tells a dead-man monitor of runs. A monitor that does not answer never fails a run, nor holds it up. */
+export interface Pings {
+  /** Pings around `work`, whose result or error is passed on at once; the pings go on beside it. */
+  around(resources: readonly string[], work: () => Promise<RunReport>): Promise<RunReport>;
+  /** Waits a few seconds for what is still to be sent, and gives the rest up. */
+  close(): Promise<void>;
+}
+
+export interface PingLimits {
+  /** For one ping, repetitions included. */
+  deadlineMs: number;
+  /** What is not sent by then when the process ends is given up. */
+  lingerMs: number;
+  betweenMs: number;
+}
+
+type PingKind = keyof PingSettings;
+
+const LIMITS: PingLimits = { deadlineMs: 10_000, lingerMs: 5_000, betweenMs: 1_000 };
+const ATTEMPTS = 3;
+
+const PLACEHOLDER = '{resource}';
+
+/**
+ * What the end of a run is to the monitor: the same as its exit code is to a script. A run that was put off or stopped
+ * is neither: where no later one makes up for it, the monitor misses its ping.
+ */
+const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
+  ok: 'success',
+  partial: 'failure',
+  failed: 'failure',
+  deferred: null,
+  interrupted: null,
+};
+
+const START: typeof KINDS = { ok: 'start', partial: null, failed: null, deferred: null, interrupted: null };
+
+interface End {
+  resource: string;
+  status: RunStatus;
+}
+
+interface Wanted {
+  kind: PingKind;
+  /** Null for one that speaks of all resources. */
+  resource: string | null;
+  url: string;
+}
+
+/** `log` hears of pings that failed; their URLs are secrets and are never part of it. */
+export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
+  const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
+  const underWay = new Map<Promise<void>, AbortController>();
+
+  const send = async ({ kind, url, resource }: Wanted, stop: AbortController): Promise<void> => {
+    const timer = setTimeout(() => stop.abort(), limits.deadlineMs);
+    const failure = await ping({ agent, limits, signal: stop.signal }, url);
+    clearTimeout(timer);
+    if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
+  };
+  /** Sends them side by side, after those `before`: no monitor hears of an end before its beginning. */
+  const tell = (wanted: readonly Wanted[], before: Promise<unknown>): Promise<unknown> =>
+    Promise.all(
+      wanted.map((each) => {
+        const stop = new AbortController();
+        const sent = before.then(() => send(each, stop));
+        underWay.set(sent, stop);
+        return sent.finally(() => underWay.delete(sent));
+      }),
+    );
+  return {
+    around: async (resources, work) => {
+      const begun = tell(pingsFor(urls, endsOf(resources, 'ok'), START), Promise.resolve());
+      try {
+        const report = await work();
+        void tell(pingsFor(urls, report.resources, KINDS), begun);
+        return report;
+      } catch (error) {
+        void tell(pingsFor(urls, endsOf(resources, statusOfError(error)), KINDS), begun);
+        throw error;
+      }
+    },
+    close: async () => {
+      const timer = setTimeout(() => underWay.forEach((stop) => stop.abort()), limits.lingerMs);
+      await Promise.all(underWay.keys());
+      clearTimeout(timer);
+      await agent.destroy();
+    },
+  };
+}
+
+function endsOf(resources: readonly string[], status: RunStatus): End[] {
+  return resources.map((resource) => ({ resource, status }));
+}
+
+function statusOfError(error: unknown): RunStatus {
+  if (error instanceof DeferredError) return 'deferred';
+  return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
+}
+
+/** One ping for each resource where the URL has a place for its name, else one for all of them. */
+function pingsFor(urls: PingSettings, ends: readonly End[], kinds: typeof KINDS): Wanted[] {
+  const wanted = (resource: string | null, status: RunStatus): Wanted[] => {
+    const kind = kinds[status];
+    const url = kind === null ? undefined : urls[kind];
+    if (kind === null || url === undefined || url.includes(PLACEHOLDER) !== (resource !== null)) return [];
+    return [{ kind, resource, url: url.replaceAll(PLACEHOLDER, encodeURIComponent(resource ?? '')) }];
+  };
+  const overall = overallStatus(ends.map(({ status }) => status));
+  return [...wanted(null, overall), ...ends.flatMap(({ resource, status }) => wanted(resource, status))];
+}
+
+interface Sender {
+  agent: Agent;
+  limits: PingLimits;
+  signal: AbortSignal;
+}
+
+/** Null where the monitor took it, else what came in its place. Never throws. */
+async function ping({ agent, limits, signal }: Sender, url: string): Promise<string | null> {
+  let failure = 'no answer in time';
+  for (let attempt = 1; attempt <= ATTEMPTS && !signal.aborted; attempt += 1) {
+    try {
+      if (attempt > 1) await delay(limits.betweenMs, undefined, { signal });
+      const { statusCode, body } = await request(url, { dispatcher: agent, signal, headers: HEADERS });
+      // Whatever it says: its status has said it, and a long answer is cut off.
+      await body.dump();
+      if (statusCode >= 200 && statusCode < 300) return null;
+      failure = `answered ${statusCode}`;
+      // Asked again, it would say the same.
+      if (statusCode < 500 && statusCode !== 429) return failure;
+    } catch (error) {
+      if (!signal.aborted) failure = codeOf(error);
+    }
+  }
+  return failure;
+}
+
+const HEADERS = { 'user-agent': 'content-sync' };
+
+/** The code alone: a message may hold the URL. */
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no answer';
+}

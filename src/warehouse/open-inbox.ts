@@ -1,0 +1,37 @@
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { Inbox } from './inbox.ts';
+import { openSqliteInbox } from './sqlite/open-inbox.ts';
+
+interface InboxKind {
+  /** Where the inbox of a warehouse lies. */
+  beside: (place: string) => string;
+  open: (place: string, clock: Clock) => Promise<Inbox>;
+}
+
+/** By the scheme of the `warehouse` setting; a further database is a further row. */
+const DATABASES: Readonly<Record<string, InboxKind>> = {
+  // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
+  sqlite: { beside: (file) => `${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`, open: openSqliteInbox },
+};
+
+/** `sqlite:/var/lib/content-sync/blog.db` to `sqlite:/var/lib/content-sync/blog-inbox.db`. */
+export function inboxAddress(warehouse: string): string {
+  const { scheme, place, kind } = parseAddress(warehouse);
+  return `${scheme}:${kind.beside(place)}`;
+}
+
+/** Opens (and makes, and migrates) an inbox. Throws `ConfigError` where it cannot be used. */
+export function openInbox(address: string, clock: Clock): Promise<Inbox> {
+  const { place, kind } = parseAddress(address);
+  return kind.open(place, clock);
+}
+
+function parseAddress(address: string): { scheme: string; place: string; kind: InboxKind } {
+  const [, scheme = '', place = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
+  const kind = DATABASES[scheme];
+  if (kind !== undefined) return { scheme, place, kind };
+  throw new ConfigError('config_invalid', `warehouse: no inbox is known by "${scheme}:"`, {
+    hint: `use one of ${Object.keys(DATABASES).join(', ')}, such as sqlite:data/{source}.db`,
+  });
+}

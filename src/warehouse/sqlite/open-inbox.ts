@@ -1,0 +1,103 @@
+import type { Database } from 'better-sqlite3';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { inboxPort } from '../inbox-port.ts';
+import type { Inbox, InboxSettlement, InboxTables } from '../inbox.ts';
+import { INBOX_MIGRATIONS } from '../migrate.ts';
+import type { TimestampText } from '../own-tables.ts';
+import { isFull, sqliteError } from './errors.ts';
+import { inboxReader } from './inbox-reader.ts';
+import { inboxWriter } from './inbox-writer.ts';
+import { openFile, type OpenFile } from './open-file.ts';
+
+const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
+  WHERE "state" <> 'waiting' AND "state" = ? AND "finished_at" < ? LIMIT ?)`;
+const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
+  "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
+
+/** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
+export async function openSqliteInbox(file: string, clock: Clock): Promise<Inbox> {
+  return sqliteInbox(await openInboxFile(file, clock), file);
+}
+
+/** The file itself, set up so that what was committed stays through a power cut. */
+export function openInboxFile(file: string, clock: Clock): Promise<OpenFile<InboxTables>> {
+  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure });
+}
+
+function configure(db: Database): void {
+  db.pragma('journal_mode = WAL');
+  // Explicitly: this SQLite is built to fall back to NORMAL with the first write to a log, and then a 2xx would not be
+  // worth more than the operating system's memory.
+  db.pragma('synchronous = FULL');
+  db.pragma('cache_size = -8000');
+  db.pragma('temp_store = MEMORY');
+  db.pragma('journal_size_limit = 8388608');
+}
+
+function sqliteInbox({ db, own, patiently }: OpenFile<InboxTables>, file: string): Inbox {
+  const read = inboxReader(db, file);
+  const write = db.transaction(inboxWriter(db));
+  const purgeState = db.prepare(PURGE);
+  const purge = db.transaction((before: { finished: TimestampText; dead: TimestampText }, limit: number): number => {
+    const states = [
+      ['done', before.finished],
+      ['ignored', before.finished],
+      ['dead', before.dead],
+    ] as const;
+    return states.reduce((gone, [state, moment]) => gone + purgeState.run(state, moment, limit).changes, 0);
+  });
+  const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
+  // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+  const settle = async (settlements: readonly InboxSettlement[]): Promise<void> => {
+    await patiently(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+  };
+  return {
+    ...inboxPort({ waiting: (...asked) => patiently(() => read.waiting(...asked)), settle }),
+    write: (entries) => once(file, () => withRoom(db, () => write.immediate(entries))),
+    purge: (before, limit) => once(file, () => purge.immediate(before, limit)),
+    figures: () => once(file, () => read.figures()),
+    list: (filter) => patiently(() => read.list(filter)),
+    get: (delivery) => patiently(() => read.get(delivery)),
+    replay: (deliveries) => patiently(() => replay.immediate(deliveries)),
+    close: () => own.destroy(),
+  };
+}
+
+/** Those that are named, whatever became of them, or all that are dead. */
+function replayed(db: Database, deliveries: readonly number[] | 'dead'): number {
+  if (deliveries === 'dead') {
+    return db.prepare(`${REPLAYED} WHERE "state" = 'dead' AND "state" <> 'waiting'`).run().changes;
+  }
+  const one = db.prepare(`${REPLAYED} WHERE "seq" = ?`);
+  return deliveries.reduce((count, seq) => count + one.run(seq).changes, 0);
+}
+
+/**
+ * Where the disk is full, what stands in the log may still have its place in the file: the log is then begun anew, so
+ * that the next attempt finds room in it.
+ */
+function withRoom<T>(db: Database, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (isFull(error)) db.pragma('wal_checkpoint');
+    throw error;
+  }
+}
+
+/** One attempt. */
+async function once<T>(file: string, work: () => T): Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    throw asSyncError(sqliteError(error, file));
+  }
+}
+
+/** A closed database, or a bug: nothing that waiting helps. */
+function asSyncError(error: unknown): unknown {
+  return error instanceof TypeError
+    ? new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error })
+    : error;
+}

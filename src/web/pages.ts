@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto';
+import type { PageAnswer, PageRequest } from './receiver-messages.ts';
+import { CHALLENGE, isAuthorized, type Access } from './basic-auth.ts';
+import { attentionOf, headlineOf } from './status-attention.ts';
+import { renderStatusPage } from './status-page.ts';
+import type { StatusSnapshot } from './status-snapshot.ts';
+
+/** Whether this process can do its work. Everybody may read it, so it names no paths and no messages. */
+export interface Readiness {
+  ready: boolean;
+  stopping: boolean;
+  /** Per source whether its warehouse can be read. */
+  sources: Readonly<Record<string, 'ok' | 'unreachable'>>;
+}
+
+export interface PagesOptions {
+  snapshot: () => Promise<StatusSnapshot>;
+  ready: () => Promise<Readiness>;
+  /** Prometheus text. */
+  metrics: () => Promise<string>;
+  /** Null where everybody may see everything. */
+  auth: Access | null;
+  /** Hears of what went wrong: the answer says nothing of it. */
+  failed: (error: unknown) => void;
+}
+
+interface Page {
+  /** True where the page asks for name and password, if any are set. */
+  guarded: boolean;
+  answer: (options: PagesOptions) => Promise<PageAnswer>;
+}
+
+const PAGES: Readonly<Record<string, Page>> = {
+  '/': { guarded: true, answer: statusPage },
+  '/status.json': { guarded: true, answer: statusJson },
+  '/metrics': { guarded: true, answer: metricsPage },
+  '/readyz': { guarded: false, answer: readyPage },
+};
+
+/** Held against every answer: nothing is cached, framed, sniffed or told to other sites. */
+const ALWAYS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+const NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** The pages of `serve`, for whoever takes the requests. The returned function never throws. */
+export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
+  return async (request) => {
+    const answer = await answerOf(options, request).catch((error: unknown) => {
+      options.failed(error);
+      return text(500, 'The page could not be put together; the log says why.');
+    });
+    const headers = { ...ALWAYS, 'content-security-policy': NOTHING, ...answer.headers };
+    return { ...answer, headers, body: request.method === 'HEAD' ? '' : answer.body };
+  };
+}
+
+async function answerOf(options: PagesOptions, { path, headers }: PageRequest): Promise<PageAnswer> {
+  const name = path.split('?', 1)[0] ?? '';
+  const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
+  if (page === undefined) return text(404, 'There is no such page.');
+  const { authorization } = headers;
+  const mayRead =
+    options.auth === null || isAuthorized(options.auth, typeof authorization === 'string' ? authorization : undefined);
+  if (page.guarded && !mayRead) return text(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
+  return page.answer(options);
+}
+
+async function statusPage({ snapshot }: PagesOptions): Promise<PageAnswer> {
+  const nonce = randomBytes(18).toString('base64');
+  const body = renderStatusPage(await snapshot(), nonce);
+  const policy = `${NOTHING}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:`;
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy },
+    body,
+  };
+}
+
+async function statusJson({ snapshot }: PagesOptions): Promise<PageAnswer> {
+  const status = await snapshot();
+  const attention = attentionOf(status);
+  return json(200, { summary: headlineOf(status, attention), attention, ...status });
+}
+
+async function metricsPage({ metrics }: PagesOptions): Promise<PageAnswer> {
+  const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+  return { status: 200, headers, body: await metrics() };
+}
+
+async function readyPage({ ready, failed }: PagesOptions): Promise<PageAnswer> {
+  try {
+    const readiness = await ready();
+    return json(readiness.ready ? 200 : 503, readiness);
+  } catch (error) {
+    failed(error);
+    return json(503, { ready: false, reason: 'it cannot be told' });
+  }
+}
+
+function json(status: number, value: object): PageAnswer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    body: `${JSON.stringify(value, null, 2)}\n`,
+  };
+}
+
+function text(status: number, sentence: string, headers: Record<string, string> = {}): PageAnswer {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: `${sentence}\n` };
+}

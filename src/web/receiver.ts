@@ -1,0 +1,108 @@
+import type { Clock } from '../model/clock.ts';
+import type { InboxSettlement } from '../warehouse/inbox.ts';
+import { bodyBudget } from './receiver-body.ts';
+import { guardConnections } from './receiver-connections.ts';
+import { sourceFigures, type ReceiverFigures } from './receiver-figures.ts';
+import { openSourceInbox, type SourceInbox } from './receiver-inbox.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from './receiver-messages.ts';
+import { keepMsOf, recipientOf } from './receiver-recipient.ts';
+import { requestHearer } from './receiver-requests.ts';
+import { closeServer, createReceiverServer, listen } from './receiver-server.ts';
+import type { ReceivedSource, ReceiverSetup } from './receiver-setup.ts';
+import { webhookReceiver, type Addressee } from './receiver-webhook.ts';
+
+/** What the receiver needs of whoever runs it. */
+export interface ReceiverHost {
+  clock: Clock;
+  /** A page that is not for the receiver to make; null where nobody has made it in time. */
+  page: (request: PageRequest) => Promise<PageAnswer | null>;
+  isAlive: () => boolean;
+  /** Deliveries were stored that have to be worked on. */
+  arrived: (source: string, count: number) => void;
+  note: (note: ReceiverNote) => void;
+}
+
+/** The HTTP server and its inboxes, in the thread that opened it. */
+export interface OpenReceiver {
+  port: number;
+  /** Resolves once they are committed. */
+  settle(source: string, settlements: readonly InboxSettlement[]): Promise<void>;
+  figures(): Promise<ReceiverFigures>;
+  /** Answers what is in hand, commits it, and closes everything. */
+  close(): Promise<void>;
+}
+
+interface Received extends Addressee {
+  inbox: SourceInbox;
+}
+
+/** Opens inboxes and address. Throws `ConfigError`, or Node's own error, where one cannot be used. */
+export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const sources = new Map<string, Received>();
+    for (const source of setup.sources) {
+      const received = await openSource(source, setup, host);
+      opened.defer(() => received.inbox.close());
+      sources.set(source.name, received);
+    }
+    return await serve(setup, host, sources, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function openSource(source: ReceivedSource, { limits }: ReceiverSetup, host: ReceiverHost): Promise<Received> {
+  const { name, inbox: address } = source;
+  // Before any file is made: a secret that cannot be used is for the operator to mend.
+  const recipient = recipientOf(source, (delivery) => inbox.store(delivery));
+  const inbox = await openSourceInbox({
+    source: name,
+    address,
+    keepMs: keepMsOf(source),
+    clock: host.clock,
+    limits,
+    arrived: (count) => host.arrived(name, count),
+    note: host.note,
+  });
+  return { recipient, inbox, figures: sourceFigures() };
+}
+
+async function serve(
+  { host: address, port, limits }: ReceiverSetup,
+  host: ReceiverHost,
+  sources: ReadonlyMap<string, Received>,
+  opened: AsyncDisposableStack,
+): Promise<OpenReceiver> {
+  const unclaimed: Record<string, number> = {};
+  let isStopping = false;
+  const budget = bodyBudget(limits.bodyBytes);
+  const connections = guardConnections(limits);
+  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
+  const hearer = requestHearer({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const server = createReceiverServer(limits, { ...hearer, connection: connections.opened });
+  const bound = await listen(server, address, port);
+  opened.defer(() => closeServer(server, limits.closeMs));
+  return {
+    port: bound,
+    settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
+    figures: () => figuresOf(sources, { refused: { ...unclaimed }, connections: connections.count }),
+    close: () => {
+      isStopping = true;
+      return opened.disposeAsync();
+    },
+  };
+}
+
+async function figuresOf(
+  sources: ReadonlyMap<string, Received>,
+  totals: Omit<ReceiverFigures, 'sources'>,
+): Promise<ReceiverFigures> {
+  const read = async ([name, { figures, inbox }]: [string, Received]) => {
+    // What was read last stays where it cannot be read now.
+    figures.inbox = await inbox.figures().catch(() => figures.inbox);
+    return [name, structuredClone(figures)] as const;
+  };
+  return { ...totals, sources: Object.fromEntries(await Promise.all([...sources].map(read))) };
+}

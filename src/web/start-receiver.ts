@@ -1,0 +1,72 @@
+import type { Clock } from '../model/clock.ts';
+import { inboxPort } from '../warehouse/inbox-port.ts';
+import type { Inbox, InboxFigures, InboxPort } from '../warehouse/inbox.ts';
+import { openInbox } from '../warehouse/open-inbox.ts';
+import type { ReceiverFigures } from './receiver-figures.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from './receiver-messages.ts';
+import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './receiver-setup.ts';
+import { speakWithReceiver } from './receiver-thread-port.ts';
+
+export interface ReceiverOptions {
+  serve: { readonly host: string; readonly port: number };
+  sources: readonly ReceivedSource[];
+  clock: Clock;
+  /** Makes the pages that are not the receiver's own. */
+  pages: (request: PageRequest) => Promise<PageAnswer>;
+  /** Deliveries were stored that have to be worked on. */
+  onArrival: (source: string, count: number) => void;
+  /** About once in a second. */
+  onFigures: (figures: ReceiverFigures) => void;
+  onNote: (note: ReceiverNote) => void;
+  limits?: Partial<ReceiverLimits>;
+}
+
+/** An inbox as the drain sees it, and its figures. */
+export interface ReceivedInbox extends InboxPort {
+  figures(): Promise<InboxFigures>;
+}
+
+/** The receiver, in a thread of its own. */
+export interface Receiver {
+  /** Where it listens: `http://127.0.0.1:8080`. */
+  url: string;
+  inbox(source: string): ReceivedInbox;
+  figures(): Promise<ReceiverFigures>;
+  /** Rejects when the thread has died: the process cannot keep its promises any more. Never resolves. */
+  failed: Promise<never>;
+  /** Takes nothing new, answers what is in hand, and ends the thread. */
+  close(): Promise<void>;
+}
+
+/** Starts the thread. Throws `ConfigError` where the address or an inbox cannot be used. */
+export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
+  const { serve, sources, clock } = options;
+  const setup: ReceiverSetup = { ...serve, sources, limits: { ...RECEIVER_LIMITS, ...options.limits } };
+  const thread = speakWithReceiver(setup, options);
+  const port = await thread.listening;
+  const inboxes = new Map<string, Inbox>();
+  try {
+    // By now they are made and migrated: this thread only reads them.
+    for (const { name, inbox } of sources) inboxes.set(name, await openInbox(inbox, clock));
+  } catch (error) {
+    await thread.close();
+    throw error;
+  }
+  return {
+    url: `http://${serve.host.includes(':') ? `[${serve.host}]` : serve.host}:${port}`,
+    inbox: (source) => {
+      const inbox = inboxes.get(source);
+      if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);
+      return {
+        ...inboxPort({ waiting: (...asked) => inbox.waiting(...asked), settle: thread.settle(source) }),
+        figures: () => inbox.figures(),
+      };
+    },
+    figures: thread.figures,
+    failed: thread.failed,
+    close: async () => {
+      await thread.close();
+      for (const inbox of inboxes.values()) await inbox.close();
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { deleteStage } from '../support/delete-stage.ts';
+
+const ONE = { profile: { resources: { content: { page: { size: 50 } } } } };
+
+/** Thirty of a hundred are gone, which is too much to be believed. */
+async function heldStage() {
+  const stage = await deleteStage(100, ONE);
+  const gone = stage.remove(30);
+  await stage.walk();
+  return { stage, gone };
+}
+
+describe('content-sync deletes', () => {
+  it('lists nothing where nothing waits', async () => {
+    const stage = await deleteStage(20, ONE);
+    expect(await stage.start('deletes', 'list').ended).toMatchObject({
+      code: 0,
+      stdout: 'no deletes wait\n',
+      stderr: '',
+    });
+    expect(await stage.start('deletes', 'confirm').ended).toMatchObject({ code: 0, stdout: 'no deletes wait\n' });
+  });
+
+  it('lists what is held, with the reason and since when, and asks the service nothing', async () => {
+    const { stage, gone } = await heldStage();
+    stage.sandbox.requests.clear();
+    const { stdout } = await stage.start('deletes', 'list').ended;
+    expect(stdout.split('\n')).toHaveLength(31);
+    expect(stdout).toMatch(
+      /^content +cnt_\S+ +held +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +a whole walk did not meet it; 30 of 100/,
+    );
+    const { source, deletes } = JSON.parse((await stage.start('deletes', 'list', 'content', '--json').ended).stdout);
+    expect([source, deletes.length]).toEqual(['blog', 30]);
+    expect(deletes[0]).toEqual({
+      resource: 'content',
+      id: gone[0],
+      state: 'held',
+      reason: 'missing',
+      since: expect.stringMatching(/^\d{4}-/),
+      detail: expect.stringContaining('deletes.max_part'),
+    });
+    expect(stage.sandbox.requests.total).toBe(0);
+    const status = JSON.parse((await stage.start('status', '--json').ended).stdout);
+    expect(status.resources[0]).toMatchObject({ rows: 100, deleted: 0, held: 30, last_run: 'partial' });
+  });
+
+  it('confirm reads each once more: one that is there stays, the others go, and the guard does not count them', async () => {
+    const { stage, gone } = await heldStage();
+    const [back = '', ...rest] = gone;
+    stage.sandbox.store.put('content', { id: back, title: 'back', updated_at: new Date().toISOString() });
+    const ended = await stage.start('deletes', 'confirm', '--json').ended;
+    expect([ended.code, JSON.parse(ended.stdout)]).toEqual([
+      0,
+      { source: 'blog', resources: [{ resource: 'content', decision: 'confirm', count: 30, deleted: 29, left: null }] },
+    ]);
+    expect(stage.deleted()).toEqual(rest);
+    expect(stage.faults()).toEqual([]);
+    // 29 went on a person's word: 7 of 71 more are a tenth, and are believed.
+    stage.remove(7);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 7, held: 0 });
+  });
+
+  it('confirms only what is named, and refuses what does not wait', async () => {
+    const { stage, gone } = await heldStage();
+    const [one = ''] = gone;
+    expect((await stage.start('deletes', 'confirm', '--id', one).ended).stdout).toContain(
+      '1 confirmed, 1 deleted by now',
+    );
+    expect(stage.deleted()).toEqual([one]);
+    const { code, stderr } = await stage.start('deletes', 'discard', '--id', 'nobody').ended;
+    expect([code, stderr.includes('no delete of nobody waits')]).toEqual([2, true]);
+    expect((await stage.walk('sync')).held).toBe(29);
+  });
+
+  it('discard forgets them: the rows stay live until the next whole walk suspects them again', async () => {
+    const { stage } = await heldStage();
+    expect((await stage.start('deletes', 'discard').ended).stdout).toBe(
+      'content: 30 forgotten, their rows stay live\n',
+    );
+    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', held: 0 });
+    expect(stage.live()).toHaveLength(100);
+    expect(await stage.walk()).toMatchObject({ status: 'partial', held: 30 });
+  });
+
+  it('leaves what is confirmed to the process that owns the resource', async () => {
+    const { stage, gone } = await heldStage();
+    const app = await stage.open();
+    await app.holdings.take('content');
+    const { code, stdout } = await stage.start('deletes', 'confirm').ended;
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/30 confirmed, 0 deleted by now; .* content is being synced by pid/),
+    ]);
+    expect(stage.live()).toHaveLength(100);
+    expect(await app.settleReleased('content', new AbortController().signal)).toMatchObject({ deleted: 30 });
+    await app.holdings.giveBack('content');
+    await app.close();
+    expect(stage.deleted()).toEqual(gone);
+  });
+});

@@ -1,0 +1,456 @@
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
+import { deleteFaults } from '../support/compare-copy.ts';
+import { eventsFor } from '../support/delete-events.ts';
+import { deleteStage, type DeleteStage } from '../support/delete-stage.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+
+const DAY = 86_400_000;
+const SMALL = { profile: { resources: { content: { page: { size: 10 } } } } };
+/** Records cannot be read alone. */
+const BLIND = { profile: { resources: { content: { item: null, page: { size: 10 } } } } };
+
+function blind(style: 'page' | 'offset') {
+  return { ...BLIND, base: `content-service-${style}`, sandbox: { pagination: style } };
+}
+
+function versionsOf(stage: DeleteStage, id: string): string[] {
+  return stage.read((db) =>
+    db.prepare<[string], string>('SELECT op FROM _sync_versions WHERE id = ? ORDER BY version').pluck().all(id),
+  );
+}
+
+/** How often single records were asked for since `clear`. */
+function reads({ sandbox }: DeleteStage): number {
+  return sandbox.requests.entries().filter(({ path }) => path.startsWith('/v1/content/')).length;
+}
+
+describe('a record that is gone', () => {
+  it('becomes a deleted row with a version that says so after one whole walk, and no other row is touched', async () => {
+    const stage = await deleteStage(60, SMALL);
+    const gone = stage.remove(3);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 3, held: 0, unchanged: 57 });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.faults()).toEqual([]);
+    expect(gone.map((id) => versionsOf(stage, id))).toEqual(gone.map(() => ['upsert', 'delete']));
+    expect(stage.suspects()).toEqual([]);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0, requests: 6 });
+  });
+
+  it.each([
+    ['all', ['upsert', 'delete', 'upsert', 'delete', 'upsert']],
+    ['latest', ['upsert']],
+    ['none', []],
+  ])('F083 is live again when it comes back, its history %s in one piece', async (history, versions) => {
+    const content = { history, page: { size: 10 } };
+    const stage = await deleteStage(60, { profile: { resources: { content } } });
+    const [id = ''] = [...stage.sandbox.store.list('content')].map((record) => record.id);
+    const body = stage.sandbox.store.get('content', id)?.text ?? '';
+    stage.remove(1);
+    await stage.walk();
+    expect(stage.deleted()).toEqual([id]);
+    // First as it was, then, once more gone, as another one with the same id.
+    stage.sandbox.store.put('content', body);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 1, deleted: 0 });
+    expect(stage.deleted()).toEqual([]);
+    stage.sandbox.store.remove('content', id);
+    await stage.walk();
+    stage.sandbox.store.put('content', { id, title: 'new', tags: ['a'], updated_at: new Date().toISOString() });
+    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', updated: 1 });
+    expect(stage.live()).toContain(id);
+    expect(versionsOf(stage, id)).toEqual(versions);
+    expect(stage.faults(history !== 'none')).toEqual([]);
+  });
+
+  it('F084 is not raised by a page that was asked for before, nor by a listing that lags behind', async () => {
+    const stage = await deleteStage(60, { ...SMALL, sandbox: { visibilityLag: 3_600_000 } });
+    const [id = ''] = [...stage.sandbox.store.list('content')].map((record) => record.id);
+    // The page with the record is on its way, with the old copy, while the event comes and goes.
+    stage.sandbox.faults.add({ fault: 'latency', ms: 400, nth: 1 });
+    const app = await stage.open();
+    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+    const { signal } = new AbortController();
+    const walking = app.sync({ command: 'backfill', resources: ['content'], restart: false, signal, watcher });
+    await expect.poll(() => stage.sandbox.requests.entries().at(-1)?.status, { interval: 5 }).toBe(0);
+    const events = await eventsFor(app, systemClock);
+    stage.sandbox.store.remove('content', id);
+    expect(await events.told(id)).toBe('gone');
+    expect(stage.deleted()).toEqual([id]);
+    await walking;
+    await events.close();
+    await app.close();
+    expect(stage.deleted()).toEqual([id]);
+    // The listing goes on showing it for an hour: each walk doubts, asks, and leaves it deleted.
+    stage.sandbox.requests.clear();
+    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0 });
+    expect(reads(stage)).toBe(1);
+    expect(stage.deleted()).toEqual([id]);
+    expect(stage.suspects()).toEqual([]);
+    expect(versionsOf(stage, id)).toEqual(['upsert', 'delete']);
+  });
+
+  it('F084 is found by a second look where its page came in after the event, during a first backfill', async () => {
+    const stage = await deleteStage(0, SMALL);
+    for (let at = 0; at < 40; at += 1)
+      stage.sandbox.store.put('content', { id: `r${at}`, updated_at: '2026-01-01T00:00:00Z' });
+    stage.sandbox.faults.add({ fault: 'latency', ms: 600, nth: 4 });
+    const app = await stage.open();
+    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+    const { signal } = new AbortController();
+    const walking = app.sync({ command: 'backfill', resources: ['content'], restart: true, signal, watcher });
+    const onItsWay = () => [stage.live().length, stage.sandbox.requests.entries().at(-1)?.status];
+    await expect.poll(onItsWay, { interval: 5, timeout: 10_000 }).toEqual([30, 0]);
+    const events = await eventsFor(app, systemClock);
+    const last = [...stage.sandbox.store.list('content')].at(-1)?.id ?? '';
+    stage.sandbox.store.remove('content', last);
+    expect(await events.told(last)).toBe('gone');
+    await walking;
+    await events.close();
+    await app.close();
+    expect(stage.deleted()).toEqual([last]);
+    expect(stage.faults()).toEqual([]);
+  });
+
+  it('F086 goes with its 1,000 children in one step: a reader sees all of it or none', async () => {
+    const stage = await deleteStage(30, SMALL);
+    const parts = Array.from({ length: 1_000 }, (_, at) => ({ name: `part ${at}`, tags: ['a'] }));
+    stage.sandbox.store.put('content', { id: 'parent', parts, updated_at: new Date().toISOString() });
+    await stage.walk();
+    const seen = new Set<string>();
+    const look = `SELECT (SELECT count(*) FROM content WHERE id = 'parent' AND _deleted_at IS NULL) || ' parent, ' ||
+      (SELECT count(*) FROM content_parts) || ' parts, ' || (SELECT count(*) FROM content_parts_tags) || ' tags'`;
+    const stop = new AbortController();
+    const reading = readOften(stage, look, seen, stop.signal);
+    stage.sandbox.store.remove('content', 'parent');
+    await stage.walk();
+    stop.abort();
+    await reading;
+    expect(
+      [...seen].filter((text) => !/^(1 parent, 1000 parts, 1000 tags|0 parent, 0 parts, 0 tags)$/.test(text)),
+    ).toEqual([]);
+    expect(seen.has('0 parent, 0 parts, 0 tags')).toBe(true);
+    expect(stage.faults()).toEqual([]);
+  });
+});
+
+/** From a connection of its own, between all steps of the other side. */
+async function readOften(stage: DeleteStage, query: string, seen: Set<string>, stop: AbortSignal): Promise<void> {
+  const { setImmediate: next } = await import('node:timers/promises');
+  const { default: Database } = await import('better-sqlite3');
+  const db = new Database(stage.file, { readonly: true });
+  const statement = db.prepare<[], string>(query).pluck();
+  for (let isLast = false; !isLast; isLast = stop.aborted) {
+    seen.add(statement.get() ?? '');
+    await next();
+  }
+  seen.add(statement.get() ?? '');
+  db.close();
+}
+
+describe('what proves nothing', () => {
+  it('F077 an empty listing deletes nothing, suspects nothing, and is told with exit code 3', async () => {
+    const stage = await deleteStage(30, SMALL);
+    stage.sandbox.faults.add({ fault: 'body', text: '{"data":[],"next_cursor":null,"total":0}', path: '/v1/content?' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 0 });
+    expect(report.warnings).toEqual([
+      { code: 'empty_listing', message: expect.stringContaining('30 rows stay live'), hint: expect.any(String) },
+    ]);
+    const { code, stderr } = await stage.start('backfill', 'content').ended;
+    expect([code, stderr.includes('empty_listing')]).toEqual([3, true]);
+    stage.sandbox.faults.clear();
+    expect(await stage.walk()).toMatchObject({ status: 'ok' });
+    expect([stage.live().length, stage.suspects()]).toEqual([30, []]);
+  });
+
+  it('F078 a walk that fails on page 2 of 3 deletes nothing, and what it resumes to deletes nothing that it met', async () => {
+    const stage = await deleteStage(30, SMALL);
+    const gone = stage.remove(2);
+    stage.sandbox.faults.add({ fault: 'status', status: 403, page: 2 });
+    expect(await stage.walk()).toMatchObject({ status: 'failed', deleted: 0 });
+    expect([stage.live().length, stage.suspects()]).toEqual([30, []]);
+    stage.sandbox.faults.clear();
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 2 });
+    expect(stage.deleted()).toEqual(gone);
+  });
+
+  it('F048 nor does a walk that trips a guard, or the one after it', async () => {
+    const stage = await deleteStage(30, SMALL);
+    stage.remove(2);
+    const fault = stage.sandbox.faults.add({ fault: 'repeated-cursor', page: 2 });
+    expect(await stage.walk()).toMatchObject({ status: 'failed', deleted: 0 });
+    fault.remove();
+    expect(stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', deleted: 0 });
+    expect([stage.live().length, stage.suspects()]).toEqual([30, []]);
+  });
+
+  it('F079 a listing of 60 % is held, read nowhere, told until a person decides, and forgotten when it is whole again', async () => {
+    const stage = await deleteStage(100, SMALL);
+    stage.sandbox.faults.add({ fault: 'missing-records', count: 4 });
+    stage.sandbox.requests.clear();
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 40 });
+    expect(report.warnings?.[0]).toMatchObject({ code: 'deletes_held', message: expect.stringContaining('40 of 100') });
+    expect(reads(stage)).toBe(0);
+    expect(stage.live().length).toBe(100);
+    const { code, stdout } = await stage.start('sync', 'content', '--json').ended;
+    expect([code, JSON.parse(stdout).resources[0].held]).toEqual([3, 40]);
+    expect((await stage.start('status').ended).stdout).toMatch(/content: 40 deletes are held/);
+    stage.sandbox.faults.clear();
+    expect(await stage.walk()).toMatchObject({ status: 'ok', held: 0 });
+    expect([stage.live().length, stage.suspects()]).toEqual([100, []]);
+  });
+
+  it('F087 an incremental walk, whatever it does not list', async () => {
+    const stage = await deleteStage(30, SMALL);
+    stage.remove(3);
+    for (let run = 0; run < 3; run += 1) {
+      expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 0 });
+    }
+    expect([stage.live().length, stage.suspects()]).toEqual([30, []]);
+  });
+
+  it('a walk under another credential, which may be allowed to see less', async () => {
+    const client = { clientId: 'content-sync', clientSecret: 'secret-of-the-client' };
+    const stage = await deleteStage(30, { ...SMALL, sandbox: client });
+    stage.remove(2);
+    stage.write((db) => db.exec("UPDATE _sync_checkpoints SET full_credential = 'another'"));
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0 });
+    expect(stage.live().length).toBe(30);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 2 });
+  });
+
+  it('a walk that was begun under another credential than the one that ended it', async () => {
+    const stage = await deleteStage(30, SMALL);
+    stage.remove(2);
+    await interrupted(stage, 1);
+    stage.write((db) => db.exec("UPDATE _sync_checkpoints SET walk_credential = 'another'"));
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0 });
+    expect([stage.live().length, stage.suspects()]).toEqual([30, []]);
+  });
+
+  it('a 404 where other records are not found either: all is held, with the reason', async () => {
+    const stage = await deleteStage(60, SMALL);
+    const gone = stage.remove(3);
+    stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 3 });
+    expect(report.warnings?.[0]?.message).toContain('check item in the profile');
+    expect(stage.live().length).toBe(60);
+    stage.sandbox.faults.clear();
+    // A person has mended it and lets them go on.
+    expect((await stage.start('deletes', 'confirm').ended).stdout).toMatch(/content: 3 confirmed, 3 deleted by now/);
+    expect(stage.deleted()).toEqual(gone);
+  });
+
+  it('an error other than 404: the suspects wait for the next run', async () => {
+    const stage = await deleteStage(60, SMALL);
+    stage.remove(2);
+    stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', deleted: 0, held: 0 });
+    expect(report.warnings?.[0]).toMatchObject({ code: 'deletes_unconfirmed' });
+    expect(stage.suspects()).toMatchObject([{ state: 'open' }, { state: 'open' }]);
+    stage.sandbox.faults.clear();
+    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', deleted: 2 });
+  });
+
+  it('a page that left it out: it is read, lives, and is loaded as it is by now', async () => {
+    const stage = await deleteStage(60, SMALL);
+    const first = [...stage.sandbox.store.list('content')].at(9);
+    const { id, ...rest } = JSON.parse(first?.text ?? '{}');
+    stage.sandbox.store.put('content', { ...rest, id, title: 'changed behind the back' });
+    stage.sandbox.faults.add({ fault: 'missing-records', count: 1, page: 1 });
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0, updated: 1 });
+    expect(stage.faults()).toEqual([]);
+  });
+});
+
+describe('where records cannot be read alone', () => {
+  it('F045 a record that one drifting walk by page number has not met stays, and goes after two in a row', async () => {
+    const stage = await deleteStage(60, { ...blind('page'), profile: { ...BLIND.profile, http: { concurrency: 1 } } });
+    stage.age(3_600_000);
+    // Deleted at the head while the walk goes on: what was the first of a page slips onto the page before it.
+    let gone: string[] = [];
+    const watcher = {
+      page: (_: string, { number }: { number: number }) => {
+        if (number === 1) gone = stage.remove(1);
+      },
+    };
+    expect(await stage.walk('backfill', { watcher })).toMatchObject({ status: 'ok', deleted: 0 });
+    const [slipped] = stage.suspects();
+    expect(slipped).toMatchObject({ reason: 'missing', state: 'open', sweeps: 1 });
+    expect(gone).not.toContain(slipped?.['id']);
+    expect(await stage.walk()).toMatchObject({ deleted: 0 });
+    expect(stage.suspects()).toMatchObject([{ id: gone[0], sweeps: 1 }]);
+    expect(await stage.walk('sync')).toMatchObject({ deleted: 0 });
+    expect(await stage.walk()).toMatchObject({ deleted: 1 });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.faults()).toEqual([]);
+  });
+
+  it('one walk is enough by cursor, but not for a row that the listing may not have shown yet', async () => {
+    const stage = await deleteStage(60, BLIND);
+    const gone = stage.remove(1);
+    expect(await stage.walk()).toMatchObject({ deleted: 0 });
+    stage.age(3_600_000);
+    expect(await stage.walk()).toMatchObject({ deleted: 1 });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.faults()).toEqual([]);
+  });
+
+  it('an event and one walk that fits it are enough, whatever the page style; neither is alone', async () => {
+    const stage = await deleteStage(60, blind('offset'));
+    stage.age(3_600_000);
+    const there = [...stage.sandbox.store.list('content')].at(-1)?.id ?? '';
+    const [id = ''] = stage.remove(1);
+    const app = await stage.open();
+    const events = await eventsFor(app, systemClock);
+    const at = Date.now();
+    expect(
+      await events.bury([
+        { key: id, confirmedAt: at },
+        { key: there, confirmedAt: at },
+      ]),
+    ).toMatchObject({ deleted: [] });
+    await events.close();
+    await app.close();
+    expect(await stage.walk('sync')).toMatchObject({ deleted: 0 });
+    expect(await stage.walk()).toMatchObject({ deleted: 1 });
+    expect(stage.deleted()).toEqual([id]);
+    expect(stage.suspects()).toEqual([]);
+  });
+
+  it('nothing is deleted after a walk with records that have no usable id: it may be any of them', async () => {
+    const stage = await deleteStage(60, BLIND);
+    stage.age(3_600_000);
+    stage.remove(1);
+    const { text } = [...stage.sandbox.store.list('content')][3] ?? { text: '{}' };
+    const nameless = JSON.stringify({ ...JSON.parse(text), id: { no: 'id' } });
+    stage.sandbox.faults.add({ fault: 'field', name: 'data', value: `[${nameless}]`, page: 2 });
+    expect(await stage.walk()).toMatchObject({ deleted: 0, rejected: 1 });
+    expect([stage.live().length, stage.suspects()]).toEqual([60, []]);
+  });
+});
+
+/** Stops a run once so many pages are in. */
+async function interrupted(stage: DeleteStage, pages: number): Promise<void> {
+  const stop = new AbortController();
+  const reason = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
+  const page = (_resource: string, { number }: { number: number }): void => {
+    if (number === pages) stop.abort(reason);
+  };
+  expect(await stage.walk('backfill', { signal: stop.signal, watcher: { page } })).toMatchObject({
+    status: 'interrupted',
+  });
+}
+
+describe('a process that is killed', () => {
+  it('F082 between the end of the walk and the sweep: the next run sweeps first, an incremental one as well', async () => {
+    const stage = await deleteStage(60, SMALL);
+    const gone = stage.remove(3);
+    await interrupted(stage, 6);
+    expect(stage.read((db) => db.prepare('SELECT walk_mode FROM _sync_checkpoints').pluck().get())).toBeNull();
+    expect(stage.live().length).toBe(60);
+    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 3 });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.faults()).toEqual([]);
+  });
+
+  it('F082 with SIGKILL while suspects are being read: each is deleted or not, and the next run does the rest', async () => {
+    const stage = await deleteStage(400, { ...SMALL, sandbox: { latency: 5 } });
+    const gone = stage.remove(30);
+    stage.sandbox.requests.clear();
+    const command = stage.start('backfill');
+    await expect.poll(() => reads(stage), { interval: 2, timeout: 20_000 }).toBeGreaterThan(22);
+    command.kill('SIGKILL');
+    await command.ended;
+    expect(stage.read((db) => deleteFaults(db, 'content'))).toEqual([]);
+    expect(stage.deleted().length + stage.suspects().length).toBe(30);
+    expect(stage.deleted().length).toBeLessThan(30);
+    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental' });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.faults()).toEqual([]);
+  });
+
+  it('F082 in a walk that is begun again with another page size: only the new one counts', async () => {
+    const stage = await deleteStage(60, SMALL);
+    const gone = stage.remove(3);
+    await interrupted(stage, 4);
+    stage.setProfile({ resources: { content: { page: { size: 15 } } } });
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 3, pages: 4 });
+    expect(stage.deleted()).toEqual(gone);
+    expect(stage.read((db) => db.prepare('SELECT count(*) FROM _sync_seen').pluck().get())).toBe(0);
+  });
+
+  it('F082 in a walk by another page size, given up for a sync: what it met counts for nothing', async () => {
+    const stage = await deleteStage(60, SMALL);
+    await interrupted(stage, 2);
+    stage.setProfile({ resources: { content: { page: { size: 15 } } } });
+    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', held: 0 });
+    expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', held: 0 });
+    expect([stage.live().length, stage.suspects()]).toEqual([60, []]);
+  });
+});
+
+describe('what is kept', () => {
+  it('F088 deleted rows and their versions go for good after keep_days, while a reader reads', async () => {
+    const stage = await deleteStage(600, { source: { deletes: { keep_days: 30, max_part: 1 } } });
+    const gone = stage.remove(450);
+    await stage.walk();
+    expect(stage.deleted().length).toBe(450);
+    stage.age(29 * DAY);
+    await stage.walk('sync');
+    expect(stage.deleted().length).toBe(450);
+    stage.age(2 * DAY);
+    const seen = new Set<string>();
+    const stop = new AbortController();
+    const live = 'SELECT count(*) FROM content WHERE _deleted_at IS NULL';
+    const reading = readOften(stage, live, seen, stop.signal);
+    expect(await stage.walk('sync')).toMatchObject({ status: 'ok' });
+    stop.abort();
+    await reading;
+    expect([...seen].map(Number)).toEqual([150]);
+    expect(stage.deleted()).toEqual([]);
+    const left = stage.read((db) =>
+      db
+        .prepare('SELECT count(*) FROM _sync_versions WHERE id IN (SELECT value FROM json_each(?))')
+        .pluck()
+        .get(JSON.stringify(gone)),
+    );
+    expect(left).toBe(0);
+    expect(stage.faults()).toEqual([]);
+  });
+});
+
+describe('analytics that are restated', () => {
+  it('F075 are written over by key for three days: the sums are those of the service', async () => {
+    const content = { id: ['date', 'path'], updated: null, incremental: null, item: null };
+    const stage = await deleteStage(0, { profile: { resources: { content } } });
+    const sums = () => {
+      const service = [...stage.sandbox.store.list('content')].map(({ text }): { views: number } => JSON.parse(text));
+      const views = stage.read((db) =>
+        db.prepare('SELECT sum(views) FROM content WHERE _deleted_at IS NULL').pluck().get(),
+      );
+      return { service: service.reduce((sum, each) => sum + each.views, 0), copy: views };
+    };
+    for (let day = 1; day <= 4; day += 1) {
+      for (let past = Math.max(1, day - 3); past <= day; past += 1) {
+        for (const path of ['/', '/about']) {
+          const date = `2026-03-0${past}`;
+          stage.sandbox.store.put('content', {
+            id: `${date}${path}`,
+            date,
+            path,
+            views: 100 * past + 7 * day + path.length,
+          });
+        }
+      }
+      expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'full', deleted: 0 });
+      const { service, copy } = sums();
+      expect(copy).toBe(service);
+    }
+    expect(stage.live().length).toBe(8);
+  });
+});

@@ -1,0 +1,133 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import { exposeStatus } from '../../src/web/status-metrics.ts';
+import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../web/sample-status.ts';
+import { parseMetrics } from './prometheus-text.ts';
+
+const ACKS = { bounds: [0.005, 0.01, 0.1], counts: [10, 5, 1], sum: 0.3, count: 17 };
+
+function metricsOfTest(): Metrics {
+  const metrics = createMetrics('1.2.3');
+  onTestFinished(() => metrics.close());
+  return metrics;
+}
+
+async function valueOf(
+  metrics: Metrics,
+  name: string,
+  labels: Record<string, string> = {},
+): Promise<number | undefined> {
+  const samples = [...parseMetrics(await metrics.text()).values()].flatMap((family) => family.samples);
+  const isAsked = (own: Record<string, string>) => Object.entries(labels).every(([key, value]) => own[key] === value);
+  return samples.find((sample) => sample.name === name && isAsked(sample.labels))?.value;
+}
+
+it('is text that a strict reader takes, with conventional names and units', async () => {
+  const metrics = metricsOfTest();
+  metrics.attempted('blog', 'ok', 0.12);
+  metrics.pages('blog', 'content', 3);
+  metrics.rows('blog', 'content', 'webhook', 'updated', 2);
+  metrics.runEnded('blog', 'content', 'full', 'partial', 2_415);
+  metrics.delivered('blog', 0.09, 20);
+  metrics.status.webhooks('blog', { stored: 40, repeats: 2, refused: { signature: 3 }, acks: ACKS });
+  exposeStatus(metrics.status, richSnapshot());
+  const families = parseMetrics(await metrics.text());
+  const own = [...families].filter(([name]) => name.startsWith('content_sync_'));
+  expect(own.map(([name]) => name.replace('content_sync_', ''))).toMatchInlineSnapshot(`
+    [
+      "build_info",
+      "requests_total",
+      "request_duration_seconds",
+      "pages_total",
+      "rows_total",
+      "run_duration_seconds",
+      "webhook_delay_seconds",
+      "warehouse_up",
+      "warehouse_bytes",
+      "warehouse_wal_bytes",
+      "limit_requests_per_second",
+      "limit_share_ratio",
+      "limit_pause_seconds",
+      "inbox_waiting",
+      "inbox_oldest_age_seconds",
+      "dead_letters",
+      "freshness_seconds",
+      "last_success_timestamp_seconds",
+      "overdue",
+      "running",
+      "live_rows",
+      "deleted_rows",
+      "held_deletes",
+      "rejects",
+      "webhooks_total",
+      "webhook_ack_seconds",
+    ]
+  `);
+  const histograms = own.filter(([, { type }]) => type === 'histogram').map(([name]) => name);
+  expect(histograms.filter((name) => !name.endsWith('_seconds'))).toStrictEqual([]);
+  expect(
+    [...families.keys()].filter((name) =>
+      /^(process_cpu_seconds_total|process_resident_memory_bytes|nodejs_eventloop_lag_p99_seconds)$/.test(name),
+    ),
+  ).toHaveLength(3);
+});
+
+it('counts on where it was', async () => {
+  const metrics = metricsOfTest();
+  metrics.attempted('blog', 'limited', 0.1);
+  metrics.attempted('blog', 'limited', 0.1);
+  metrics.status.webhooks('blog', { stored: 40, repeats: 2, refused: { age: 3 }, acks: ACKS });
+  metrics.status.webhooks('blog', { stored: 41, repeats: 2, refused: { age: 3, body: 1 }, acks: ACKS });
+  expect(await valueOf(metrics, 'content_sync_requests_total', { outcome: 'limited' })).toBe(2);
+  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'stored' })).toBe(41);
+  expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'body' })).toBe(1);
+  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_bucket', { le: '0.01' })).toBe(15);
+  expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_count')).toBe(17);
+});
+
+it('F159 tells the age of the data by the last success, whatever runs or hangs meanwhile', async () => {
+  const metrics = metricsOfTest();
+  const schedule = { ...resourceWith('x').schedule, overdue_at: NOW - 1 };
+  const running = {
+    mode: 'full',
+    started_at: NOW,
+    last_page_at: NOW,
+    pages: 1,
+    records: 1,
+    total: null,
+    records_per_second: 0,
+    eta_seconds: null,
+  } as const;
+  const resource = resourceWith('content', { last_success_at: NOW - 7_200_000, schedule, running });
+  const warehouse = { ...sourceWith('blog').warehouse, problem: { code: 'x', message: 'x', hint: null } };
+  exposeStatus(metrics.status, snapshotWith({ sources: [sourceWith('blog', { resources: [resource], warehouse })] }));
+  expect(await valueOf(metrics, 'content_sync_freshness_seconds')).toBe(7_200);
+  expect(await valueOf(metrics, 'content_sync_overdue')).toBe(1);
+  expect(await valueOf(metrics, 'content_sync_warehouse_up')).toBe(0);
+});
+
+it('has no series for what is not known, and none for what is no more', async () => {
+  const metrics = metricsOfTest();
+  const rejects = [{ reason: 'id_null', count: 2, last_seen_at: NOW, example: '' }];
+  const show = (resource: ReturnType<typeof resourceWith>) =>
+    exposeStatus(metrics.status, snapshotWith({ sources: [sourceWith('blog', { resources: [resource] })] }));
+  show(resourceWith('content', { rejects }));
+  expect(await valueOf(metrics, 'content_sync_rejects', { reason: 'id_null' })).toBe(2);
+  show(resourceWith('content', { last_success_at: null, rows: null }));
+  expect(await valueOf(metrics, 'content_sync_rejects')).toBeUndefined();
+  expect(await valueOf(metrics, 'content_sync_freshness_seconds')).toBeUndefined();
+  expect(await valueOf(metrics, 'content_sync_live_rows')).toBeUndefined();
+});
+
+it('escapes labels', async () => {
+  const metrics = metricsOfTest();
+  const hostile = 'a"b\\c\nd';
+  metrics.status.rejects('blog', hostile, 'id_null', 1);
+  expect(await valueOf(metrics, 'content_sync_rejects', { resource: hostile })).toBe(1);
+});
+
+it('keeps two of them in one process apart', async () => {
+  const [one, other] = [metricsOfTest(), metricsOfTest()];
+  one.attempted('blog', 'ok', 0.1);
+  expect(await valueOf(other, 'content_sync_requests_total')).toBeUndefined();
+});

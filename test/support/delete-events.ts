@@ -1,0 +1,57 @@
+import type { App } from '../../src/app.ts';
+import { readItem } from '../../src/extract/read-item.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { readCheckpoint } from '../../src/state/checkpoints.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { buryGone, type BurialOutcome, type Gone } from '../../src/sync/bury-gone.ts';
+import { deleteContext, type DeleteContext } from '../../src/sync/delete-context.ts';
+import { openPageLoader } from '../../src/sync/page-loader.ts';
+
+const RESOURCE = 'content';
+
+interface Events {
+  /** What a webhook about a record leads to: it is read again, then loaded or buried. */
+  told(id: string): Promise<'there' | 'gone'>;
+  /** Buries without asking for the records themselves. */
+  bury(gone: readonly Gone[], reason?: 'event' | 'missing'): Promise<BurialOutcome>;
+  context: DeleteContext;
+  close(): Promise<void>;
+}
+
+/** Events of `content` as a process gets them that holds the resource. */
+export async function eventsFor(
+  app: App,
+  clock: Clock,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Events> {
+  const { warehouse, client, listing, holdings, source } = app;
+  const holding = await holdings.take(RESOURCE);
+  await holding.takeTurn(async () => {
+    holding.shape ??= await readTables(warehouse, RESOURCE);
+  });
+  const stored = await readCheckpoint(warehouse.own, RESOURCE);
+  const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
+  const parts = { warehouse, client, listing, clock, credential, runId: 'serve' };
+  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  const context = deleteContext({ ...parts, profile: source.profile, deletes: source.deletes }, holding, {
+    meter,
+    signal,
+  });
+  return {
+    context,
+    bury: (gone, reason = 'event') => buryGone(context, gone, reason),
+    told: async (id) => {
+      const answer = await readItem(context.item, id, 'refetch');
+      if (!answer.isThere) {
+        await buryGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'event');
+        return 'gone';
+      }
+      const reading = { believesOlder: true, believesReturn: true };
+      const { profile } = context;
+      const loader = await openPageLoader({ ...parts, holding, profile, resources: [RESOURCE], reading, signal });
+      await loader.load({ records: [answer.record], requestedAt: answer.requestedAt }, () => []);
+      return 'there';
+    },
+    close: () => holdings.giveBack(RESOURCE),
+  };
+}

@@ -1,0 +1,153 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import type { App } from '../../src/app.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { timestampText } from '../../src/model/timestamp-text.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { readCheckpoint } from '../../src/state/checkpoints.ts';
+import { readTables } from '../../src/state/column-catalog.ts';
+import { deleteContext } from '../../src/sync/delete-context.ts';
+import type { Holding } from '../../src/sync/holding.ts';
+import type { SyncCommand } from '../../src/sync/plan.ts';
+import type { RefetchContext } from '../../src/sync/refetch.ts';
+import { createDrain } from '../../src/trigger/drain.ts';
+import type { Drain, DrainEvent, DrainOptions } from '../../src/trigger/drain-options.ts';
+import type { DeliveryRow, Inbox } from '../../src/warehouse/inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import type { Journey } from './journey.ts';
+
+export interface DrainingOptions extends Partial<DrainOptions> {
+  /** Resources that are synced; all of the source's where absent. */
+  only?: readonly string[];
+}
+
+/** A source as `serve` wires it, without its web server and its schedule. */
+export interface Draining {
+  app: App;
+  inbox: Inbox;
+  drain: Drain;
+  events: DrainEvent[];
+  errors: unknown[];
+  context(resource: string): Promise<RefetchContext>;
+  /** Throws where it does not end well. */
+  walk(resource: string, command: SyncCommand): Promise<void>;
+  /** Stores one delivery for each body, as the receiver does, and wakes the drain; returns their ids. */
+  deliver(...bodies: readonly (object | string | Uint8Array)[]): Promise<string[]>;
+  /** Waits until no delivery waits, also none that is put off. */
+  settled(): Promise<void>;
+  rows(): Promise<DeliveryRow[]>;
+  /** As a kill would end it: nothing is waited for. */
+  close(): Promise<void>;
+}
+
+let deliveries = 0;
+
+/** An event as the sandbox and the default profile write it. */
+export function eventFor(resource: string, id: unknown, kind = 'updated', updated?: string | number): object {
+  return {
+    type: `${resource}.${kind}`,
+    data: { resource, id, ...(updated === undefined ? {} : { updated_at: updated }) },
+  };
+}
+
+/** Opens app, inbox and drain on a journey's files; closed with the test at the latest. */
+export async function draining(
+  journey: Journey,
+  { only, clock = systemClock, ...changed }: DrainingOptions = {},
+): Promise<Draining> {
+  const app = await journey.open(clock);
+  const inbox = await openInbox(inboxAddress(app.source.warehouse), clock);
+  const { signal, abort } = stopSignal();
+  const contexts = contextsOf(app, clock, signal);
+  const { profile } = app.source;
+  const names = only ?? app.source.resources;
+  const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
+  const [events, errors]: [DrainEvent[], unknown[]] = [[], []];
+  const drain = createDrain({
+    webhooks: profile.webhooks,
+    resources,
+    inbox,
+    refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
+    walk: (resource) => walkOf(app, resource, 'sync', signal),
+    clock,
+    attempts: 8,
+    keepMs: 7 * 86_400_000,
+    concurrency: 4,
+    watcher: { settled: (event) => void events.push(event), failed: (error) => void errors.push(error) },
+    ...changed,
+  });
+  const close = once(async () => {
+    abort();
+    await drain.stop();
+    await inbox.close();
+    for (const resource of app.source.resources) await app.holdings.giveBack(resource);
+    await app.close();
+  });
+  onTestFinished(close);
+  return {
+    app,
+    inbox,
+    drain,
+    events,
+    errors,
+    context: contexts,
+    walk: (resource, command) => walkOf(app, resource, command, signal),
+    close,
+    deliver: async (...bodies) => {
+      const made = bodies.map((body) => deliveryOf(body, clock));
+      await inbox.write(made.map((delivery) => ({ delivery })));
+      drain.wake();
+      return made.map((delivery) => delivery.delivery_id);
+    },
+    settled: async () => {
+      while ((await inbox.figures()).waiting > 0) await delay(5);
+    },
+    rows: () => inbox.list({ limit: 1_000_000 }),
+  };
+}
+
+function deliveryOf(body: object | string | Uint8Array, clock: Clock) {
+  const isBytes = body instanceof Uint8Array;
+  return {
+    delivery_id: `msg_${++deliveries}`,
+    is_id_sent: true,
+    received_at: timestampText(clock.now()),
+    headers: '{}',
+    body: isBytes ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+  };
+}
+
+function contextsOf(app: App, clock: Clock, signal: AbortSignal): Draining['context'] {
+  const holdings = new Map<string, Promise<Holding>>();
+  return async (resource) => {
+    const taken = holdings.get(resource) ?? app.holdings.take(resource);
+    holdings.set(resource, taken);
+    const holding = await taken;
+    holding.shape ??= await readTables(app.warehouse, resource);
+    const { client, listing, warehouse, source } = app;
+    const { profile } = source;
+    const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
+    const parts = { warehouse, profile, listing, client, clock, credential, deletes: source.deletes, runId: 'serve' };
+    const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+    const deletes = deleteContext(parts, holding, { meter, signal });
+    return { deletes, resources: Object.keys(profile.resources), runId: 'serve' };
+  };
+}
+
+/** An incremental or full walk by an app that is open already; throws what it ended with. */
+async function walkOf(app: App, resource: string, command: SyncCommand, signal: AbortSignal): Promise<void> {
+  const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+  const report = await app.sync({ command, resources: [resource], restart: false, signal, watcher });
+  const [first] = report.resources;
+  if (first?.status !== 'ok' && first?.status !== 'partial') throw new Error(first?.error?.message ?? 'no report');
+}
+
+function stopSignal(): { signal: AbortSignal; abort: () => void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort(new Error('stopped')) };
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null;
+  return () => (done ??= work());
+}

@@ -1,0 +1,446 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { DeferredError, SyncError } from '../../src/model/errors.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { differences } from '../support/compare-copy.ts';
+import { draining, eventFor, type Draining, type DrainingOptions } from '../support/draining.ts';
+import { hurriedClock } from '../support/hurried-clock.ts';
+import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
+import { changeRecord, storm } from './storm.ts';
+
+const CONTENT_ONLY = { sandbox: { generate: { content: 60 } }, source: { resources: ['content'] } };
+/** A second of theirs is a tenth of ours. */
+const SPEED = 10;
+
+interface Stage extends Draining {
+  journey: Journey;
+  sandbox: Sandbox;
+  ids: string[];
+}
+
+/** A copied source with its drain. */
+async function staged(options: JourneyOptions = CONTENT_ONLY, changed: DrainingOptions = {}): Promise<Stage> {
+  const made = await journey(options);
+  await made.run('backfill');
+  const drained = await draining(made, { clock: hurriedClock(SPEED), ...changed });
+  const ids = [...made.sandbox.store.list('content')].map(({ id }) => id);
+  return { ...drained, journey: made, sandbox: made.sandbox, ids };
+}
+
+function expectEqual({ journey: made, sandbox }: Stage): void {
+  expect(made.read((db) => differences(db, sandbox.store, { resources: ['content'] }))).toEqual([]);
+}
+
+function itemReads({ sandbox }: Stage, id = ''): { at: number }[] {
+  return sandbox.requests.entries().filter(({ path }) => path.startsWith(`/v1/content/${id}`));
+}
+
+async function failsForOne(_: string, key: string): Promise<'loaded'> {
+  if (key === 'bad') throw new TypeError('a bug');
+  return 'loaded';
+}
+
+async function nobodyThere(): Promise<'loaded'> {
+  throw new SyncError('unreachable', 'nobody there', { recovery: 'retry' });
+}
+
+function outcomes({ events }: Stage): string[] {
+  return events.map(({ outcome }) => outcome);
+}
+
+describe('from a stored delivery to a row', () => {
+  it('brings changes, creations and deletes in, and tells the delay of each', async () => {
+    const stage = await staged();
+    const [changed = '', removed = ''] = stage.ids;
+    changeRecord(stage.sandbox, changed);
+    changeRecord(stage.sandbox, 'brand-new');
+    stage.sandbox.store.remove('content', removed);
+    await stage.deliver(
+      eventFor('content', changed),
+      eventFor('content', 'brand-new', 'created'),
+      eventFor('content', removed, 'deleted'),
+    );
+    await stage.settled();
+    expectEqual(stage);
+    expect(outcomes(stage).toSorted()).toEqual(['deleted', 'loaded', 'loaded']);
+    for (const event of stage.events) expect(event).toMatchObject({ resource: 'content', deliveries: 1 });
+    const rows = await stage.rows();
+    expect(rows.map(({ state, kind, record_id }) => [state, kind, record_id])).toEqual([
+      ['done', 'content.deleted', removed],
+      ['done', 'content.created', 'brand-new'],
+      ['done', 'content.updated', changed],
+    ]);
+  });
+
+  it('F175 ends with the newest of three versions, in whatever order their events come', async () => {
+    const stage = await staged();
+    const [id = ''] = stage.ids;
+    const times = [1, 2, 3].map(() => changeRecord(stage.sandbox, id));
+    for (const at of [2, 0, 1]) {
+      await stage.deliver(eventFor('content', id, 'updated', times[at]));
+      await delay(5);
+    }
+    await stage.settled();
+    expectEqual(stage);
+    expect(stage.errors).toEqual([]);
+  });
+
+  it('F175 brings both of two changes within one second, and a duplicate costs nothing', async () => {
+    const stage = await staged();
+    const [id = ''] = stage.ids;
+    const first = eventFor('content', id, 'updated', changeRecord(stage.sandbox, id));
+    await stage.deliver(first, first);
+    await stage.settled();
+    expectEqual(stage);
+    const second = eventFor('content', id, 'updated', changeRecord(stage.sandbox, id));
+    await stage.deliver(second, first, second);
+    await stage.settled();
+    expectEqual(stage);
+    expect(itemReads(stage, id).length).toBeLessThanOrEqual(2);
+  });
+
+  it('F188 stores what concerns none of ours as ignored, and says why', async () => {
+    const stage = await staged();
+    await stage.deliver({ type: 'invoice.paid' }, eventFor('comments', 1), eventFor('images', 1));
+    await stage.settled();
+    expect(new Set((await stage.rows()).map(({ state }) => state))).toEqual(new Set(['ignored']));
+    expect((await stage.rows())[0]).toMatchObject({
+      kind: 'images.updated',
+      reason: '"images" is no resource that is synced',
+    });
+    expect(outcomes(stage)).toEqual(['ignored', 'ignored', 'ignored']);
+  });
+
+  it('F187 lays aside what cannot be read, once and for all, and goes on with the rest', async () => {
+    const stage = await staged();
+    const [id = ''] = stage.ids;
+    changeRecord(stage.sandbox, id);
+    await stage.deliver('{"type":', Buffer.from([0xff, 0xfe]), '['.repeat(100_000), eventFor('content', id));
+    await stage.settled();
+    expectEqual(stage);
+    const rows = await stage.rows();
+    expect(rows.map(({ state, attempts }) => [state, attempts])).toEqual([
+      ['done', 0],
+      ['dead', 0],
+      ['dead', 0],
+      ['dead', 0],
+    ]);
+    expect(rows[3]?.reason).toContain('not valid JSON');
+  });
+
+  it('F190 the next incremental walk brings what no webhook told', async () => {
+    const stage = await staged();
+    const [told = '', lost = ''] = stage.ids;
+    changeRecord(stage.sandbox, lost);
+    await stage.deliver(eventFor('content', told, 'updated', changeRecord(stage.sandbox, told)));
+    await stage.settled();
+    await stage.walk('content', 'sync');
+    expectEqual(stage);
+  });
+
+  it('reads each record of a batch, and settles the delivery once all are there', async () => {
+    const profile = {
+      webhooks: { events: 'events', kind: 'json:type', resource: 'json:resource', id: 'json:id', updated: null },
+    };
+    const stage = await staged({ ...CONTENT_ONLY, profile });
+    for (const id of stage.ids) changeRecord(stage.sandbox, id);
+    const events = stage.ids.map((id) => ({ type: 'changed', resource: 'content', id }));
+    await stage.deliver({ events: [...events, { type: 'ping' }, ...events.slice(0, 3)] });
+    await stage.settled();
+    expectEqual(stage);
+    expect(itemReads(stage).length).toBeLessThanOrEqual(63);
+    expect((await stage.rows())[0]).toMatchObject({ state: 'done', kind: 'changed' });
+  });
+});
+
+describe('deliveries that name no record', () => {
+  it('are served by one incremental walk that began after them', async () => {
+    const stage = await staged();
+    for (const id of stage.ids.slice(0, 5)) changeRecord(stage.sandbox, id);
+    const before = stage.sandbox.requests.total;
+    await stage.deliver(
+      ...Array.from({ length: 50 }, () => ({ type: 'content.updated', data: { resource: 'content' } })),
+    );
+    await stage.settled();
+    expectEqual(stage);
+    expect(stage.sandbox.requests.total - before).toBe(1);
+    expect(stage.events).toEqual([
+      { resource: 'content', outcome: 'walked', deliveries: 50, delayMs: expect.any(Number) },
+    ]);
+  });
+
+  it('need another walk where they come while one is under way', async () => {
+    const walks: number[] = [];
+    const gate = Promise.withResolvers<void>();
+    const walk = async (): Promise<void> => {
+      walks.push(walks.length);
+      if (walks.length === 1) await gate.promise;
+    };
+    const stage = await staged(CONTENT_ONLY, { walk });
+    const nameless = { type: 'content.updated', data: { resource: 'content' } };
+    await stage.deliver(nameless);
+    while (walks.length === 0) await delay(1);
+    await stage.deliver(nameless, nameless);
+    gate.resolve();
+    await stage.settled();
+    expect(walks).toEqual([0, 1]);
+    expect(stage.events.map(({ deliveries }) => deliveries)).toEqual([1, 2]);
+  });
+
+  it('wait while walks fail, and never die of it', async () => {
+    let left = 12;
+    const walk = async (): Promise<void> => {
+      left -= 1;
+      if (left > 0) throw new Error('not today');
+    };
+    const stage = await staged(CONTENT_ONLY, { walk, attempts: 2, clock: hurriedClock(2_000) });
+    await stage.deliver({ type: 'content.updated', data: { resource: 'content' } });
+    await stage.settled();
+    expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 0 });
+    expect(stage.errors).toHaveLength(11);
+  });
+
+  it('stand in for records that cannot be read alone', async () => {
+    const stage = await staged({ ...CONTENT_ONLY, profile: { resources: { content: { item: null } } } });
+    const [changed = '', removed = ''] = stage.ids;
+    changeRecord(stage.sandbox, changed);
+    stage.sandbox.store.remove('content', removed);
+    await stage.deliver(eventFor('content', changed), eventFor('content', removed, 'deleted'));
+    await stage.settled();
+    expect(new Set(outcomes(stage))).toEqual(new Set(['walked']));
+    expect(itemReads(stage)).toEqual([]);
+    expect(stage.journey.read((db) => db.prepare('SELECT record_id, reason FROM _sync_suspects').all())).toEqual([
+      { record_id: removed, reason: 'event' },
+    ]);
+  });
+});
+
+describe('many deliveries', () => {
+  it('F176 5,000 for 50 records in a storm make at most 1.1 reads per record and second, and the copy is right', async () => {
+    const stage = await staged();
+    const ids = stage.ids.slice(0, 50);
+    const weather = await storm(stage, stage.sandbox, ids, { rounds: 20, perRound: 250, everyMs: 50 });
+    expectEqual(stage);
+    expect(weather.readsPerSecond / SPEED).toBeLessThanOrEqual(1.1);
+    expect(weather.shortestGapMs).toBeGreaterThan(1_000 / SPEED - 20);
+    expect(stage.errors).toEqual([]);
+    expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(5_000);
+    expect(stage.drain.figures()).toMatchObject({ inHand: 0, reading: 0 });
+  });
+
+  it('for one resource leave room for the others', async () => {
+    const sandbox = { generate: { content: 60, images: 3 } };
+    const hold = Promise.withResolvers<'loaded'>();
+    const read: string[] = [];
+    const refetch = async (resource: string, key: string): Promise<'loaded'> => {
+      read.push(resource);
+      return resource === 'content' && key !== '' ? hold.promise : 'loaded';
+    };
+    const stage = await staged({ sandbox, source: { resources: ['content', 'images'] } }, { refetch });
+    await stage.deliver(...stage.ids.map((id) => eventFor('content', id)));
+    while (read.length < 3) await delay(1);
+    await stage.deliver(eventFor('images', 'x'), eventFor('images', 'y'));
+    while (stage.events.length < 2) await delay(1);
+    expect(read).toEqual(['content', 'content', 'content', 'images', 'images']);
+    hold.resolve('loaded');
+    await stage.settled();
+  });
+
+  it('stay in the inbox where there are too many to hold', async () => {
+    const hold = Promise.withResolvers<'loaded'>();
+    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, mostInHand: 1_000 });
+    const bodies = Array.from({ length: 3_000 }, (_, n) => eventFor('content', `r${n % 60}`));
+    await stage.deliver(...bodies);
+    while (stage.drain.figures().inHand < 1_000) await delay(5);
+    // Long enough for the inbox to be looked through again.
+    await delay(300);
+    expect(stage.drain.figures().inHand).toBe(1_000);
+    hold.resolve('loaded');
+    await stage.settled();
+    expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(3_000);
+  });
+});
+
+describe('when something is wrong', () => {
+  it('F152 an exception over one record never stops the others', async () => {
+    const stage = await staged(CONTENT_ONLY, { refetch: failsForOne, attempts: 3, clock: hurriedClock(1_000) });
+    await stage.deliver(eventFor('content', 'bad'), eventFor('content', 'good'));
+    await stage.settled();
+    const [good, bad] = await stage.rows();
+    expect(good).toMatchObject({ state: 'done', attempts: 0, reason: null });
+    expect(bad).toMatchObject({ state: 'dead', attempts: 3, reason: 'a bug [bug]', record_id: 'bad' });
+    expect(stage.errors).toHaveLength(3);
+    expect(outcomes(stage).filter((outcome) => outcome !== 'loaded')).toEqual(['put off', 'put off', 'dead']);
+  });
+
+  it('a dead delivery is worked on again when it is replayed', async () => {
+    let isBroken = true;
+    const refetch = async (): Promise<'loaded'> => {
+      if (isBroken) throw new TypeError('a bug');
+      return 'loaded';
+    };
+    const stage = await staged(CONTENT_ONLY, { refetch, attempts: 1 });
+    await stage.deliver(eventFor('content', 'a'));
+    await stage.settled();
+    expect((await stage.rows())[0]).toMatchObject({ state: 'dead' });
+    isBroken = false;
+    // As another process does it: nobody wakes the drain.
+    expect(await stage.inbox.replay('dead')).toBe(1);
+    await stage.settled();
+    expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 0, reason: null });
+  });
+
+  it('a record that is not what was asked for is dead after its attempts, others live', async () => {
+    const stage = await staged(CONTENT_ONLY, { attempts: 2, clock: hurriedClock(200) });
+    const [id = '', other = ''] = stage.ids;
+    stage.sandbox.faults.add({ fault: 'body', text: '{"id":"somebody else"}', path: `/content/${id}` });
+    changeRecord(stage.sandbox, other);
+    await stage.deliver(eventFor('content', id), eventFor('content', other));
+    await stage.settled();
+    expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'dead']);
+    expect((await stage.rows())[1]).toMatchObject({ attempts: 2, reason: expect.stringContaining('[item_other]') });
+    expectEqual(stage);
+  });
+
+  it('a service that is down costs no attempt, and when it is back the rows follow', async () => {
+    const profile = { http: { attempts: 1 } };
+    const stage = await staged({ ...CONTENT_ONLY, profile }, { attempts: 1, clock: hurriedClock(100) });
+    const down = stage.sandbox.faults.add({ fault: 'status', status: 503, resource: 'content' });
+    const ids = stage.ids.slice(0, 20);
+    for (const id of ids) changeRecord(stage.sandbox, id);
+    await stage.deliver(...ids.map((id) => eventFor('content', id)));
+    while (stage.errors.length < 3) await delay(5);
+    const asked = stage.sandbox.requests.total;
+    expect((await stage.rows()).every(({ state, attempts }) => state === 'waiting' && attempts === 0)).toBe(true);
+    down.remove();
+    await stage.settled();
+    expectEqual(stage);
+    expect((await stage.rows()).every(({ state }) => state === 'done')).toBe(true);
+    // It is asked now and then, not for each of the twenty.
+    expect(asked).toBeLessThan(80);
+  });
+
+  it('a service that asks for a long wait is left alone until then', async () => {
+    let until = 0;
+    const begun = Date.now();
+    const clock = hurriedClock(1_000);
+    const refetch = async (): Promise<'loaded'> => {
+      if (until !== 0) return 'loaded';
+      until = clock.now() + 400_000;
+      throw new DeferredError('later', until);
+    };
+    const stage = await staged(CONTENT_ONLY, { refetch, clock, attempts: 1 });
+    await stage.deliver(eventFor('content', 'a'));
+    await stage.settled();
+    expect(Date.now() - begun).toBeGreaterThanOrEqual(400);
+    expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 0 });
+  });
+
+  it('what could not be reached for longer than deliveries are kept is dead', async () => {
+    const stage = await staged(CONTENT_ONLY, {
+      refetch: nobodyThere,
+      attempts: 1,
+      keepMs: 60_000,
+      clock: hurriedClock(1_000),
+    });
+    await stage.deliver(eventFor('content', 'a'));
+    await stage.settled();
+    expect((await stage.rows())[0]).toMatchObject({ state: 'dead', attempts: 0, reason: 'nobody there [unreachable]' });
+  });
+
+  it('a replica that lags behind is asked again until it has caught up', async () => {
+    const stage = await staged(CONTENT_ONLY, { clock: hurriedClock(50) });
+    const [id = ''] = stage.ids;
+    const old = stage.sandbox.store.get('content', id)?.text ?? '';
+    const updated = changeRecord(stage.sandbox, id);
+    const lag = stage.sandbox.faults.add({ fault: 'body', text: old, path: `/content/${id}` });
+    await stage.deliver(eventFor('content', id, 'updated', updated));
+    while (stage.events.length < 2) await delay(5);
+    expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', reason: expect.stringContaining('[behind]') });
+    lag.remove();
+    await stage.settled();
+    expectEqual(stage);
+    expect(outcomes(stage).at(-1)).toBe('loaded');
+  });
+
+  it('an event whose time never comes true is done after its attempts, with what the service has', async () => {
+    const stage = await staged(CONTENT_ONLY, { attempts: 3, clock: hurriedClock(100) });
+    const [id = ''] = stage.ids;
+    changeRecord(stage.sandbox, id);
+    await stage.deliver(eventFor('content', id, 'updated', '2099-01-01T00:00:00Z'));
+    await stage.settled();
+    expectEqual(stage);
+    expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 2 });
+    expect(itemReads(stage, id)).toHaveLength(3);
+  });
+
+  it('an inbox that cannot be written for a moment is tried again', async () => {
+    const stage = await staged(CONTENT_ONLY, { clock: hurriedClock(100) });
+    const [id = ''] = stage.ids;
+    let failures = 3;
+    const settle = stage.inbox.settle.bind(stage.inbox);
+    stage.inbox.settle = async (settlements) => {
+      failures -= 1;
+      if (failures >= 0) throw new SyncError('warehouse_full', 'no room', { recovery: 'stop' });
+      await settle(settlements);
+    };
+    await stage.deliver(eventFor('content', id));
+    await stage.settled();
+    expect(stage.errors).toHaveLength(3);
+    expect(itemReads(stage, id)).toHaveLength(1);
+  });
+});
+
+describe('stopping and starting', () => {
+  it('F148 a restart takes up what was not settled, however the end came', async () => {
+    const made = await journey({ ...CONTENT_ONLY, sandbox: { generate: { content: 24 } } });
+    await made.run('backfill');
+    const ids = [...made.sandbox.store.list('content')].map(({ id }) => id);
+    for (const id of ids) changeRecord(made.sandbox, id);
+    made.sandbox.faults.add({ fault: 'latency', ms: 30, resource: 'content' });
+    const first = await draining(made, { concurrency: 1 });
+    await first.deliver(...ids.map((id) => eventFor('content', id)));
+    for (let round = 0, stage = first; round < 4; round++, stage = await draining(made, { concurrency: 1 })) {
+      await delay(50);
+      await stage.close();
+    }
+    const last = await draining(made);
+    expect((await last.rows()).some(({ state }) => state === 'waiting')).toBe(true);
+    await last.settled();
+    expect(made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
+    expect((await last.rows()).every(({ state, attempts }) => state === 'done' && attempts === 0)).toBe(true);
+  });
+
+  it('stops twice alike, waits for what is under way, and begins nothing more', async () => {
+    const begun: string[] = [];
+    const gate = Promise.withResolvers<'loaded'>();
+    const refetch = async (_: string, key: string): Promise<'loaded'> => {
+      begun.push(key);
+      return gate.promise;
+    };
+    const stage = await staged(CONTENT_ONLY, { refetch, concurrency: 2, clock: hurriedClock(1) });
+    await stage.deliver(...['a', 'b', 'c'].map((id) => eventFor('content', id)));
+    while (begun.length < 2) await delay(1);
+    const stopped = stage.drain.stop();
+    expect(stage.drain.stop()).toBe(stopped);
+    gate.resolve('loaded');
+    await stopped;
+    await stage.deliver(eventFor('content', 'd'));
+    await delay(50);
+    expect(begun).toEqual(['a', 'b']);
+    expect((await stage.rows()).map(({ record_id, state }) => [record_id, state])).toEqual([
+      [null, 'waiting'],
+      [null, 'waiting'],
+      ['b', 'done'],
+      ['a', 'done'],
+    ]);
+  });
+
+  it('does not wait for ever for what hangs', async () => {
+    const stage = await staged(CONTENT_ONLY, { refetch: () => new Promise(() => undefined), clock: hurriedClock(100) });
+    await stage.deliver(eventFor('content', 'a'));
+    while (stage.drain.figures().reading === 0) await delay(1);
+    await stage.drain.stop();
+    expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
+  });
+});

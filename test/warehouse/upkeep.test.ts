@@ -1,0 +1,90 @@
+import { statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { saveLimit } from '../../src/state/limits.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+import { SMALL_WAL } from './wal-story.ts';
+
+/** A warehouse with a WAL of twenty megabytes, and another program that reads it in a transaction. */
+async function grown() {
+  const { warehouse, file } = await tempWarehouse();
+  await saveLimit(warehouse.own, '0', '', 0);
+  const reader = new Database(file, { readonly: true });
+  onTestFinished(() => void reader.close());
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM _sync_limits').get();
+  await fill(warehouse, 20);
+  expect(walBytes(file)).toBeGreaterThan(SMALL_WAL);
+  return { warehouse, file, reader };
+}
+
+async function fill(warehouse: Warehouse, megabytes: number): Promise<void> {
+  for (let row = 0; row < megabytes; row += 1) await saveLimit(warehouse.own, `${row}`, 'x'.repeat(1_000_000), row);
+}
+
+function walBytes(file: string): number {
+  return statSync(`${file}-wal`).size;
+}
+
+describe('the upkeep of a warehouse', () => {
+  it('leaves a small WAL alone and tells its size', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    await fill(warehouse, 3);
+    const before = walBytes(file);
+    expect(before).toBeGreaterThan(3_000_000);
+    expect(await warehouse.upkeep()).toEqual({ walBytes: before });
+    expect(walBytes(file)).toBe(before);
+  });
+
+  it('tells the size of a WAL that a reader still needs, and cuts it off when the reader is done', async () => {
+    const { warehouse, file, reader } = await grown();
+    const pinned = await warehouse.upkeep();
+    expect(pinned).toEqual({ walBytes: walBytes(file) });
+    expect(pinned.walBytes).toBeGreaterThan(SMALL_WAL);
+    reader.exec('COMMIT');
+    expect(await warehouse.upkeep()).toEqual({ walBytes: 0 });
+    expect(rowsIn(file, 'SELECT total(length(state)) AS n FROM _sync_limits')).toEqual([{ n: 20_000_000 }]);
+  });
+
+  it('keeps the next write from copying all that a reader had held up, until it is done itself', async () => {
+    const { warehouse, file, reader } = await grown();
+    await warehouse.upkeep();
+    const before = statSync(file).size;
+    reader.exec('COMMIT');
+    await saveLimit(warehouse.own, '0', '', 0);
+    expect(statSync(file).size).toBe(before);
+    await warehouse.upkeep();
+    expect(statSync(file).size).toBeGreaterThan(SMALL_WAL);
+    // From now on SQLite does it again by itself, when there is little to copy.
+    await fill(warehouse, 18);
+    await fill(warehouse, 18);
+    expect(walBytes(file)).toBeLessThan(25_000_000);
+  });
+
+  it('never throws, and does its work the next time: another program writes', async () => {
+    const { warehouse, file, reader } = await grown();
+    reader.exec('COMMIT');
+    const writer = new Database(file);
+    writer.exec('BEGIN IMMEDIATE');
+    expect((await warehouse.upkeep()).walBytes).toBeGreaterThan(SMALL_WAL);
+    writer.close();
+    expect(await warehouse.upkeep()).toEqual({ walBytes: 0 });
+  });
+
+  it('takes several calls at once as one, and waits for it when the warehouse is closed', async () => {
+    const { warehouse, reader, file } = await grown();
+    reader.exec('COMMIT');
+    const all = Promise.all([warehouse.upkeep(), warehouse.upkeep(), warehouse.upkeep()]);
+    await warehouse.close();
+    expect(await all).toEqual([{ walBytes: 0 }, { walBytes: 0 }, { walBytes: 0 }]);
+    expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+  });
+
+  it('is done at the end of a run too, where another program stays connected', async () => {
+    const { warehouse, file, reader } = await grown();
+    reader.exec('COMMIT');
+    await warehouse.close();
+    expect(walBytes(file)).toBe(0);
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { say, statuses } from './raw-socket.ts';
+import { receiverStage, send, signed } from './receiver-stage.ts';
+
+const POST = 'POST /webhooks/blog HTTP/1.1\r\nHost: x\r\n';
+const TYPE = 'Content-Type: application/json\r\n';
+/** What an attacker hides behind a request that two parsers end at different places. */
+const HIDDEN = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** Requests of which no parser in front of us may take another part for the body than we do. */
+const SMUGGLED: [string, string][] = [
+  [
+    'CL.TE',
+    `${POST}${TYPE}Content-Length: ${HIDDEN.length + 5}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${HIDDEN}`,
+  ],
+  ['TE.CL', `${POST}${TYPE}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5c\r\n${HIDDEN}\r\n0\r\n\r\n`],
+  ['TE.TE', `${POST}${TYPE}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n${HIDDEN}`],
+  ['an unknown coding', `${POST}${TYPE}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
+  ['a coding behind chunked', `${POST}${TYPE}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${HIDDEN}`],
+  ['a blank before the colon', `${POST}${TYPE}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
+  ['two lengths', `${POST}${TYPE}Content-Length: 0\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`],
+  ['a list of lengths', `${POST}${TYPE}Content-Length: 0, ${HIDDEN.length}\r\n\r\n${HIDDEN}`],
+  ['a signed length', `${POST}${TYPE}Content-Length: +0\r\n\r\n${HIDDEN}`],
+  ['a negative length', `${POST}${TYPE}Content-Length: -1\r\n\r\n${HIDDEN}`],
+  ['a length in hexadecimal', `${POST}${TYPE}Content-Length: 0x0\r\n\r\n${HIDDEN}`],
+  ['a length beyond all numbers', `${POST}${TYPE}Content-Length: 99999999999999999999\r\n\r\n${HIDDEN}`],
+  ['line feeds alone', `${POST}${TYPE}Content-Length: 0\r\n\r\n${HIDDEN}`.replaceAll('\r\n', '\n')],
+  ['a folded header', `${POST}${TYPE}X-A: b\r\n Content-Length: 5\r\n\r\n${HIDDEN}`],
+  ['a folded coding', `${POST}${TYPE}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n${HIDDEN}`],
+  ['NUL in a header', `${POST}${TYPE}X-A: b\0c\r\nContent-Length: 0\r\n\r\n${HIDDEN}`],
+  ['CR in a header', `${POST}${TYPE}X-A: b\rContent-Length: 5\r\n\r\n${HIDDEN}`],
+  ['a chunk size that is no number', `${POST}${TYPE}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n${HIDDEN}`],
+  ['a chunk size with a sign', `${POST}${TYPE}Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n${HIDDEN}`],
+  [
+    'a chunk size beyond all numbers',
+    `${POST}${TYPE}Transfer-Encoding: chunked\r\n\r\n${'f'.repeat(17)}\r\n\r\n${HIDDEN}`,
+  ],
+  [
+    'a chunk that is longer than it says',
+    `${POST}${TYPE}Transfer-Encoding: chunked\r\n\r\n1\r\nxx${HIDDEN}\r\n0\r\n\r\n`,
+  ],
+  ['no host', `POST /webhooks/blog HTTP/1.1\r\n${TYPE}Content-Length: 0\r\n\r\n`],
+  ['a header without a name', `${POST}${TYPE}: x\r\n\r\n${HIDDEN}`],
+  ['a method that is none', `P\u0001ST /webhooks/blog HTTP/1.1\r\nHost: x\r\n\r\n${HIDDEN}`],
+  ['a version that is none', `POST /webhooks/blog HTTP/1.9x\r\nHost: x\r\n\r\n${HIDDEN}`],
+  ['a greeting of TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003'],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['headers without an end', `${POST}${TYPE}${`X-A: ${'a'.repeat(200)}\r\n`.repeat(200)}`],
+];
+
+describe('a request that is not quite HTTP', () => {
+  it.each(SMUGGLED)('F182 with %s brings nothing through behind it, and does no harm', async (_, bytes) => {
+    const stage = await receiverStage();
+    const said = await say(stage.port, Buffer.from(bytes, 'latin1'), 1_000);
+    expect(statuses(said).filter((status) => status < 400)).toEqual([]);
+    // One answer at most, and then the connection is of no more use.
+    expect(statuses(said).length).toBeLessThanOrEqual(1);
+    expect(said.closed).toBe(true);
+    expect(said.text).not.toContain('ok');
+    expect((await send(stage.port, signed(stage.source))).status).toBe(202);
+  });
+
+  it('F182 counts it, without a source', async () => {
+    const stage = await receiverStage();
+    await say(stage.port, 'nonsense\r\n\r\n', 1_000);
+    await say(stage.port, `${POST}${TYPE}X-A: ${'a'.repeat(20_000)}\r\n\r\n`, 1_000);
+    expect((await stage.receiver.figures()).refused).toEqual({ malformed: 1, headers_too_large: 1 });
+  });
+
+  it('F183 such as CONNECT or an upgrade gets nothing but a refusal', async () => {
+    const stage = await receiverStage();
+    const connect = await say(stage.port, 'CONNECT other.example:443 HTTP/1.1\r\nHost: x\r\n\r\n', 1_000);
+    expect(statuses(connect).filter((status) => status < 400)).toEqual([]);
+    const upgrade = `GET /webhooks/blog HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    expect(statuses(await say(stage.port, upgrade))).toEqual([405]);
+    expect(statuses(await say(stage.port, 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n'))).toEqual([404]);
+  });
+});

@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import { timestampText } from '../../src/model/timestamp-text.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { receiverStage, SECRET, send, signed, type Sent } from './receiver-stage.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('a delivery', () => {
+  it('that is signed stands in the inbox when it is answered, as it came', async () => {
+    const clock = new HandClock();
+    const stage = await receiverStage({ clock, source: { webhooks: { kind: 'header:x-kind' } } });
+    const delivery = signed(stage.source, { id: 'msg_a', at: clock.now(), body: '{"data":{"id":"é"}}' });
+    const answer = await send(stage.port, {
+      ...delivery,
+      headers: { ...delivery.headers, 'X-Kind': 'k', 'x-no': 'n' },
+    });
+    expect([answer.status, answer.body]).toEqual([202, '']);
+    const [row, ...others] = stage.rows();
+    expect(others).toEqual([]);
+    expect(row).toMatchObject({
+      seq: 1,
+      delivery_id: 'msg_a',
+      state: 'waiting',
+      repeats: 0,
+      headers: '{"x-kind":"k"}',
+    });
+    expect(row?.received_at).toBe(timestampText(clock.now()));
+    expect(row?.body.toString()).toBe('{"data":{"id":"é"}}');
+    expect(stage.arrivals).toEqual([1]);
+  });
+
+  it('F172 that comes 100 times at once is one row, and all are told that it is there', async () => {
+    const stage = await receiverStage();
+    const delivery = signed(stage.source, { id: 'msg_a' });
+    const answers = await Promise.all(Array.from({ length: 100 }, () => send(stage.port, delivery)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
+    expect(stage.rows()).toEqual([expect.objectContaining({ delivery_id: 'msg_a', repeats: 99 })]);
+    expect(stage.arrivals).toEqual([1]);
+    const { blog } = (await stage.receiver.figures()).sources;
+    expect(blog).toMatchObject({ received: 100, stored: 1, repeats: 99, refused: {}, acks: { count: 100 } });
+  });
+
+  it('F174 that is replayed is refused once it is too old, and is known as long as it could be believed', async () => {
+    const clock = new HandClock();
+    const stage = await receiverStage({ clock });
+    const delivery = signed(stage.source, { id: 'msg_a', at: clock.now() });
+    const replay = async (afterMs: number): Promise<unknown> => {
+      await clock.advance(afterMs);
+      return [(await send(stage.port, delivery)).status, stage.rows().map(({ repeats }) => repeats)];
+    };
+    expect(await replay(0)).toEqual([202, [0]]);
+    expect(await replay(300_000)).toEqual([202, [1]]);
+    expect(await replay(1_000)).toEqual([401, [1]]);
+  });
+
+  it('F174 is forgotten when it is finished and was kept as long as it was to be; a repeat is then an event', async () => {
+    const clock = new HandClock();
+    const stage = await receiverStage({
+      clock,
+      source: {
+        webhook: { secrets: [{ value: 'abc' }], max_body: 9_999, keep: HOUR_MS, attempts: 8 },
+        webhooks: { signature: 'github' },
+      },
+    });
+    const delivery = signed(stage.source, { id: 'msg_a' });
+    await send(stage.port, delivery);
+    const finished = { kind: null, resource: null, record_id: null, reason: null, attempts: 1, due_at: null };
+    const finished_at = timestampText(clock.now());
+    await stage.receiver.settle('blog', [{ seq: 1, state: 'done', finished_at, ...finished, readEvents: 1 }]);
+    await clock.advance(HOUR_MS - 60_000);
+    await send(stage.port, delivery);
+    expect(stage.rows()).toEqual([expect.objectContaining({ seq: 1, state: 'done', repeats: 1 })]);
+    await clock.advance(3 * 60_000);
+    expect(stage.rows()).toEqual([]);
+    await send(stage.port, delivery);
+    expect(stage.rows()).toEqual([expect.objectContaining({ state: 'waiting', repeats: 0 })]);
+  });
+
+  it('F187 whose body is no JSON is stored all the same: its sender has done its part', async () => {
+    const stage = await receiverStage();
+    const bodies = [
+      '{"a":',
+      '',
+      '[',
+      '\u0000',
+      'null',
+      '{"a":1e999}',
+      '['.repeat(50_000),
+      Buffer.from([0xff, 0xfe, 0x00]),
+    ];
+    for (const body of bodies) expect((await send(stage.port, signed(stage.source, { body }))).status).toBe(202);
+    expect(stage.rows().map((row) => row.body)).toEqual(bodies.map((body) => Buffer.from(body)));
+  });
+
+  it('that could not be looked at for a bug of ours is asked for again, and the receiver lives on', async () => {
+    const clock = new HandClock();
+    const stage = await receiverStage({ clock });
+    const delivery = signed(stage.source, { at: clock.now() });
+    const now = clock.now.bind(clock);
+    clock.now = () => {
+      throw new Error('a bug');
+    };
+    const failed = await send(stage.port, delivery);
+    expect([failed.status, failed.body, failed.headers['retry-after']]).toEqual([503, '', '2']);
+    expect(stage.notes).toEqual([{ level: 'error', event: 'delivery_failed', source: 'blog', error: 'a bug' }]);
+    clock.now = now;
+    expect((await send(stage.port, delivery)).status).toBe(202);
+  });
+});
+
+describe('what is refused', () => {
+  const plain = { headers: { 'content-type': 'application/json' }, body: '{}' };
+  const CASES: [string, Sent, number][] = [
+    ['a body without a signature', plain, 401],
+    ['an unknown source', { ...plain, path: '/webhooks/other' }, 404],
+    ['a source by another case', { ...plain, path: '/webhooks/Blog' }, 404],
+    ['no source', { ...plain, path: '/webhooks' }, 404],
+    ['an empty source', { ...plain, path: '/webhooks/' }, 404],
+    ['a path below a source', { ...plain, path: '/webhooks/blog/x' }, 404],
+    ['a slash too many', { ...plain, path: '//webhooks/blog' }, 404],
+    ['a slash too many within', { ...plain, path: '/webhooks//blog' }, 404],
+    ['a parameter in the path', { ...plain, path: '/webhooks/blog;x=1' }, 404],
+    ['a path that climbs', { ...plain, path: '/webhooks/../webhooks/blog' }, 404],
+    ['a path that climbs in escapes', { ...plain, path: '/%2e%2e/webhooks/blog' }, 404],
+    ['an escaped letter', { ...plain, path: '/webhooks/%62log' }, 404],
+    ['an absolute address', { ...plain, path: 'http://other.example/webhooks/blog' }, 404],
+    ['GET', { method: 'GET' }, 405],
+    ['HEAD', { method: 'HEAD' }, 405],
+    ['PUT', { ...plain, method: 'PUT' }, 405],
+    ['DELETE', { method: 'DELETE' }, 405],
+    ['OPTIONS', { method: 'OPTIONS' }, 405],
+    ['TRACE', { method: 'TRACE' }, 405],
+    ['POST to a page', { ...plain, path: '/' }, 405],
+    ['POST to /healthz', { ...plain, path: '/healthz' }, 405],
+    ['no content type', { body: '{}' }, 415],
+    ['plain text', { headers: { 'content-type': 'text/plain' }, body: '{}' }, 415],
+    ['a form', { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'a=1' }, 415],
+    [
+      'a compressed body',
+      { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, body: 'x' },
+      415,
+    ],
+    ['something else than HTTP expects', { ...plain, headers: { ...plain.headers, expect: '200-maybe' } }, 417],
+  ];
+
+  it('F183 is told by its status alone, in the same form for all', async () => {
+    const stage = await receiverStage();
+    for (const [name, sent, status] of CASES) {
+      const answer = await send(stage.port, sent);
+      const { date: _date, ...headers } = answer.headers;
+      const form = { connection: 'close', 'content-length': '0', ...(status === 405 ? { allow: 'POST' } : {}) };
+      expect({ name, status: answer.status, body: answer.body, headers }).toEqual({
+        name,
+        status,
+        body: '',
+        headers: form,
+      });
+    }
+    expect(stage.rows()).toEqual([]);
+    expect((await send(stage.port, signed(stage.source))).status).toBe(202);
+  });
+
+  it('F186 is not told apart by whether the source exists, as far as the body and its type go', async () => {
+    const stage = await receiverStage();
+    const other = { ...signed(stage.source), path: '/webhooks/other' };
+    expect((await send(stage.port, other)).status).toBe(404);
+    const figures = await stage.receiver.figures();
+    expect(figures).toMatchObject({ refused: { unknown_source: 1 }, sources: { blog: { received: 0 } } });
+    expect(stage.rows()).toEqual([]);
+  });
+
+  it('is counted by its reason', async () => {
+    const stage = await receiverStage();
+    await send(stage.port, plain);
+    await send(stage.port, { ...signed(stage.source), body: '{"other":1}' });
+    await send(stage.port, signed(stage.source, { at: Date.now() - HOUR_MS }));
+    await send(stage.port, { method: 'GET', path: '/../etc/passwd' });
+    expect(await stage.receiver.figures()).toMatchObject({
+      refused: { not_found: 1 },
+      sources: { blog: { received: 3, stored: 0, refused: { no_signature: 1, bad_signature: 1, too_old: 1 } } },
+    });
+  });
+
+  it.each([
+    ['application/json; charset=utf-8', 'standard-webhooks', 202],
+    ['application/vnd.contentful.management.v1+json', 'standard-webhooks', 202],
+    ['APPLICATION/JSON', 'standard-webhooks', 202],
+    ['application/jsonx', 'standard-webhooks', 415],
+    ['text/json', 'standard-webhooks', 415],
+  ])('takes %s with %s as %i', async (type, signature, status) => {
+    const stage = await receiverStage({ source: { webhooks: { signature } } });
+    const delivery = signed(stage.source);
+    const headers = { ...delivery.headers, 'content-type': type };
+    expect((await send(stage.port, { ...delivery, headers })).status).toBe(status);
+  });
+
+  it('F165 is what a secret has signed that has run out; the others count on', async () => {
+    const clock = new HandClock();
+    const secrets = [
+      { value: SECRET, until: clock.now() + HOUR_MS },
+      { value: `whsec_${Buffer.alloc(32, 1).toString('base64')}` },
+    ];
+    const stage = await receiverStage({ clock, source: { webhook: { ...plainSecret(), secrets } } });
+    expect((await send(stage.port, signed(stage.source, { at: clock.now() }))).status).toBe(202);
+    await clock.advance(HOUR_MS + 1);
+    expect((await send(stage.port, signed(stage.source, { at: clock.now() }))).status).toBe(401);
+    const [, newer] = secrets;
+    if (newer === undefined) throw new Error('there are two');
+    const rotated = { ...stage.source, webhook: { ...stage.source.webhook, secrets: [newer] } };
+    expect((await send(stage.port, signed(rotated, { at: clock.now() }))).status).toBe(202);
+  });
+});
+
+function plainSecret() {
+  return { secrets: [{ value: 'abc' }], max_body: 99_999, keep: HOUR_MS, attempts: 8 };
+}

@@ -1,0 +1,18 @@
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { startReceiver } from '../../src/web/start-receiver.ts';
+
+/**
+ * The receiver as `serve` runs it, for one source given as JSON. Prints its port, then each note; on SIGTERM it closes.
+ */
+const [source = ''] = process.argv.slice(2);
+const receiver = await startReceiver({
+  serve: { host: '127.0.0.1', port: 0 },
+  sources: [JSON.parse(source)],
+  clock: systemClock,
+  pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
+  onArrival: () => undefined,
+  onFigures: () => undefined,
+  onNote: (note) => console.log(JSON.stringify(note)),
+});
+process.once('SIGTERM', () => void receiver.close());
+console.log(new URL(receiver.url).port);
