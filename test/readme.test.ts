@@ -9,6 +9,8 @@ import { FAULTS } from '../src/sandbox/faults.ts';
 import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';
 import { configJsonSchema, profileJsonSchema } from '../src/settings/json-schema.ts';
 import { RATE_PRESETS } from '../src/source/rate-presets.ts';
+import { SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
+import { DELIVERY_STATES } from '../src/warehouse/inbox.ts';
 import { FLOORS } from './support/floors.ts';
 import { codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
 import { schemaFields } from './support/schema-fields.ts';
@@ -21,18 +23,32 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 );
 
 /** Rooms on the map that are announced and not built. */
-const LATER = new Set(['web', 'trigger', 'views']);
+const LATER = new Set(['views']);
 
 /** Commands and their options as the help of each lists them. */
 const helps = new Map<string, string[]>();
 
+/** Commands that hold others, and take nothing themselves. */
+const GROUPS = new Set<string>();
+
 beforeAll(async () => {
-  const all = await helpOf();
-  const names = [...all.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, name = '']) => name);
-  const commands = [...names.map((name) => [name]), ['config', 'schema']];
-  const texts = await Promise.all(commands.map((words) => helpOf(...words)));
-  commands.forEach((words, at) => helps.set(words.join(' '), optionsIn(texts[at] ?? '')));
+  await Promise.all(commandsIn(await helpOf()).map((name) => collectHelp([name])));
 });
+
+/** Keeps the options of a command and of those below it. */
+async function collectHelp(words: string[]): Promise<void> {
+  const help = await helpOf(...words);
+  const below = commandsIn(help);
+  if (below.length > 0) GROUPS.add(words.join(' '));
+  else helps.set(words.join(' '), optionsIn(help));
+  await Promise.all(below.map((name) => collectHelp([...words, name])));
+}
+
+/** The commands that a help lists, where it lists any. */
+function commandsIn(help: string): string[] {
+  const list = help.split('\nCommands:\n')[1]?.split('\n\n')[0] ?? '';
+  return [...list.matchAll(/^ {2}([a-z]+)(?= |$)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+}
 
 /** `startCommand` belongs to one test; this is for what comes before them all. */
 async function helpOf(...words: string[]): Promise<string> {
@@ -60,17 +76,16 @@ describe('the README', () => {
     const named = rows.flatMap(([command = '', what = '', more = '']) => {
       const words = /^content-sync ([a-z ]+)/.exec(codeIn(command)[0] ?? '')?.[1]?.trim();
       const own = codeIn(more).flatMap((code) => /^--[a-z-]+/.exec(code) ?? []);
-      return words === undefined ? [] : [[words, [what !== '', ...own]] as const];
+      const without = /Without `(--[a-z-]+)`/.exec(what)?.[1];
+      return words === undefined ? [] : [{ words, isDescribed: what !== '', own, without }];
     });
-    const usesSources = new Set(['check', 'backfill', 'sync', 'status']);
-    for (const [words, [isDescribed, ...own]] of named) {
-      const flags = usesSources.has(words) ? [...own.map(String), ...commonFlags] : own.map(String);
+    for (const { words, isDescribed, own, without } of named) {
+      const usesSources = !['demo', 'sandbox', 'config schema'].includes(words);
+      const flags = usesSources ? [...own, ...commonFlags].filter((flag) => flag !== without) : own;
       if (words === 'sandbox') continue;
       expect([words, isDescribed, sorted(flags)]).toEqual([words, true, sorted(helps.get(words) ?? ['unknown'])]);
     }
-    expect(sorted(named.map(([words]) => words))).toEqual(
-      sorted(helps.keys()).filter((name) => !['help', 'config'].includes(name)),
-    );
+    expect(sorted(named.map(({ words }) => words))).toEqual(sorted(helps.keys()));
     expect(codeIn(common.find(([option]) => option?.includes('--log-level'))?.[1] ?? '')).toEqual([...LOG_LEVELS]);
   });
 
@@ -82,14 +97,16 @@ describe('the README', () => {
     for (const [, script, builtIn] of runs)
       expect(Object.keys(scripts)).toContain(script ?? (builtIn === 'ci' ? 'test' : builtIn));
     const calls = shown.flatMap((line) =>
-      Array.from(line.matchAll(/content-sync (?:-- )?([a-z]+(?: schema)?)\b(.*)$/g)),
+      Array.from(line.matchAll(/content-sync (?:-- )?([a-z]+(?: [a-z]+)?)\b(.*)$/g)),
     );
     const commands = calls.filter(([whole]) => !/^content-sync (?:run|if|\d)/.test(whole));
     expect(commands.length).toBeGreaterThan(10);
     for (const [, words = '', rest = ''] of commands) {
-      expect([words, helps.has(words)]).toEqual([words, true]);
+      const [first = ''] = words.split(' ');
+      const called = GROUPS.has(first) ? words : first;
+      expect([words, helps.has(called) || GROUPS.has(called)]).toEqual([words, true]);
       for (const [flag] of rest.matchAll(/(?<!\S)--[a-z-]+/g))
-        expect([words, flag, helps.get(words)?.includes(flag)]).toEqual([words, flag, true]);
+        expect([called, flag, helps.get(called)?.includes(flag)]).toEqual([called, flag, true]);
     }
   });
 
@@ -106,15 +123,17 @@ describe('the README', () => {
     expect(rows).toHaveLength(fields.size);
     for (const [field = '', preset = ''] of rows) {
       const expected = fields.get(field);
-      const fits = expected === undefined ? /^(–|required|api_key|oauth)$/.test(preset) : preset === expected;
+      const isEmpty = expected === '' && preset === "''";
+      const fits =
+        expected === undefined ? /^(–|required|api_key|oauth)$/.test(preset) : preset === expected || isEmpty;
       expect([field, preset, fits]).toEqual([field, preset, true]);
     }
   });
 
   it('names every choice of a setting', () => {
     const profile = readme.section('The profile');
-    for (const words of [OUTCOMES, Object.keys(RATE_PRESETS)])
-      for (const word of words) expect(profile).toContain(`\`${word}\``);
+    for (const words of [OUTCOMES, Object.keys(RATE_PRESETS), SIGNATURE_PRESET_NAMES, DELIVERY_STATES])
+      for (const word of words) expect(readme.text).toContain(`\`${word}\``);
     for (const status of RUN_STATUSES) expect(readme.section('Output')).toContain(`\`${status}\``);
     for (const file of readdirSync(path.join(root, 'config/profiles')))
       expect(profile).toContain(`\`${path.basename(file, '.yaml')}\``);
@@ -141,7 +160,8 @@ describe('the README', () => {
 
   it('has the tables of our own', () => {
     const folder = path.join(root, 'migrations');
-    const text = readdirSync(folder)
+    const text = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(path.join(folder, file), 'utf8'))
       .join('');
     const made = [...text.matchAll(/createTable\('(\w+)'\)/g)];

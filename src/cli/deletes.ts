@@ -52,6 +52,7 @@ export function deletesCommand(context: CliContext): Command {
   const discard = inSources(new Command('discard'), 'forget them: their rows stay live until the next whole walk');
   for (const command of [confirm, discard]) command.option('--id <id...>', 'only these records');
   return new Command('deletes')
+    .helpCommand(false)
     .addCommand(list.action((names: string[], options: DeleteOptions) => listDeletes(context, names, options)))
     .addCommand(confirm.action((names: string[], options: DeleteOptions) => decide(context, 'confirm', names, options)))
     .addCommand(

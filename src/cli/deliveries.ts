@@ -18,6 +18,7 @@ interface DeliveryOptions extends SourceOptions {
 /** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
 export function deliveriesCommand(context: CliContext): Command {
   return new Command('deliveries')
+    .helpCommand(false)
     .addCommand(listCommand(context))
     .addCommand(showCommand(context))
     .addCommand(replayCommand(context));

@@ -5,17 +5,17 @@ import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { request } from 'undici';
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
-import { loadSettings } from '../settings/load-settings.ts';
 import type { ServeSettings, SourceSettings, WebhookSettings } from '../settings/settings.ts';
 import { signDelivery, type SignedDelivery } from '../trigger/sign-delivery.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
+import { readSettings } from './open-sources.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 
 interface SendOptions extends SourceOptions {
   url?: string;
   id?: string;
-  header: Record<string, string>;
+  header?: Record<string, string>;
 }
 
 /** What a receiver's status says to whoever tries a scheme out. */
@@ -40,14 +40,13 @@ export function webhooksCommand(context: CliContext): Command {
       "address of the receiver (else /webhooks/<source> at the config's serve.host and serve.port)",
     )
     .option('--id <id>', 'id of the delivery; made up where absent')
-    .option('--header <name:value>', 'a header to send besides; may be repeated', withHeader, {})
+    .option('--header <name:value>', 'a header to send besides; may be repeated', withHeader)
     .action((file: string, options: SendOptions) => sendDelivery(context, file, options));
-  return new Command('webhooks').addCommand(send);
+  return new Command('webhooks').helpCommand(false).addCommand(send);
 }
 
 async function sendDelivery(context: CliContext, file: string, options: SendOptions): Promise<void> {
-  const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
-  context.secrets.push(...settings.secrets);
+  const settings = readSettings(context, options);
   const { source, webhook } = receiving(Object.values(settings.sources), options.source);
   const url = addressOf(options.url, settings.serve, source.name);
   const id = options.id ?? `msg_${randomUUID()}`;
@@ -61,7 +60,7 @@ async function sendDelivery(context: CliContext, file: string, options: SendOpti
     method: 'POST',
     path: url.pathname + url.search,
     publicUrl: webhook.public_url ?? null,
-    headers: options.header,
+    headers: options.header ?? {},
   });
   const status = await post(new URL(signed.path, url), signed, context.signal);
   const isTaken = status >= 200 && status < 300;
@@ -129,7 +128,7 @@ async function post(url: URL, { headers, body }: SignedDelivery, signal: AbortSi
   }
 }
 
-function withHeader(text: string, before: Record<string, string>): Record<string, string> {
+function withHeader(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*([\t\x20-\x7e]*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) {
     throw new ConfigError('usage', `--header must be <name>:<value> in printable ASCII, not "${text}"`);

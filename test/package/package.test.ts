@@ -51,13 +51,13 @@ describe('the package', () => {
     const service = run(process.execPath, [main, 'sandbox', '--help'], data);
     expect([service.status, service.stdout]).toEqual([0, expect.stringContaining('--generate')]);
     const ended = await useAgainstService(main, folder, data);
-    expect(ended).toEqual([0, 0]);
+    expect(ended).toEqual([0, 0, 200, 0]);
     // The one place that is written is the folder it was started in.
     expect(existsSync(path.join(data, 'data', 'blog.db'))).toBe(true);
   });
 });
 
-/** `check` and `backfill`, configured as the container is; their exit codes. */
+/** `check`, `backfill` and `serve`, configured as the container is: their exit codes, and what the page answered. */
 async function useAgainstService(main: string, folder: string, data: string): Promise<(number | null)[]> {
   const config = path.join(folder, 'content-sync.yaml');
   writeFileSync(config, textOf('config/content-sync.example.yaml').replace('https://cms.example.com', '${URL}'));
@@ -66,10 +66,31 @@ async function useAgainstService(main: string, folder: string, data: string): Pr
   try {
     const codes: (number | null)[] = [];
     for (const command of ['check', 'backfill']) codes.push(await exitOf(main, command, data, env));
-    return codes;
+    return [...codes, ...(await serveOnce(main, data, env))];
   } finally {
     await sandbox.close();
   }
+}
+
+/** The receiver's thread and the worker of the warehouse are files of their own in the build. */
+async function serveOnce(main: string, cwd: string, env: NodeJS.ProcessEnv): Promise<(number | null)[]> {
+  const child = spawn(process.execPath, [main, 'serve', '--port', '0'], {
+    cwd,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const ended = once(child, 'exit');
+  let log = '';
+  for await (const chunk of child.stderr) {
+    log += String(chunk);
+    const url = /"url":"([^"]+)"/.exec(log)?.[1];
+    if (url === undefined) continue;
+    const { status } = await fetch(url);
+    child.kill('SIGTERM');
+    const [code] = await ended;
+    return [status, typeof code === 'number' ? code : null];
+  }
+  throw new Error(log);
 }
 
 /** Not `spawnSync`: the service runs in this process and has to answer meanwhile. */
