@@ -69,14 +69,14 @@ async function settleStep(
 ): Promise<Settled & { isHopeless: boolean }> {
   const keys = suspects.map(keyOf);
   return watching(context.holding, keys, async (watch) => {
-    const { looks, fatal } = await lookAt(context, suspects);
+    const { looks, ends } = await lookAt(context, suspects);
     const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
     for (const look of looks) await keepAlive(context, look);
     await stayDeleted(context, looks);
     const released = await buryLooked(context, looks, { reason: 'missing', isReleased: true, watch });
     const open = await buryLooked(context, looks, { reason: 'missing', isReleased: false, watch });
     if (open.doubt !== null) await holdRest(context, open.doubt);
-    if (fatal !== null) throw fatal.reason;
+    if (ends.length > 0) throw ends[0];
     const isHopeless = open.doubt !== null || troubles.length >= FAILURES;
     return { deleted: released.deleted.length + open.deleted.length, trouble: troubles[0] ?? null, isHopeless };
   });
@@ -86,20 +86,20 @@ async function settleStep(
 async function lookAt(context: SettleContext, suspects: readonly SuspectRow[]) {
   const queue = new PQueue({ concurrency: READS_AT_ONCE });
   const looks: Look[] = [];
-  let fatal: { reason: unknown } | null = null;
+  const ends: unknown[] = [];
   const look = async (suspect: SuspectRow): Promise<void> => {
-    if (fatal !== null) return;
+    if (ends.length > 0) return;
     try {
       looks.push({ suspect, answer: await readItem(context.item, suspect.record_id, 'bulk') });
     } catch (error) {
       if (isPassing(error)) looks.push({ suspect, answer: { error } });
-      else fatal ??= { reason: error };
+      else ends.push(error);
     }
   };
   await queue.addAll(suspects.map((suspect) => () => look(suspect)));
   const there = looks.flatMap(({ answer }) => ('isThere' in answer && answer.isThere ? [answer.requestedAt] : []));
   context.proof.at = Math.max(context.proof.at, ...there);
-  return { looks, fatal: fatal as { reason: unknown } | null };
+  return { looks, ends };
 }
 
 /** An error that only concerns this reading. */

@@ -29,11 +29,6 @@ export interface DeleteContext {
   proof: PathProof;
 }
 
-/** Nothing is known of the path yet. */
-export function noProof(): PathProof {
-  return { at: -Infinity, asking: null };
-}
-
 /** What a run and a re-fetch have at hand. */
 export type DeleteParts = Pick<
   RunOptions,
@@ -52,7 +47,7 @@ export function deleteContext(
   const { warehouse, clock, credential, client, listing } = parts;
   const profile = parts.profile.resources[holding.resource];
   if (profile === undefined) throw new Error(`the profile has no resource ${holding.resource}`);
-  const proof = proofs.get(holding) ?? noProof();
+  const proof = proofs.get(holding) ?? { at: -Infinity, asking: null };
   proofs.set(holding, proof);
   const item = { client, listing, profile, meter, signal };
   return { warehouse, holding, profile, clock, limits: parts.deletes, credential, item, proof };

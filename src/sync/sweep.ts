@@ -11,7 +11,7 @@ import { tooMany } from './delete-guard.ts';
 import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
-const KEYS_PER_STEP = 5_000;
+const KEYS_PER_STEP = 20_000;
 const PAGES_PER_STEP = 100;
 /** Where a profile has no filter that says how late a listing may be. */
 const USUAL_OVERLAP_MS = 600_000;

@@ -26,12 +26,13 @@ export class Line<Outcome> {
   readonly #coalescer: Coalescer<Request>;
   readonly #pauses: Pauses;
   readonly #running = new Set<Promise<void>>();
-  #hasAlarm = false;
+  #alarm: { at: number; stop: AbortController } | null = null;
 
   constructor(options: LineOptions<Outcome>) {
     this.#options = options;
     this.#coalescer = new Coalescer(options);
     this.#pauses = new Pauses(options.random);
+    options.signal.addEventListener('abort', () => this.#alarm?.stop.abort(), { once: true });
   }
 
   get underWay(): number {
@@ -102,20 +103,22 @@ export class Line<Outcome> {
     threw(work, error);
   }
 
-  #ring(): void {
-    this.#hasAlarm = false;
-    this.pump();
-  }
-
-  /** What rests is rested in the order in which it ended, so that one alarm at a time will do. */
+  /** One alarm at a time, for what comes first. */
   #setAlarm(): void {
     const { clock, signal } = this.#options;
-    const next = this.#coalescer.nextAt();
-    if (next === null || this.#hasAlarm || signal.aborted) return;
-    this.#hasAlarm = true;
-    clock.sleep(next - clock.monotonic(), signal).then(
-      () => this.#ring(),
+    const at = signal.aborted ? null : this.#coalescer.nextAt();
+    if (at === null || at === this.#alarm?.at) return;
+    this.#alarm?.stop.abort();
+    const alarm = { at, stop: new AbortController() };
+    this.#alarm = alarm;
+    clock.sleep(at - clock.monotonic(), alarm.stop.signal).then(
+      () => this.#ring(alarm),
       () => undefined,
     );
+  }
+
+  #ring(alarm: { at: number }): void {
+    if (this.#alarm === alarm) this.#alarm = null;
+    this.pump();
   }
 }

@@ -17,9 +17,13 @@ import {
 } from './drain-ticket.ts';
 import { readDelivery, type DeliveryContent } from './events.ts';
 
-/** At most one reading of a record per second, and one walk of a resource in five, however many deliveries come. */
-const READ_SPACING_MS = 1_000;
-const WALK_SPACING_MS = 5_000;
+/**
+ * How often a record is read however many deliveries come: two readings in a row, for who edits and publishes, and one
+ * per second from then on. What comes within a moment belongs together.
+ */
+const READ_PACE = { everyMs: 1_050, burst: 2, restMs: 100 };
+/** How often a resource is walked, however long that takes. */
+const WALK_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
 const MOST_IN_HAND = 20_000;
 const STOP_MS = 5_000;
 
@@ -51,7 +55,7 @@ class InboxDrain implements Drain {
     const others = Math.max(0, Object.keys(options.resources).length - 1);
     this.#reads = new Line({
       ...parts,
-      spacingMs: READ_SPACING_MS,
+      ...READ_PACE,
       atOnce: concurrency,
       atOncePerResource: Math.max(1, concurrency - others),
       keyOf: ({ target }) => target.key ?? '',
@@ -61,7 +65,7 @@ class InboxDrain implements Drain {
     });
     this.#walks = new Line({
       ...parts,
-      spacingMs: WALK_SPACING_MS,
+      ...WALK_PACE,
       atOnce: others + 1,
       atOncePerResource: 1,
       keyOf: () => '',

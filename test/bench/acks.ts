@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
+import v8 from 'node:v8';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
@@ -24,6 +25,9 @@ const { values: options } = parseArgs({
     lock: { type: 'boolean', default: false },
   },
 });
+// As `main.ts` does.
+v8.setFlagsFromString('--semi-space-growth-factor=1');
+v8.setFlagsFromString('--heap-growing-percent=100');
 const LOCK_MS = 10_000;
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-acks-'));

@@ -11,6 +11,7 @@ const STORED: StoredRow = {
   deletedAt: null,
   updated: '2026-11-20 09:00:00',
 };
+const DELETED = { deletedAt: '2026-11-20 10:00:00.000' };
 const LATER = '2026-11-20 11:00:00.000';
 const NOW = '2026-11-20 11:00:01.000';
 
@@ -56,6 +57,8 @@ describe('difference', () => {
     ['update', 'one without a time', null, {}, 'incremental'],
     ['update', 'one where the stored time cannot be read', '2020-01-01T00:00:00Z', { updated: 'soon' }, 'incremental'],
     ['update', 'one where no time is stored', '2020-01-01T00:00:00Z', { updated: null }, 'incremental'],
+    ['doubt', 'a deleted one, which was changed before it went', '2026-11-20T09:30:00Z', DELETED, 'incremental'],
+    ['doubt', 'a deleted one that a full walk met as it was', '2026-11-20T09:00:00Z', DELETED, 'full'],
   ] as const)('will %s %s', (what, _, updatedAt, stored, mode) => {
     expect(judged(updatedAt, stored, mode)).toMatchObject({
       what,

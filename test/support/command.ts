@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
@@ -20,28 +19,44 @@ export interface Command {
   ended: Promise<Ended>;
   /** What it has written to stdout so far. */
   said(): string;
+  /** What it has written to stderr so far. */
+  logged(): string;
   /** False where it had ended already. */
   kill(signal: NodeJS.Signals): boolean;
 }
 
-/** Starts `content-sync` with the very Node that runs the tests; killed with the test at the latest. */
-export function startCommand(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Command {
-  const options = { cwd, env: { ...process.env, ...env } };
-  const child = spawn(process.execPath, [MAIN, ...args], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  const { pid } = child;
-  if (pid === undefined) throw new Error(`could not start ${MAIN}`);
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
-  const ended = endOf(child, () => said);
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
-  return { pid, ended, said: () => said, kill: (signal) => child.kill(signal) };
+/** How a command is started; `shell`, where given, is put before it (`ulimit -n 64; exec`). */
+export interface CommandStart {
+  cwd: string;
+  env?: NodeJS.ProcessEnv;
+  shell?: string;
 }
 
-async function endOf(child: ReturnType<typeof spawn>, said: () => string): Promise<Ended> {
-  if (child.stderr === null) throw new Error('the child has no pipes');
-  const [[code, signal], stderr] = await Promise.all([once(child, 'close'), text(child.stderr)]);
-  return { code, signal, stdout: said(), stderr };
+/** Starts `content-sync` with the very Node that runs the tests; killed with the test at the latest. */
+export function startCommand(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Command {
+  const command = spawnCommand(args, { cwd, env });
+  onTestFinished(async () => {
+    command.kill('SIGKILL');
+    await command.ended;
+  });
+  return command;
+}
+
+/** The same where no test is running, as in a hook: whoever starts it ends it. */
+export function spawnCommand(args: readonly string[], { cwd, env, shell }: CommandStart): Command {
+  const command = [process.execPath, MAIN, ...args];
+  const [program = '', ...rest] = shell === undefined ? command : ['sh', '-c', `${shell} "$@"`, 'sh', ...command];
+  const child = spawn(program, rest, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`could not start ${MAIN}`);
+  let [said, logged] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (logged += chunk));
+  const ended = endOf(child, () => ({ stdout: said, stderr: logged }));
+  return { pid, ended, said: () => said, logged: () => logged, kill: (signal) => child.kill(signal) };
+}
+
+async function endOf(child: ReturnType<typeof spawn>, written: () => Pick<Ended, 'stdout' | 'stderr'>): Promise<Ended> {
+  const [code, signal] = await once(child, 'close');
+  return { code, signal, ...written() };
 }

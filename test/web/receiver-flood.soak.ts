@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { startScript } from '../support/child-script.ts';
 import { freshSeed, randomFrom } from '../support/random.ts';
 import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
-import { flood, malformed, vectorDeliveries } from './receiver-flood.ts';
+import { flood, HALF_MS, malformed, vectorDeliveries } from './receiver-flood.ts';
 import { receivedSource, send, signed } from './receiver-stage.ts';
 
 const seed = freshSeed();
@@ -19,14 +19,15 @@ it(`G8 100,000 malformed deliveries: none accepted, no crash, memory flat (SEED=
   const { child, ready, ended } = startScript(new URL('receiving.ts', import.meta.url), [JSON.stringify(source)]);
   const port = Number((await ready).trim());
   const random = randomFrom(seed);
-  await flood(port, 10_000, CONNECTIONS, () => malformed(deliveries, random));
+  const plan = { connections: CONNECTIONS, patienceMs: HALF_MS };
+  await flood(port, { ...plan, count: 10_000 }, () => malformed(deliveries, random));
   const before = residentMegabytes(child.pid);
   const sending = { stop: false, answers: new Map<number, number>() };
   const honest = keepSending(port, source, sending);
-  const { statuses } = await flood(port, COUNT, CONNECTIONS, () => malformed(deliveries, random));
+  const { statuses } = await flood(port, { ...plan, count: COUNT }, () => malformed(deliveries, random));
   const forged = malformedSignatures(source);
   const began = performance.now();
-  const refused = await flood(port, PLAIN, CONNECTIONS, forged);
+  const refused = await flood(port, { ...plan, count: PLAIN, patienceMs: 10_000 }, forged);
   const perSecond = (PLAIN * 1_000) / (performance.now() - began);
   sending.stop = true;
   await honest;

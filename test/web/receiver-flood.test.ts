@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { freshSeed, randomFrom } from '../support/random.ts';
-import { flood, malformed, vectorDeliveries } from './receiver-flood.ts';
+import { flood, HALF_MS, malformed, vectorDeliveries } from './receiver-flood.ts';
 import { receiverStage, send, signed } from './receiver-stage.ts';
 
 const seed = freshSeed();
@@ -10,7 +10,9 @@ it(`G8 nothing that is malformed is accepted or does harm, and what is signed ge
   if (deliveries.length === 0) context.skip('the shared webhook vectors are not there');
   const stage = await receiverStage();
   const random = randomFrom(seed);
-  const flooding = flood(stage.port, 1_500, 16, () => malformed(deliveries, random));
+  const flooding = flood(stage.port, { count: 1_500, connections: 16, patienceMs: HALF_MS }, () =>
+    malformed(deliveries, random),
+  );
   const answers: number[] = [];
   for (let number = 0; number < 20; number += 1) answers.push((await send(stage.port, signed(stage.source))).status);
   const { statuses } = await flooding;

@@ -71,27 +71,37 @@ function randomBytes(random: Random, length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => random.whole(0, 255)));
 }
 
-export interface FloodTally {
+interface FloodPlan {
+  count: number;
+  connections: number;
+  patienceMs: number;
+}
+
+interface FloodTally {
   sent: number;
   /** Answers by status; 0 for a request that got none before its connection was closed or given up. */
   statuses: Record<number, number>;
 }
 
 /** How long an answer to what may be half a request is waited for. */
-const PATIENCE_MS = 40;
+export const HALF_MS = 40;
 
 /** Sends `count` malformed requests over so many connections, each one after the answer to the one before. */
-export async function flood(port: number, count: number, connections: number, next: () => Buffer): Promise<FloodTally> {
+export async function flood(
+  port: number,
+  { count, connections, patienceMs }: FloodPlan,
+  next: () => Buffer,
+): Promise<FloodTally> {
   const tally: FloodTally = { sent: 0, statuses: {} };
   const workers = Array.from({ length: connections }, async () => {
     let socket: Socket | null = null;
     while (tally.sent < count) {
       tally.sent += 1;
       if (socket === null || socket.destroyed || !socket.writable) socket = await open(port);
-      const status = await ask(socket, next());
+      const { status, isLast } = await ask(socket, next(), patienceMs);
       tally.statuses[status] = (tally.statuses[status] ?? 0) + 1;
       // What is left of a spoiled request would be the beginning of the next one.
-      if (status !== 401) socket.destroy();
+      if (status !== 401 || isLast) socket.destroy();
     }
     socket?.destroy();
   });
@@ -106,16 +116,19 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-function ask(socket: Socket, bytes: Buffer): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const end = (status: number): void => {
+function ask(socket: Socket, bytes: Buffer, patienceMs: number): Promise<{ status: number; isLast: boolean }> {
+  const { promise, resolve } = Promise.withResolvers<{ status: number; isLast: boolean }>();
+  const end = (status: number, isLast = true): void => {
     clearTimeout(timer);
     socket.off('data', onData).off('close', onClose);
-    resolve(status);
+    resolve({ status, isLast });
   };
-  const onData = (chunk: Buffer): void => end(Number(/^HTTP\/1\.1 (\d{3})/.exec(chunk.toString('latin1'))?.[1] ?? -1));
+  const onData = (chunk: Buffer): void => {
+    const text = chunk.toString('latin1');
+    end(Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? -1), text.includes('Connection: close'));
+  };
   const onClose = (): void => end(0);
-  const timer = setTimeout(onClose, PATIENCE_MS);
+  const timer = setTimeout(onClose, patienceMs);
   socket.on('data', onData).on('close', onClose);
   socket.write(bytes);
   return promise;

@@ -1,9 +1,13 @@
+import v8 from 'node:v8';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startReceiver } from '../../src/web/start-receiver.ts';
 
 /**
  * The receiver as `serve` runs it, for one source given as JSON. Prints its port, then each note; on SIGTERM it closes.
  */
+// As `main.ts` does.
+v8.setFlagsFromString('--semi-space-growth-factor=1');
+v8.setFlagsFromString('--heap-growing-percent=100');
 const [source = ''] = process.argv.slice(2);
 const receiver = await startReceiver({
   serve: { host: '127.0.0.1', port: 0 },

@@ -106,7 +106,10 @@ export function liveSample(
   limit: number,
 ): string[] {
   const name = sql.id(table.name);
-  const range = sql`SELECT min(rowid) AS "first", max(rowid) AS "last" FROM ${name}`.compile(own).sql;
+  const range =
+    sql`SELECT (SELECT min(rowid) FROM ${name}) AS "first", (SELECT max(rowid) FROM ${name}) AS "last"`.compile(
+      own,
+    ).sql;
   const { first, last } = db.prepare<[], Record<'first' | 'last', number | null>>(range).get() ?? NO_ROWS;
   if (first === null || last === null) return [];
   const next = db.prepare<[number, string], string>(sampleText(own, table)).pluck();

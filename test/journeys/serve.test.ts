@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  openServingStage,
+  resourceIn,
+  servingStage,
+  sourceIn,
+  until,
+  type Serving,
+  type ServingStage,
+} from '../support/serving.ts';
+
+const RECORDS = { content: 200, images: 40, analytics: 120 };
+
+const rowOf = (stage: ServingStage, id: string): unknown =>
+  stage.read((db) => db.prepare('SELECT title, _deleted_at FROM content WHERE id = ?').get(id));
+
+describe('serve on an empty warehouse, and other commands beside it', () => {
+  let stage: ServingStage;
+  let serving: Serving;
+
+  beforeAll(async () => {
+    stage = await openServingStage({
+      sandbox: { generate: RECORDS, latency: 30 },
+      source: { deletes: { max_rows: 2 } },
+    });
+    serving = await stage.serve();
+  });
+  afterAll(() => stage.close());
+
+  it('backfills first, each resource once, and is told by webhooks from then on', async () => {
+    await stage.subscribe(serving);
+    await stage.fresh(serving);
+    const walks = stage.read((db) => db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all());
+    expect(walks).toHaveLength(3);
+    for (const walk of walks) expect(walk).toMatchObject({ command: 'backfill', mode: 'full', status: 'ok' });
+    stage.sandbox.requests.clear();
+    stage.write('content', 'new', { title: 'Written while it ran', tags: ['a', 'b'] });
+    stage.write('images', 'img_new', { width: 3 });
+    const [first] = stage.sandbox.store.list('analytics');
+    stage.write('analytics', first?.id ?? '', { views: 77 });
+    await stage.settled();
+    // Nobody listed anything: the three were read alone.
+    const asked = stage.sandbox.requests.entries().map(({ path }) => path);
+    expect(asked.filter((path) => path.includes('?'))).toEqual([]);
+    expect(sourceIn(await serving.status()).changes).toMatchObject({ by_schedule: 0 });
+    expect(sourceIn(await serving.status()).changes.by_webhook).toBeGreaterThanOrEqual(3);
+  });
+
+  it('follows a delete, and a record that comes back under its id', async () => {
+    stage.sandbox.store.remove('content', 'new');
+    await until(
+      'deleted',
+      () =>
+        stage.read((db) => db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get()) !==
+        undefined,
+    );
+    await stage.settled();
+    stage.write('content', 'new', { title: 'Back again' });
+    await stage.settled();
+    expect(rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
+    const ops = stage.read((db) =>
+      db
+        .prepare("SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version")
+        .pluck()
+        .all(),
+    );
+    expect(ops).toEqual(['upsert', 'delete', 'upsert']);
+  });
+
+  it('refuses a backfill by hand, and says who has the resource since when', async () => {
+    const byHand = await stage.run('backfill', 'content');
+    expect(byHand.code).toBe(1);
+    expect(byHand.stderr).toContain('lease_held');
+    expect(byHand.stderr).toMatch(
+      new RegExp(`content is being synced by pid ${serving.command.pid} on \\S+ since 20[\\d-]+ [\\d:.]+ UTC`),
+    );
+    const sync = await stage.run('sync', '--due');
+    expect(sync).toMatchObject({ code: 0 });
+    expect(await stage.run('sync')).toMatchObject({ code: 1 });
+  });
+
+  it('takes up what is replayed within seconds', async () => {
+    const body = JSON.stringify({ type: 'content.updated', data: { resource: 'content', id: 'new' } });
+    expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
+    await stage.settled();
+    stage.sandbox.requests.clear();
+    const replay = await stage.run('deliveries', 'replay', 'msg_replayed');
+    expect(replay).toMatchObject({ code: 0 });
+    await until('read again', () => stage.sandbox.requests.entries().some(({ path }) => path === '/v1/content/new'));
+    await stage.settled();
+    expect((await stage.run('deliveries', 'show', 'msg_replayed')).stdout).toMatch(/state +done/);
+  });
+
+  it('carries out the deletes that a person has released', async () => {
+    const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
+    for (const id of ids) stage.sandbox.store.remove('images', id);
+    const held = async (): Promise<number> => resourceIn(await serving.status(), 'images').suspects.held;
+    await until('held', async () => (await held()) >= 4 || held());
+    const listed = await stage.run('deletes', 'list', '--json');
+    expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
+    const confirmed = await stage.run('deletes', 'confirm', 'images');
+    expect(confirmed).toMatchObject({ code: 0 });
+    expect(confirmed.stdout).toContain('by the process at work');
+    await stage.settled();
+    expect(await held()).toBe(0);
+  });
+
+  it('shows itself on its page, in its metrics and to a health check', async () => {
+    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
+    expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
+    const { status, body } = await serving.page('/metrics');
+    expect(status).toBe(200);
+    expect(body).toMatch(/content_sync_warehouse_up\{source="blog"\} 1/);
+    expect((await serving.status()).attention).toEqual([]);
+  });
+
+  it('ends idle with exit code 0, soon, and leaves nothing owned', async () => {
+    const ended = await serving.stop();
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(ended.ms).toBeLessThan(5_000);
+    expect(ended.stderr).not.toContain('"level":50');
+    expect(await stage.run('sync')).toMatchObject({ code: 0 });
+    expect(stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
+  });
+});

@@ -1,0 +1,315 @@
+import { createHmac } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { Agent, request } from 'undici';
+import { onTestFinished } from 'vitest';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { Attention } from '../../src/web/status-attention.ts';
+import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/web/status-snapshot.ts';
+import { spawnCommand, type Command, type Ended } from './command.ts';
+import { differences } from './compare-copy.ts';
+
+/** Fields of the settings or of a profile, laid over those of the stage. */
+type Fields = Record<string, unknown>;
+
+export interface ServingOptions {
+  sandbox?: SandboxOptions;
+  /** Fields of the profile. */
+  profile?: Fields;
+  /** Fields of every source. */
+  source?: Fields;
+  /** Sources by name, each with what it has of its own; one `blog` where absent. */
+  sources?: Readonly<Record<string, Fields>>;
+  /** Below the stage's folder; `{source}.db` where absent. */
+  warehouse?: string;
+}
+
+export interface Start {
+  /** Any that is free where absent. */
+  port?: number;
+  /** Put before the command, as `ulimit -n 64; exec`. */
+  shell?: string;
+}
+
+/** One event as a service would send it. */
+export interface SentDelivery {
+  id: string;
+  body: string | Uint8Array<ArrayBuffer>;
+  source?: string;
+}
+
+/** A `serve` that listens, as a process of its own. */
+export interface Serving {
+  command: Command;
+  url: string;
+  /** Body and status of a page. */
+  page(path: string): Promise<{ status: number; body: string }>;
+  /** `/status.json`. */
+  status(): Promise<StatusSnapshot & { attention: Attention[] }>;
+  /** Sends one signed delivery; its status, 0 where no answer came. */
+  deliver(delivery: SentDelivery): Promise<number>;
+  /** Ends it as an operator does. */
+  stop(signal?: NodeJS.Signals): Promise<Ended & { ms: number }>;
+}
+
+/** A service, the settings that lead to it, and a folder; all gone with `close`. */
+export interface ServingStage {
+  folder: string;
+  sandbox: Sandbox;
+  /** Signs deliveries; the same for all sources. */
+  secret: string;
+  /** Paths of a source's files. */
+  file(source?: string): string;
+  inboxFile(source?: string): string;
+  /** Starts `serve`, and waits until it listens. Throws where it ends before. */
+  serve(start?: Start): Promise<Serving>;
+  /** Starts `serve` and waits for nothing. */
+  launch(start?: Start): Command;
+  /** Runs another command beside it. */
+  run(...args: string[]): Promise<Ended>;
+  /** Has the service tell a `serve` of changes; returns the subscription's id. */
+  subscribe(serving: Pick<Serving, 'url'>, events?: readonly string[], source?: string): Promise<string>;
+  unsubscribe(id: string): Promise<void>;
+  /** Writes a record of the service, fields over what it had, changed just now; it tells its subscribers. */
+  write(resource: string, id: string, fields?: Fields): void;
+  read<T>(look: (db: Database.Database) => T, source?: string): T;
+  readInbox<T>(look: (db: Database.Database) => T, source?: string): T;
+  /** Changes settings for the next start. */
+  configure(options: ServingOptions): void;
+  /** Until every resource has been walked whole. */
+  fresh(serving: Serving, source?: string): Promise<void>;
+  /** Until the copy is the service, no delivery waits, and nothing of both changes any more. */
+  settled(source?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const SECRET = `whsec_${Buffer.alloc(32, 'content-sync').toString('base64')}`;
+const RESOURCES = ['content', 'images', 'analytics'] as const;
+/** On a machine that is busy with everything else as well. */
+const PATIENCE_MS = 45_000;
+
+/** A stage that is cleared away with the test. */
+export async function servingStage(options: ServingOptions = {}): Promise<ServingStage> {
+  const stage = await openServingStage(options);
+  onTestFinished(() => stage.close());
+  return stage;
+}
+
+/** A stage for several tests: whoever opens it closes it. */
+export async function openServingStage(options: ServingOptions = {}): Promise<ServingStage> {
+  const sandbox = await startSandbox({ webhookRetry: 200, ...options.sandbox });
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-serve-'));
+  const config = path.join(folder, 'content-sync.yaml');
+  const agent = new Agent({ connections: 64 });
+  const commands: Command[] = [];
+  const warehouse = options.warehouse ?? '{source}.db';
+  const file = (source = 'blog'): string => path.join(folder, warehouse.replace('{source}', source));
+  const inboxFile = (source = 'blog'): string => file(source).replace(/\.db$/, '-inbox.db');
+  const configure = (changed: ServingOptions): void => writeSettings(folder, sandbox, { ...options, ...changed });
+  configure({});
+  const spawn = (args: readonly string[], shell?: string): Command => {
+    const command = spawnCommand([...args, '--config', config], {
+      cwd: folder,
+      ...(shell === undefined ? {} : { shell }),
+    });
+    commands.push(command);
+    return command;
+  };
+  const launch = ({ port = 0, shell }: Start = {}): Command => spawn(['serve', '--port', String(port)], shell);
+  const stage: ServingStage = {
+    folder,
+    sandbox,
+    secret: SECRET,
+    file,
+    inboxFile,
+    configure,
+    launch,
+    serve: async (start) => listening(launch(start), agent),
+    run: (...args) => spawn(args).ended,
+    subscribe: async ({ url }, events = ['*'], source = 'blog') => {
+      const made = await api(sandbox, 'POST', '/v1/webhooks', {
+        url: `${url}/webhooks/${source}`,
+        events,
+        secret: SECRET,
+      });
+      return String(made['id']);
+    },
+    unsubscribe: async (id) => void (await api(sandbox, 'DELETE', `/v1/webhooks/${id}`)),
+    write: (resource, id, fields = {}) => {
+      const before: object = JSON.parse(sandbox.store.get(resource, id)?.text ?? '{}');
+      sandbox.store.put(resource, { ...before, ...fields, id, updated_at: new Date().toISOString() });
+    },
+    read: (look, source) => withDatabase(file(source), look),
+    readInbox: (look, source) => withDatabase(inboxFile(source), look),
+    fresh: (serving, source) => until('fresh', () => isWhole(serving, source)),
+    settled: (source) => until('settled', () => settledNow(stage, source)),
+    close: async () => {
+      for (const command of commands) command.kill('SIGKILL');
+      await Promise.all(commands.map(({ ended }) => ended));
+      await Promise.all([sandbox.close(), agent.destroy()]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+/**
+ * Looks again and again until it holds. Throws with what was seen last after a time that a busy machine needs: a look
+ * returns true where it holds, and else whatever tells why it does not.
+ */
+export async function until(what: string, look: () => unknown, patienceMs = PATIENCE_MS): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (let wait = 5; ; wait = Math.min(100, wait * 1.5)) {
+    const seen = await seenBy(look);
+    if (seen === true) return;
+    if (performance.now() > deadline) throw new Error(`not ${what} after ${patienceMs} ms: ${JSON.stringify(seen)}`);
+    await delay(wait);
+  }
+}
+
+/** What cannot be looked at yet is not there yet. */
+async function seenBy(look: () => unknown): Promise<unknown> {
+  try {
+    return await look();
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** The part of one source in a snapshot. Throws where it has none. */
+export function sourceIn({ sources }: StatusSnapshot, name = 'blog'): SourceStatus {
+  const found = sources.find(({ source }) => source === name);
+  if (found === undefined) throw new Error(`the page shows no source ${name}`);
+  return found;
+}
+
+/** The part of one resource in a snapshot. Throws where it has none. */
+export function resourceIn(snapshot: StatusSnapshot, name: string, source = 'blog'): ResourceStatus {
+  const found = sourceIn(snapshot, source).resources.find(({ resource }) => resource === name);
+  if (found === undefined) throw new Error(`the page shows no resource ${name}`);
+  return found;
+}
+
+/** The headers of a delivery that is signed now. */
+export function signedHeaders(id: string, body: string | Uint8Array, secret = SECRET): Record<string, string> {
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+  const digest = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${digest}`,
+  };
+}
+
+function writeSettings(folder: string, sandbox: Sandbox, options: ServingOptions): void {
+  const page = { size: 40 };
+  const profile = {
+    extends: 'content-service',
+    resources: Object.fromEntries(RESOURCES.map((name) => [name, { page }])),
+    ...options.profile,
+  };
+  const usual = {
+    base_url: sandbox.url,
+    auth: { type: 'api_key', key: sandbox.apiKey },
+    profile: './profile.yaml',
+    schedule: { incremental: '17 4 1 1 *', full: '17 3 1 1 *', jitter: '0s' },
+    webhook: { secrets: [SECRET] },
+    ...options.source,
+  };
+  const sources = Object.entries(options.sources ?? { blog: {} }).map(([name, own]) => [name, { ...usual, ...own }]);
+  const settings = {
+    warehouse: `sqlite:${folder}/${options.warehouse ?? '{source}.db'}`,
+    log: { level: 'info' },
+    sources: Object.fromEntries(sources),
+  };
+  // JSON is YAML.
+  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
+  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(settings));
+}
+
+async function listening(command: Command, agent: Agent): Promise<Serving> {
+  const ended = command.ended.then(() => true);
+  while (urlIn(command.logged()) === null) {
+    if (await Promise.race([delay(5, false), ended])) throw new Error(`serve ended: ${(await command.ended).stderr}`);
+  }
+  const url = urlIn(command.logged()) ?? '';
+  const page = async (at: string): Promise<{ status: number; body: string }> => {
+    const { statusCode, body } = await request(`${url}${at}`, { dispatcher: agent });
+    return { status: statusCode, body: await body.text() };
+  };
+  return {
+    command,
+    url,
+    page,
+    status: async () => JSON.parse((await page('/status.json')).body),
+    deliver: (delivery) => deliver(url, delivery, agent),
+    stop: async (signal = 'SIGTERM') => {
+      const began = performance.now();
+      command.kill(signal);
+      const end = await command.ended;
+      return { ...end, ms: performance.now() - began };
+    },
+  };
+}
+
+function urlIn(log: string): string | null {
+  const line = log.split('\n').find((one) => one.includes('"msg":"listening"'));
+  if (line === undefined) return null;
+  const { url }: { url: string } = JSON.parse(line);
+  return url;
+}
+
+async function deliver(url: string, { id, body, source = 'blog' }: SentDelivery, agent: Agent): Promise<number> {
+  try {
+    const headers = signedHeaders(id, body);
+    const answer = await request(`${url}/webhooks/${source}`, { method: 'POST', headers, body, dispatcher: agent });
+    await answer.body.dump();
+    return answer.statusCode;
+  } catch {
+    return 0;
+  }
+}
+
+async function api(sandbox: Sandbox, method: string, at: string, body?: object): Promise<Fields> {
+  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' };
+  const answer = await fetch(`${sandbox.url}${at}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${await answer.text()}`);
+  const text = await answer.text();
+  const made: Fields = text === '' ? {} : JSON.parse(text);
+  return made;
+}
+
+async function isWhole(serving: Serving, source?: string): Promise<unknown> {
+  const { resources } = sourceIn(await serving.status(), source);
+  const left = resources.filter(({ last_full_at, running }) => last_full_at === null || running !== null);
+  return left.length === 0 || left.map(({ resource, runs }) => ({ resource, runs }));
+}
+
+async function settledNow(stage: ServingStage, source?: string): Promise<unknown> {
+  if (stage.sandbox.deliveries.pending > 0) return { undelivered: stage.sandbox.deliveries.pending };
+  const waiting = stage.readInbox(
+    (db) => db.prepare("SELECT * FROM _sync_deliveries WHERE state = 'waiting' LIMIT 3").all(),
+    source,
+  );
+  if (waiting.length > 0) return { waiting };
+  const different = stage.read((db) => differences(db, stage.sandbox.store), source);
+  return different.length === 0 || { different };
+}
+
+function withDatabase<T>(file: string, use: (db: Database.Database) => T): T {
+  const db = new Database(file, { timeout: 5_000, fileMustExist: true });
+  try {
+    return use(db);
+  } finally {
+    db.close();
+  }
+}
