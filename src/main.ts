@@ -7,6 +7,7 @@ import v8 from 'node:v8';
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
 const INTERRUPTED = 130;
+const FAILED = 1;
 
 /** This file stands in `src/` and, built, in `dist/src/`: the package's own folder is the next with a package.json. */
 function packageFolder(): string {
@@ -34,7 +35,16 @@ async function main(): Promise<void> {
   // and costs 150 MB of resident memory; and what they leave in the old one is collected at twice what is alive.
   v8.setFlagsFromString('--semi-space-growth-factor=1');
   v8.setFlagsFromString('--heap-growing-percent=100');
-  const [{ runCli }, { SyncError }] = await Promise.all([import('./cli/program.ts'), import('./model/errors.ts')]);
+  const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
+    import('./cli/program.ts'),
+    import('./cli/tell-error.ts'),
+    import('./model/errors.ts'),
+  ]);
+  const secrets: string[] = [];
+  // What nobody has caught may quote a secret, and Node would print it as it is.
+  process.on('uncaughtException', (error) => {
+    void tellError({ stderr: process.stderr, secrets }, error).finally(() => process.exit(FAILED));
+  });
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     if (interruption.signal.aborted) process.exit(INTERRUPTED);
@@ -46,7 +56,8 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
   // And a run goes on without its log rather than leave the work undone.
   process.stderr.on('error', () => undefined);
-  process.exitCode = await runCli(process.argv.slice(2), version, interruption.signal);
+  const { signal } = interruption;
+  process.exitCode = await runCli(process.argv.slice(2), { version, signal, secrets });
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
 }
 

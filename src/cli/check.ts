@@ -2,12 +2,12 @@ import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
-import { scrub } from '../observe/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource, type Finding } from '../sync/check-resource.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
+import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { withApp } from './with-app.ts';
 
@@ -38,9 +38,7 @@ export function checkCommand(context: CliContext): Command {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const impatient = { source: impatiently(source), log };
         const report = await withApp(context, impatient, (app) => checkSource(app, resources, context));
-        const text = options.json === true ? `${JSON.stringify(report)}\n` : textOf(report);
-        // Findings quote what the service answered, and it may answer with what it was sent.
-        context.stdout.write(scrub(text, context.secrets));
+        print(context, options.json === true ? report : textOf(report).trimEnd());
         const findings = report.resources.flatMap((each) => each.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });

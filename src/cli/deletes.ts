@@ -9,6 +9,7 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
+import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { withApp } from './with-app.ts';
 
@@ -72,8 +73,7 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     try {
       const deletes = (await Promise.all(resources.map((resource) => waitingIn(warehouse, resource)))).flat();
-      const shown = options.json === true ? JSON.stringify({ source: source.name, deletes }) : tableOf(deletes);
-      context.stdout.write(`${shown}\n`);
+      print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
       return EXIT_CODES.ok;
     } finally {
       await warehouse.close();
@@ -115,7 +115,7 @@ async function decide(
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
     const { name: source } = chosen.source;
     const told = decided.length === 0 ? 'no deletes wait' : decided.map(sentence).map(visibleText).join('\n');
-    context.stdout.write(`${options.json === true ? JSON.stringify({ source, resources: decided }) : told}\n`);
+    print(context, options.json === true ? { source, resources: decided } : told);
     return EXIT_CODES.ok;
   });
 }

@@ -3,12 +3,12 @@ import { decodeText } from '../http/decode-text.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { scrub } from '../observe/scrub.ts';
 import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } from '../warehouse/inbox.ts';
 import { inboxAddress, openInbox } from '../warehouse/open-inbox.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
+import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 
 interface DeliveryOptions extends SourceOptions {
@@ -99,9 +99,7 @@ async function inInboxes(
     const inbox = await openInbox(inboxAddress(source.warehouse), context.clock);
     try {
       const said = await look(source.name, inbox);
-      const text = typeof said === 'string' ? said : JSON.stringify(said);
-      // The secret of some schemes stands in the body.
-      if (said !== null) context.stdout.write(`${scrub(text, context.secrets)}\n`);
+      if (said !== null) print(context, said);
       return EXIT_CODES.ok;
     } finally {
       await inbox.close();

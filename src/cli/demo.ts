@@ -73,6 +73,8 @@ async function tell(context: CliContext, { sandbox, folder, keep }: DemoPlace): 
     await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
     return EXIT_CODES.ok;
   });
+  // Whoever ends what was to be kept until then has seen all of it.
+  if (keep) context.exit(EXIT_CODES.ok);
   say(context, NEXT_STEPS);
 }
 

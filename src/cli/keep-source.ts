@@ -10,6 +10,7 @@ import type { RunReport } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import { createDrain } from '../trigger/drain.ts';
 import type { Drain, DrainEvent } from '../trigger/drain-options.ts';
+import { maskSettlements } from '../trigger/mask-settlements.ts';
 import { createPings } from '../trigger/ping.ts';
 import { createScheduler, type Scheduler } from '../trigger/scheduler.ts';
 import type { InboxPort } from '../warehouse/inbox.ts';
@@ -118,9 +119,8 @@ class Keeper implements SourceKeeper {
     await this.#hold(app);
     const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
     const drain = this.#drain(app, scheduler, reading.signal);
-    // The drain first: what it has in hand may still be read to its end.
-    opened.defer(() => scheduler.stop());
-    opened.defer(() => drain?.stop());
+    // At once: what the drain has in hand is read to its end, but not the walks that it waits for.
+    opened.defer(async () => void (await Promise.all([scheduler.stop(), drain?.stop()])));
     this.#problem = null;
     this.#open = { app, scheduler, drain };
     opened.defer(() => {
@@ -154,13 +154,13 @@ class Keeper implements SourceKeeper {
   }
 
   #drain(app: App, scheduler: Scheduler, signal: AbortSignal): Drain | null {
-    const { source, clock, log, inbox, watcher } = this.#options;
+    const { source, clock, log, secrets, inbox, watcher } = this.#options;
     const { profile, webhook } = source;
     if (inbox === null || webhook === null) return null;
     return createDrain({
       webhooks: profile.webhooks,
       resources: syncedResources(source),
-      inbox,
+      inbox: maskSettlements(inbox, secrets),
       refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
       walk: (resource) => scheduler.requestSync(resource),
       clock,

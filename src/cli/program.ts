@@ -83,7 +83,10 @@ Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource fail
 4 deferred (the service asks for a longer wait than max_wait), 130 interrupted.`;
 
 /** Runs one command line and says how the process is to end. Nothing is thrown. */
-export async function runCli(args: readonly string[], version: string, signal: AbortSignal): Promise<ExitCode> {
+export async function runCli(
+  args: readonly string[],
+  { version, signal, secrets }: Pick<CliContext, 'version' | 'signal' | 'secrets'>,
+): Promise<ExitCode> {
   let code: ExitCode = EXIT_CODES.ok;
   const context: CliContext = {
     version,
@@ -92,7 +95,7 @@ export async function runCli(args: readonly string[], version: string, signal: A
     stdout: process.stdout,
     stderr: process.stderr,
     signal,
-    secrets: [],
+    secrets,
     clock: systemClock,
     exit: (chosen) => {
       code = chosen;

@@ -18,6 +18,7 @@ import type { CliContext } from './context.ts';
 import { keepSource, type KeeperWatcher, type SourceKeeper } from './keep-source.ts';
 import { logWalks } from './log-walks.ts';
 import { namedSources, readSettings } from './open-sources.ts';
+import { serveWarnings } from './serve-warnings.ts';
 import type { SourceOptions } from './source-options.ts';
 
 export interface ServeOptions extends SourceOptions {
@@ -55,6 +56,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const state = { isStopping: false };
   const address = { ...settings.serve, host: options.host ?? settings.serve.host };
   const serve = { ...address, port: options.port ?? settings.serve.port };
+  for (const { message, ...about } of serveWarnings(serve, sources, startedAt)) log.warn(about, message);
   // The collector asks the sources when a page is asked for: by then they are there.
   const collector = lazily(() => collectorOf(parts, () => state.isStopping, receiver));
   const receiver = await receiverFor(parts, serve, sources, collector);
@@ -123,6 +125,7 @@ function receiverFor(
   return startReceiver({
     serve,
     clock: context.clock,
+    secrets: context.secrets,
     sources: sources.flatMap(({ name, webhook, profile, warehouse }) =>
       webhook === null ? [] : [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse) }],
     ),

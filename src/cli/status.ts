@@ -12,6 +12,7 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
+import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 
 /** How one resource stands; times are UTC text, `lag_seconds` is since the last success. */
@@ -46,7 +47,7 @@ export function statusCommand(context: CliContext): Command {
     .action(async (options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, [], async (chosen) => {
         const status = await statusOfSource(chosen, context);
-        context.stdout.write(options.json === true ? `${JSON.stringify(status)}\n` : tableOf(status));
+        print(context, options.json === true ? status : tableOf(status).trimEnd());
         return EXIT_CODES.ok;
       });
     });

@@ -8,6 +8,7 @@ import type { CliContext } from './context.ts';
 import { dueNow } from './due-commands.ts';
 import { exitCodeOfStatus } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
+import { print } from './print.ts';
 import { summaryText } from './run-summary.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { watchRun } from './watch-run.ts';
@@ -42,7 +43,7 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .action(async (names: string[], options: RunOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const report = await runSource(name, context, chosen, options);
-        print(context, report, options);
+        tell(context, report, options);
         return exitCodeOfStatus(report.status);
       });
     });
@@ -105,7 +106,8 @@ async function dueCommands(
 }
 
 /** A person at either end of the process is told how it ended; a program reads the log, or asks for JSON. */
-function print({ stdout, stderr }: CliContext, report: RunReport, { json }: RunOptions): void {
-  if (json === true) stdout.write(`${JSON.stringify(report)}\n`);
-  else if (stdout.isTTY === true || stderr.isTTY === true) stdout.write(summaryText(report));
+function tell(context: CliContext, report: RunReport, { json }: RunOptions): void {
+  const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
+  if (json === true) print(context, report);
+  else if (isWatched) print(context, summaryText(report).trimEnd());
 }

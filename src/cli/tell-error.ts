@@ -7,8 +7,11 @@ import type { CliContext } from './context.ts';
  * Tells on stderr what ended a command, or its work on `source`: as text on a terminal, as a log line anywhere else.
  * Faults of settings and arguments are text everywhere, because a person has to mend them, line by line.
  */
-export async function tellError(context: CliContext, error: unknown, source?: string): Promise<void> {
-  const { stderr, secrets } = context;
+export async function tellError(
+  { stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>,
+  error: unknown,
+  source?: string,
+): Promise<void> {
   if (stderr.isTTY === true || error instanceof ConfigError) {
     const text = scrub(errorText(error, source), secrets);
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);

@@ -1,8 +1,8 @@
+import { snippet } from '../http/safe-text.ts';
 import type { JsonValue } from '../model/json.ts';
 import { isExact } from '../shape/exact-number.ts';
 import { fieldAt, isObject } from '../shape/field-at.ts';
 
-const ACCOUNT_CHARS = 200;
 const NAMED_KEYS = 12;
 
 /** A count told by a service at a dotted path: a whole number, or one written as text; null for anything else. */
@@ -18,14 +18,14 @@ export function accountOf(value: JsonValue | undefined): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (isObject(value)) return `an object with ${keysOf(value)}`;
-  return `the ${isExact(value) ? 'number' : typeof value} ${JSON.stringify(value).slice(0, ACCOUNT_CHARS)}`;
+  return `the ${isExact(value) ? 'number' : typeof value} ${snippet(JSON.stringify(value))}`;
 }
 
 /** The keys of a body, in words, so that a wrong path in a profile can be put right from the message alone. */
 export function keysOf(json: JsonValue): string {
   const keys = isObject(json) ? Object.keys(json) : [];
   if (keys.length === 0) return 'no keys';
-  const named = keys.slice(0, NAMED_KEYS).map((key) => JSON.stringify(key.slice(0, 60)));
+  const named = keys.slice(0, NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));
   const rest = keys.length - named.length;
   return `the keys ${named.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

@@ -1,4 +1,5 @@
 import { SyncError } from '../model/errors.ts';
+import { snippet } from '../http/safe-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { PagePosition } from './page.ts';
 
@@ -13,7 +14,7 @@ export interface GuardFault {
 
 /** The error that ends a walk: it names the page, and is never a reason to take the listing for complete. */
 export function walkError(fault: GuardFault, position: PagePosition, cause?: unknown): SyncError {
-  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${visibleText(position).slice(0, 300)})`, {
+  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${snippet(position, 300)})`, {
     recovery: 'stop',
     hint: visibleText(fault.hint),
     cause,

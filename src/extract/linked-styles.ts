@@ -1,3 +1,4 @@
+import { snippet } from '../http/safe-text.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { accountOf, keysOf } from './body-account.ts';
@@ -34,7 +35,7 @@ function nextByLink(facts: PageFacts): PagePosition | null | GuardFault {
 function badLink(why: string, header: string | string[] | undefined): GuardFault {
   return {
     code: 'bad_link_header',
-    message: `The Link header ${why}: ${JSON.stringify(header ?? '').slice(0, 200)}`,
+    message: `The Link header ${why}: ${snippet(JSON.stringify(header ?? ''))}`,
     hint: 'The header does not follow RFC 8288: report it to the service, or use another page style in the profile.',
   };
 }

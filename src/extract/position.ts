@@ -1,5 +1,5 @@
 import { ConfigError } from '../model/errors.ts';
-import { visibleText } from '../model/visible-text.ts';
+import { snippet } from '../http/safe-text.ts';
 import type { GuardFault } from './guard-fault.ts';
 import type { PagePosition } from './page.ts';
 
@@ -67,5 +67,5 @@ function foreignNext(baseUrl: URL, link: string): GuardFault {
 }
 
 function shown(link: string): string {
-  return visibleText(JSON.stringify(link.slice(0, 200).replace(/\/\/[^/@]*@/, '//***@')));
+  return snippet(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
 }

@@ -25,7 +25,7 @@ export function requestError(of: {
   const { verdict, answer } = of.judged;
   const id = requestId(answer.headers);
   const parts = [
-    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${id})`}`,
+    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrub(id, of.secrets)})`}`,
     `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,

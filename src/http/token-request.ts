@@ -85,7 +85,7 @@ function headerSafe(token: string, url: URL): string {
 
 function tokenError(error: unknown, url: URL, secret: string): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, scrub(snippet(error.error), [secret]), error);
+  if (error instanceof ResponseBodyError) return refused(url, snippet(scrub(error.error, [secret])), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (error instanceof Error && 'code' in error) {
     return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/words.ts';
-import { scrub } from './scrub.ts';
+import { scrubJson } from './scrub-json.ts';
 
 export interface LogOptions {
   level: LogLevel;
@@ -37,37 +37,5 @@ function stderr(): DestinationStream {
 }
 
 function cleanLine(line: string, secrets: readonly string[]): string {
-  const body = line.trimEnd();
-  const scrubbed = scrub(body, secrets);
-  // A secret of digits only may have stood as a number, where `***` is no JSON.
-  const safe = scrubbed === body || isJson(scrubbed) ? scrubbed : scrubValues(body, secrets);
-  return `${visibleText(safe)}\n`;
-}
-
-function scrubValues(line: string, secrets: readonly string[]): string {
-  const clean = (value: unknown): unknown => {
-    if (Array.isArray(value)) return isBytesOfSecret(value, secrets) ? '***' : value.map(clean);
-    if (typeof value === 'string' || typeof value === 'number') {
-      const scrubbed = scrub(String(value), secrets);
-      return scrubbed === String(value) ? value : scrubbed;
-    }
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [scrub(key, secrets), clean(part)]));
-  };
-  return isJson(line) ? JSON.stringify(clean(JSON.parse(line))) : JSON.stringify({ level: 'error', msg: '***' });
-}
-
-/** A buffer is serialised as the list of its bytes. */
-function isBytesOfSecret(list: readonly unknown[], secrets: readonly string[]): boolean {
-  const text = list.every((entry) => typeof entry === 'number') ? list.join(',') : '';
-  return list.length > 1 && scrub(text, secrets) !== text;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return `${visibleText(scrubJson(line.trimEnd(), secrets))}\n`;
 }

@@ -3,16 +3,19 @@ const SHORT = 7;
 /** From this length on, encoded forms are looked for too; those of shorter ones would match by chance. */
 const ENCODED_FROM = 6;
 
+/** A text that was cut (it ends in `…`) may end in the beginning of a secret; a shorter one gives nothing away. */
+const CUT_FROM = 4;
+
 const STAND_IN = '***';
 
 /**
- * Replaces every secret in the text by `***`: as it is, escaped for JSON (any number of times), escaped for a URL,
- * and as base64 (also inside longer base64, as in basic authentication), hex or a list of bytes.
- * `secrets` may grow between calls; it is read each time.
+ * Replaces every secret in the text by `***` (or another text without `$`): as it is, escaped for JSON (any number of
+ * times), escaped for a URL, as base64 (also inside longer base64, as in basic authentication), hex or a list of bytes,
+ * and its beginning where a text was cut there. `secrets` may grow between calls; it is read each time.
  */
-export function scrub(text: string, secrets: readonly string[]): string {
+export function scrub(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
   const pattern = patternFor(secrets);
-  return pattern === null ? text : text.replace(pattern, STAND_IN);
+  return pattern === null ? text : text.replace(pattern, standIn);
 }
 
 const patterns = new WeakMap<readonly string[], { count: number; pattern: RegExp | null }>();
@@ -28,9 +31,19 @@ function patternFor(secrets: readonly string[]): RegExp | null {
 }
 
 function formsOf(secret: string): string[] {
-  const plain = Array.from(secret, charForm).join('');
-  const forms = [secret.length <= SHORT ? `${WORD_BEFORE}(?:${plain})${WORD_AFTER}` : plain];
-  return secret.length < ENCODED_FROM ? forms : [...forms, ...encodedForms(Buffer.from(secret))];
+  const chars = Array.from(secret, charForm);
+  const plain = chars.join('');
+  if (secret.length <= SHORT) {
+    const word = `${WORD_BEFORE}(?:${plain})${WORD_AFTER}`;
+    return secret.length < ENCODED_FROM ? [word] : [word, ...encodedForms(Buffer.from(secret))];
+  }
+  return [plain, beginning(chars), ...encodedForms(Buffer.from(secret))];
+}
+
+/** What is left of a secret where a long text was cut within it. */
+function beginning(chars: readonly string[]): string {
+  const rest = chars.slice(CUT_FROM).reduceRight((inner, char) => `(?:${char}${inner})?`, '');
+  return `${chars.slice(0, CUT_FROM).join('')}${rest}(?=…)`;
 }
 
 // `\n` in JSON text and `%20` in a URL end in letters and digits that do not belong to the word after them.

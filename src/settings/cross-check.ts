@@ -30,10 +30,12 @@ function sourceFindings(name: string, source: SettingsFile['sources'][string], p
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
-    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)).map((finding) => ({
-      ...finding,
-      path: ['sources', name, 'schedule', ...finding.path],
-    })),
+    ...known
+      .flatMap((resource) => scheduleFindings(resource, source.schedule, profile))
+      .map((finding) => ({
+        ...finding,
+        path: ['sources', name, 'schedule', ...finding.path],
+      })),
     ...webhookFindings(source.webhook, profile.webhooks.signature).map((finding) => ({
       ...finding,
       path: ['sources', name, 'webhook', ...finding.path],

@@ -12,6 +12,7 @@ import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
 import { loadProfile } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
 import { readSecretFile } from './secret-file.ts';
+import { withParts } from './secret-parts.ts';
 import type { Settings, SettingsFile, SourceSettings } from './settings.ts';
 import { settingsSchema } from './settings.ts';
 import { readYamlFile } from './yaml-file.ts';
@@ -54,7 +55,7 @@ function read(path: string, cwd: string, place: ProfilePlace): { settings: Setti
   if (checked.data !== null) findings.push(...crossFindings(checked.data, loaded.profiles));
   const all = [...[...findings, ...loaded.findings].map((finding) => file.locate(finding)), ...loaded.faults];
   if (checked.data === null || all.length > 0) return { settings: null, faults: all };
-  const secrets = [...new Set([...filled.secrets, ...loaded.secrets, ...credentials(checked.data)])];
+  const secrets = withParts([...filled.secrets, ...loaded.secrets, ...credentials(checked.data)]);
   return { settings: { path, ...assemble(checked.data, loaded.profiles, cwd), secrets }, faults: [] };
 }
 

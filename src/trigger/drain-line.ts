@@ -26,13 +26,13 @@ export class Line<Outcome> {
   readonly #coalescer: Coalescer<Request>;
   readonly #pauses: Pauses;
   readonly #running = new Set<Promise<void>>();
-  #alarm: { at: number; stop: AbortController } | null = null;
+  /** When alarms go off on the monotonic clock, the next one last. One that is not needed any more does no harm. */
+  readonly #alarms: number[] = [];
 
   constructor(options: LineOptions<Outcome>) {
     this.#options = options;
     this.#coalescer = new Coalescer(options);
     this.#pauses = new Pauses(options.random);
-    options.signal.addEventListener('abort', () => this.#alarm?.stop.abort(), { once: true });
   }
 
   get underWay(): number {
@@ -103,22 +103,20 @@ export class Line<Outcome> {
     threw(work, error);
   }
 
-  /** One alarm at a time, for what comes first. */
+  /** None where an earlier one is set. */
   #setAlarm(): void {
     const { clock, signal } = this.#options;
     const at = signal.aborted ? null : this.#coalescer.nextAt();
-    if (at === null || at === this.#alarm?.at) return;
-    this.#alarm?.stop.abort();
-    const alarm = { at, stop: new AbortController() };
-    this.#alarm = alarm;
-    clock.sleep(at - clock.monotonic(), alarm.stop.signal).then(
-      () => this.#ring(alarm),
+    if (at === null || at >= (this.#alarms.at(-1) ?? Infinity)) return;
+    this.#alarms.push(at);
+    clock.sleep(at - clock.monotonic(), signal).then(
+      () => this.#ring(),
       () => undefined,
     );
   }
 
-  #ring(alarm: { at: number }): void {
-    if (this.#alarm === alarm) this.#alarm = null;
+  #ring(): void {
+    this.#alarms.pop();
     this.pump();
   }
 }

@@ -21,7 +21,7 @@ import { readDelivery, type DeliveryContent } from './events.ts';
  * How often a record is read however many deliveries come: two readings in a row, for who edits and publishes, and one
  * per second from then on. What comes within a moment belongs together.
  */
-const READ_PACE = { everyMs: 1_050, burst: 2, restMs: 100 };
+const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
 /** How often a resource is walked, however long that takes. */
 const WALK_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
 const MOST_IN_HAND = 20_000;
@@ -196,7 +196,7 @@ class InboxDrain implements Drain {
   }
 
   #tell(resource: string | null, outcome: DrainOutcome, tickets: readonly Ticket[]): void {
-    const first = Math.min(...tickets.map((ticket) => ticket.receivedAt));
+    const first = tickets.reduce((least, { receivedAt }) => Math.min(least, receivedAt), Infinity);
     const delayMs = Math.max(0, this.#options.clock.now() - first);
     this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
   }

@@ -16,7 +16,7 @@ export interface NewDelivery {
   received_at: TimestampText;
   /** JSON object of those headers that the profile reads events from. */
   headers: string;
-  /** Exactly as it came. */
+  /** As it came, but for secrets of ours. */
   body: Uint8Array;
 }
 

@@ -47,7 +47,7 @@ function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: 
   const status = statusOf(reason);
   response.statusCode = status;
   response.setHeader('content-length', '0');
-  if (status === 405) response.setHeader('allow', 'POST');
+  if (status === 405 && !response.hasHeader('allow')) response.setHeader('allow', 'POST');
   if (status === 503) response.setHeader('retry-after', RETRY_AFTER_S);
   if (hasLittleLeft(request)) return void response.end();
   response.shouldKeepAlive = false;
@@ -60,6 +60,8 @@ function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: 
 /** Whether the rest of the request is soon passed over. */
 function hasLittleLeft(request: IncomingMessage): boolean {
   if (request.readableEnded) return true;
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  const { 'content-length': length, 'transfer-encoding': encoding, expect } = request.headers;
+  // Whoever asked first may never send it: what comes next would be taken for it.
+  if (expect !== undefined) return false;
   return request.readableFlowing === null && encoding === undefined && Number(length ?? 0) <= SMALL_BODY;
 }

@@ -3,12 +3,14 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Inbox, InboxEffect, InboxEntry, InboxFigures, InboxSettlement, NewDelivery } from '../warehouse/inbox.ts';
-import { openInbox } from '../warehouse/open-inbox.ts';
+import { openPatiently } from './patient-inbox.ts';
 import type { ReceiverNote } from './receiver-messages.ts';
 import type { ReceiverLimits } from './receiver-setup.ts';
 
 /** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
 export interface SourceInbox {
+  /** Why it cannot be opened so far; null where it is open. */
+  readonly problem: unknown;
   /** Resolves once the delivery is committed; rejects where it is not stored. */
   store(delivery: NewDelivery): Promise<InboxEffect>;
   settle(settlements: readonly InboxSettlement[]): Promise<void>;
@@ -44,12 +46,17 @@ const DEAD_FACTOR = 4;
 const FIGURES_PART = 50;
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
-  const { address, clock, limits } = options;
-  const inbox = await openInbox(address, clock);
+  const { source, address, clock, limits, note } = options;
+  const inbox = await openPatiently(address, clock);
+  const { problem } = inbox;
+  if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
   const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
   const stop = new AbortController();
   const purging = keepPurging(inbox, options, stop.signal);
   return {
+    get problem() {
+      return inbox.problem;
+    },
     store: (delivery) => commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }),
     settle: (settlements) => settleAll(commits, settlements),
     figures: sparingly(clock, () => inbox.figures()),

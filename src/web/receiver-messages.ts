@@ -38,8 +38,8 @@ export interface ToReceiver {
   figures: { call: number };
   close: { call: number };
   page: { call: number; answer: PageAnswer | null };
-  /** It lives; the answer to figures. */
-  alive: null;
+  /** It lives; the answer to figures. With the secrets that it has learned since. */
+  alive: { secrets: readonly string[] };
 }
 
 /** What the receiver says, by kind. */

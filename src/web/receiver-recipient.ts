@@ -3,19 +3,25 @@ import type { WebhookProfile } from '../source/profile.ts';
 import { answerChallenge } from '../trigger/challenges.ts';
 import { createVerifier, verifierForNobody } from '../trigger/verify/create-verifier.ts';
 import type { Recipient } from './receive-delivery.ts';
+import { deliveryMask } from './mask-delivery.ts';
 import { admissionOf } from './receiver-admission.ts';
 import type { ReceivedSource } from './receiver-setup.ts';
 
-/** A source's recipient, less what stores. Throws `ConfigError` for secrets that its scheme cannot use. */
-export function recipientOf({ webhook, profile }: ReceivedSource, store: Recipient['store']): Recipient {
+/** A source's recipient, less what stores; none of the `masked` secrets gets there. Throws `ConfigError` for secrets that its scheme cannot use. */
+export function recipientOf(
+  { webhook, profile }: ReceivedSource,
+  masked: readonly string[],
+  store: Recipient['store'],
+): Recipient {
   const { secrets } = webhook;
   const scheme = profile.signature;
+  const mask = deliveryMask(masked, scheme, webhook);
   return {
     admission: admissionOf(scheme, webhook.max_body),
     verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
     challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
     keptHeaders: headersWithEvents(profile),
-    store,
+    store: (delivery) => store(mask(delivery)),
   };
 }
 

@@ -25,7 +25,12 @@ interface Exchange {
   invite: () => void;
 }
 
-const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' };
+const TEXT = {
+  'content-type': 'text/plain; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+const READING = 'GET, HEAD';
 
 /** What to do with a request once its headers are there. Never throws, whatever is sent. */
 export function requestHearer(parts: RequestParts) {
@@ -42,9 +47,15 @@ export function requestHearer(parts: RequestParts) {
     finish(refused(reason), exchange);
   }
 
+  /** Pages are only there to be read. */
+  function refuseToChange(exchange: Exchange): void {
+    exchange.response.setHeader('allow', READING);
+    refuse('method', exchange);
+  }
+
   async function makePage(exchange: Exchange): Promise<void> {
     const { method, url: path = '/', headers } = exchange.request;
-    if (method !== 'GET' && method !== 'HEAD') return refuse('method', exchange);
+    if (method !== 'GET' && method !== 'HEAD') return refuseToChange(exchange);
     const answer = await page({ method, path, headers });
     if (answer === null) refuse('overloaded', exchange);
     else sendPage(answer, exchange.response);
@@ -58,7 +69,7 @@ export function requestHearer(parts: RequestParts) {
       },
       health: async (exchange) => {
         const { method } = exchange.request;
-        if (method !== 'GET' && method !== 'HEAD') return refuse('method', exchange);
+        if (method !== 'GET' && method !== 'HEAD') return refuseToChange(exchange);
         const answer = isAlive() ? { status: 200, body: 'ok\n' } : { status: 503, body: 'stuck\n' };
         sendPage({ ...answer, headers: TEXT }, exchange.response);
       },

@@ -15,6 +15,8 @@ export interface ReceiverSetup {
   /** 0 for any that is free. */
   port: number;
   sources: readonly ReceivedSource[];
+  /** Texts that must not be stored, whoever sends them. */
+  secrets?: readonly string[];
   limits: ReceiverLimits;
 }
 

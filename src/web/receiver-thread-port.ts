@@ -19,6 +19,8 @@ import type { ReceiverSetup } from './receiver-setup.ts';
 
 /** What the main thread does for the receiver. */
 interface MainSide {
+  /** Texts that must not be stored; grows as tokens are issued. */
+  secrets?: readonly string[];
   pages: (request: PageRequest) => Promise<PageAnswer>;
   onArrival: (source: string, count: number) => void;
   onFigures: (figures: ReceiverFigures) => void;
@@ -104,13 +106,20 @@ function watchEnd(worker: Worker, onEnd: (error: SyncError) => void) {
 }
 
 function hearersFor(
-  { pages, onArrival, onFigures, onNote }: MainSide,
+  { secrets = [], pages, onArrival, onFigures, onNote }: MainSide,
   say: (message: Message<ToReceiver>) => void,
   calls: OpenCalls<ReceiverFigures | null>,
   listening: PromiseWithResolvers<number>,
 ): Hearers<FromReceiver> {
+  // Those of the beginning are part of the setup.
+  let told = secrets.length;
+  const lives = (): void => {
+    say({ kind: 'alive', body: { secrets: secrets.slice(told) } });
+    told = secrets.length;
+  };
   const makePage = async (call: number, request: PageRequest): Promise<void> => {
     const answer = await pages(request).catch(() => TROUBLE);
+    lives();
     say({ kind: 'page', body: { call, answer } });
   };
   return {
@@ -118,7 +127,7 @@ function hearersFor(
     failed: (error) => listening.reject(errorOf(error)),
     done: ({ call, error }) => (error === null ? calls.resolve(call, null) : calls.reject(call, errorOf(error))),
     figures: ({ call, figures }) => {
-      say({ kind: 'alive', body: null });
+      lives();
       if (call === null) onFigures(figures);
       else calls.resolve(call, figures);
     },

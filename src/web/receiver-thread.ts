@@ -75,7 +75,10 @@ function hearersFor(receiver: OpenReceiver, { figuresMs, pages, main, say, end }
     say({ kind: 'done', body: { call, error } });
   };
   return {
-    alive: () => void (main.heardAt = systemClock.monotonic()),
+    alive: ({ secrets }) => {
+      main.heardAt = systemClock.monotonic();
+      receiver.mask(secrets);
+    },
     page: ({ call, answer }) => pages.resolve(call, answer),
     figures: ({ call }) => void tellFigures(call),
     settle: ({ call, source, settlements }) => void done(call, receiver.settle(source, settlements)),

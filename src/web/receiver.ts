@@ -3,6 +3,7 @@ import type { InboxSettlement } from '../warehouse/inbox.ts';
 import { bodyBudget } from './receiver-body.ts';
 import { guardConnections } from './receiver-connections.ts';
 import { sourceFigures, type ReceiverFigures } from './receiver-figures.ts';
+import { maskedSecrets } from './mask-delivery.ts';
 import { openSourceInbox, type SourceInbox } from './receiver-inbox.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './receiver-messages.ts';
 import { keepMsOf, recipientOf } from './receiver-recipient.ts';
@@ -28,6 +29,8 @@ export interface OpenReceiver {
   /** Resolves once they are committed. */
   settle(source: string, settlements: readonly InboxSettlement[]): Promise<void>;
   figures(): Promise<ReceiverFigures>;
+  /** From now on these are not stored either. */
+  mask: (secrets: readonly string[]) => void;
   /** Answers what is in hand, commits it, and closes everything. */
   close(): Promise<void>;
 }
@@ -36,27 +39,43 @@ interface Received extends Addressee {
   inbox: SourceInbox;
 }
 
-/** Opens inboxes and address. Throws `ConfigError`, or Node's own error, where one cannot be used. */
+/**
+ * Opens inboxes and address. Throws `ConfigError`, or Node's own error, where the address or none of the inboxes can be
+ * used; a source whose inbox cannot be does not keep the others from theirs, and answers 503 until it can.
+ */
 export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
   const opened = new AsyncDisposableStack();
   try {
     const sources = new Map<string, Received>();
+    const masked = maskedSecrets(setup.secrets ?? []);
     for (const source of setup.sources) {
-      const received = await openSource(source, setup, host);
+      const received = await openSource(source, setup, host, masked);
       opened.defer(() => received.inbox.close());
       sources.set(source.name, received);
     }
-    return await serve(setup, host, sources, opened);
+    refuseWithoutInbox([...sources.values()]);
+    const open = await serve(setup, host, sources, opened);
+    return { ...open, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
   } catch (error) {
     await opened.disposeAsync();
     throw error;
   }
 }
 
-async function openSource(source: ReceivedSource, { limits }: ReceiverSetup, host: ReceiverHost): Promise<Received> {
+function refuseWithoutInbox(sources: readonly Received[]): void {
+  const [first] = sources;
+  if (first !== undefined && sources.every(({ inbox }) => inbox.problem !== null)) throw first.inbox.problem;
+}
+
+async function openSource(
+  source: ReceivedSource,
+  { limits }: ReceiverSetup,
+  host: ReceiverHost,
+  masked: readonly string[],
+): Promise<Received> {
   const { name, inbox: address } = source;
   // Before any file is made: a secret that cannot be used is for the operator to mend.
-  const recipient = recipientOf(source, (delivery) => inbox.store(delivery));
+  const recipient = recipientOf(source, masked, (delivery) => inbox.store(delivery));
   const inbox = await openSourceInbox({
     source: name,
     address,
@@ -74,7 +93,7 @@ async function serve(
   host: ReceiverHost,
   sources: ReadonlyMap<string, Received>,
   opened: AsyncDisposableStack,
-): Promise<OpenReceiver> {
+): Promise<Omit<OpenReceiver, 'mask'>> {
   const unclaimed: Record<string, number> = {};
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);

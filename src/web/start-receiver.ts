@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import { inboxPort } from '../warehouse/inbox-port.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../warehouse/inbox.ts';
-import { openInbox } from '../warehouse/open-inbox.ts';
+import { openPatiently } from './patient-inbox.ts';
 import type { ReceiverFigures } from './receiver-figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './receiver-messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './receiver-setup.ts';
@@ -11,6 +11,8 @@ export interface ReceiverOptions {
   serve: { readonly host: string; readonly port: number };
   sources: readonly ReceivedSource[];
   clock: Clock;
+  /** Texts that must not be stored, whoever sends them; may grow. */
+  secrets?: readonly string[];
   /** Makes the pages that are not the receiver's own. */
   pages: (request: PageRequest) => Promise<PageAnswer>;
   /** Deliveries were stored that have to be worked on. */
@@ -38,22 +40,19 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Starts the thread. Throws `ConfigError` where the address or an inbox cannot be used. */
+/** Starts the thread. Throws `ConfigError` where the address or none of the inboxes can be used. */
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
   const { serve, sources, clock } = options;
-  const setup: ReceiverSetup = { ...serve, sources, limits: { ...RECEIVER_LIMITS, ...options.limits } };
+  const { host, port: wanted } = serve;
+  const limits = { ...RECEIVER_LIMITS, ...options.limits };
+  const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...(options.secrets ?? [])], limits };
   const thread = speakWithReceiver(setup, options);
   const port = await thread.listening;
   const inboxes = new Map<string, Inbox>();
-  try {
-    // By now they are made and migrated: this thread only reads them.
-    for (const { name, inbox } of sources) inboxes.set(name, await openInbox(inbox, clock));
-  } catch (error) {
-    await thread.close();
-    throw error;
-  }
+  // By now they are made and migrated where they can be: this thread only reads them.
+  for (const { name, inbox } of sources) inboxes.set(name, await openPatiently(inbox, clock));
   return {
-    url: `http://${serve.host.includes(':') ? `[${serve.host}]` : serve.host}:${port}`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (source) => {
       const inbox = inboxes.get(source);
       if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);

@@ -8,6 +8,7 @@ import type { SourceSettings } from '../settings/settings.ts';
 import type { InboxFigures } from '../warehouse/inbox.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { Readiness } from './pages.ts';
+import { scrubProblem, scrubStatus } from './scrub-status.ts';
 import { createSparingReader, type LastRead } from './sparing-reader.ts';
 import { fileSizes, type FileSizes } from './status-files.ts';
 import { readState, type StoredState } from './status-reads.ts';
@@ -102,7 +103,7 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () =
     const counts = await Promise.all(counters.map((count) => count()));
     const webhooks = await webhookStatus(parts, clock.now());
     const now = clock.now();
-    return {
+    const status: SourceStatus = {
       source: source.name,
       base_url: source.base_url,
       warehouse: warehouseStatus(parts, stored),
@@ -124,6 +125,7 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () =
       changes: changesStatus(activity, now),
       schema_changes: stored.value?.state.schemaChanges ?? [],
     };
+    return scrubStatus(status, parts.scrub);
   };
 }
 
@@ -162,9 +164,5 @@ async function webhookStatus({ activity, inbox, scrub }: StatusParts, now: numbe
 function problemOf(error: unknown, scrub: (text: string) => string): Problem {
   const isOurs = error instanceof SyncError;
   const hint = isOurs ? (error.hint ?? null) : null;
-  return {
-    code: isOurs ? error.code : 'bug',
-    message: scrub(messageOf(error)),
-    hint: hint === null ? null : scrub(hint),
-  };
+  return scrubProblem({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
 }

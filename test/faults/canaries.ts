@@ -11,7 +11,8 @@ export interface Leak {
 
 /** Ways of writing a secret that a reader of a log, a page or a file could turn back. */
 const FORMS: readonly [name: string, write: (secret: string) => readonly string[]][] = [
-  ['as it is', (secret) => [Buffer.from(secret).toString('latin1')]],
+  ['as it is', (secret) => [latin1(secret)]],
+  ['cut off', (secret) => [latin1(secret.slice(0, BEGINNING))]],
   ['escaped for JSON', (secret) => [latin1(JSON.stringify(secret).slice(1, -1))]],
   ['escaped for JSON twice', (secret) => [latin1(JSON.stringify(JSON.stringify(secret).slice(1, -1)).slice(1, -1))]],
   ['escaped for HTML', (secret) => [latin1(htmlEscaped(secret))]],
@@ -22,16 +23,21 @@ const FORMS: readonly [name: string, write: (secret: string) => readonly string[
   ['as a list of bytes', (secret) => [[...Buffer.from(secret)].join(',')]],
 ];
 
-/** Looks for secrets, by name, in texts; answers one leak per secret and form at most. */
+/** So much of a secret is not common to several. */
+const BEGINNING = 14;
+
+/** Looks for secrets, by name, in texts; answers one leak per secret at most. */
 export function leakFinder(secrets: Readonly<Record<string, string>>): (where: string, text: string) => Leak[] {
   const wanted = Object.entries(secrets).flatMap(([secret, value]) =>
     FORMS.flatMap(([form, write]) => [...new Set(write(value))].map((written) => ({ secret, form, written }))),
   );
-  return (where, text) =>
-    wanted.flatMap(({ secret, form, written }) => {
+  return (where, text) => {
+    const found = wanted.flatMap(({ secret, form, written }) => {
       const at = text.indexOf(written);
       return at === -1 ? [] : [{ secret, form, where, around: text.slice(Math.max(0, at - 60), at + 80) }];
     });
+    return [...new Map(found.map((leak) => [leak.secret, leak])).values()];
+  };
 }
 
 /** All files below a folder, byte for byte as Latin-1 text, by path within it. */
@@ -49,7 +55,13 @@ function latin1(text: string): string {
 }
 
 function htmlEscaped(text: string): string {
-  const marks: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+  const marks: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
   return text.replace(/[&<>"']/g, (mark) => marks[mark] ?? mark);
 }
 

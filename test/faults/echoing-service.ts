@@ -8,12 +8,14 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const HTML_TYPE = { 'content-type': 'text/html; charset=utf-8' };
 const PROBLEM = { 'content-type': 'application/problem+json' };
 
-/** Ways in which a service gives back a credential; each is the first part of its paths. */
+/** Ways in which a service gives back a credential; each is the path of a resource. */
 export const ECHOES: Readonly<Record<string, Echo>> = {
   'refusal-body': plain(401, PROBLEM, (secret) => JSON.stringify({ title: `unknown key ${secret}`, key: secret })),
   'refusal-challenge': (secret, _, response) =>
     response.writeHead(401, { 'www-authenticate': `Bearer realm="${secret}", error="invalid_token"` }).end(),
-  'forbidden-base64': plain(403, JSON_TYPE, (secret) => JSON.stringify({ got: Buffer.from(`x:${secret}`).toString('base64') })),
+  'forbidden-base64': plain(403, JSON_TYPE, (secret) =>
+    JSON.stringify({ got: Buffer.from(`x:${secret}`).toString('base64') }),
+  ),
   'failure-url': plain(500, { 'content-type': 'text/plain' }, (secret) => `key=${encodeURIComponent(secret)}&x=1`),
   'request-id': (secret, _, response) =>
     response.writeHead(400, { ...PROBLEM, 'x-request-id': secret }).end('{"title":"bad"}'),
@@ -37,8 +39,13 @@ export const ECHOES: Readonly<Record<string, Echo>> = {
   'redirect-user': redirect((secret) => `http://user:${encodeURIComponent(secret)}@127.0.0.1/`),
   'redirect-home': (secret, request, response) => {
     const url = request.url ?? '';
-    if (url.includes('moved')) return plain(404, PROBLEM, () => JSON.stringify({ title: `no ${url}` }))(secret, request, response);
-    response.writeHead(302, { location: `${url.split('?')[0]}/moved/${encodeURIComponent(secret)}?key=${encodeURIComponent(secret)}` }).end();
+    if (url.includes('moved'))
+      return plain(404, PROBLEM, () => JSON.stringify({ title: `no ${url}` }))(secret, request, response);
+    response
+      .writeHead(302, {
+        location: `${url.split('?')[0]}/moved/${encodeURIComponent(secret)}?key=${encodeURIComponent(secret)}`,
+      })
+      .end();
   },
   'limit-headers': (secret, _, response) =>
     response
@@ -49,12 +56,31 @@ export const ECHOES: Readonly<Record<string, Echo>> = {
   'bad-http': (secret, _, response) => void response.socket?.end(`HTTP/1.1 200 OK\r\n${secret}\r\n\r\n`),
   'bad-gzip': (secret, _, response) =>
     response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip' }).end(`{"data":"${secret}"}`),
-  'bad-charset': plain(200, { 'content-type': 'application/json; charset=x-canary' }, (secret) => `{"data":"${secret}"}`),
+  'bad-charset': plain(
+    200,
+    { 'content-type': 'application/json; charset=x-canary' },
+    (secret) => `{"data":"${secret}"}`,
+  ),
   'bad-type': (secret, _, response) => response.writeHead(200, { 'content-type': secret }).end('{}'),
+  'cut-request-id': (secret, _, response) =>
+    response.writeHead(400, { ...PROBLEM, 'x-request-id': `${'i'.repeat(60)}-${secret}` }).end('{"title":"bad"}'),
+  'cut-cursor': (secret, request, response) => {
+    const isFirst = !(request.url ?? '').includes('cursor=');
+    const body = { data: [record(isFirst ? 1 : 2)], next_cursor: `${'c'.repeat(40)}-${secret}` };
+    response.writeHead(isFirst ? 200 : 500, JSON_TYPE).end(JSON.stringify(body));
+  },
+  'cut-path': (secret, request, response) => {
+    const url = request.url ?? '';
+    if (url.includes('moved')) return void response.writeHead(404, PROBLEM).end('{"title":"gone"}');
+    response.writeHead(302, { location: `/v1/cut-path/moved/${'p'.repeat(165)}/${secret}` }).end();
+  },
+  'cut-message': plain(400, PROBLEM, (secret) => JSON.stringify({ title: `${'m'.repeat(175)} ${secret}` })),
+  'cut-key': plain(200, JSON_TYPE, (secret) => JSON.stringify({ [`${'k'.repeat(45)} ${secret}`]: 1 })),
+  'cut-value': plain(200, JSON_TYPE, (secret) => JSON.stringify({ data: `${'v'.repeat(180)} ${secret}` })),
   'gone-cursor': plain(410, PROBLEM, (secret) => JSON.stringify({ title: `cursor of ${secret} expired` })),
 };
 
-/** A content service that gives back whatever credential it is sent, each source's part of it in its own way. */
+/** A content service that gives back whatever credential it is sent, each resource in its own way. */
 export interface EchoingService {
   url: string;
   /** Access tokens that it has issued. */
@@ -62,13 +88,16 @@ export interface EchoingService {
   close(): Promise<void>;
 }
 
-/** Starts it on a free port. Below `/token-echo` also its token endpoint refuses, with the client's secret in it. */
+/** Starts it on a free port. Below `/token-refused` and `/token-page` its token endpoint gives back the client's secret. */
 export async function startEchoingService(): Promise<EchoingService> {
   const tokens: string[] = [];
   const server = createServer((request, response) => {
-    const [, way = ''] = (request.url ?? '').split('/');
-    if (request.url?.includes('/oauth/token') === true) return void answerToken(request, response, way, tokens);
-    ECHOES[way]?.(credentialOf(request), request, response);
+    const url = request.url ?? '';
+    if (url.includes('/oauth/token')) return void answerToken(request, response, tokens);
+    if (url.startsWith('/ping-')) return void response.writeHead(url.startsWith('/ping-success') ? 200 : 404).end();
+    const way = Object.keys(ECHOES).find((name) => url.startsWith(`/v1/${name}`));
+    if (way === undefined) response.writeHead(500).end();
+    else ECHOES[way]?.(credentialOf(request), request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
@@ -82,17 +111,19 @@ export async function startEchoingService(): Promise<EchoingService> {
   };
 }
 
-async function answerToken(request: IncomingMessage, response: ServerResponse, way: string, tokens: string[]): Promise<void> {
+async function answerToken(request: IncomingMessage, response: ServerResponse, tokens: string[]): Promise<void> {
   let form = '';
   for await (const chunk of request) form += String(chunk);
-  if (way === 'token-refused') {
+  if (request.url?.startsWith('/token-refused') === true) {
     const told = { error: 'invalid_client', error_description: `no client with ${form}` };
     return void response.writeHead(401, { ...JSON_TYPE, 'x-form': form }).end(JSON.stringify(told));
   }
-  if (way === 'token-page') return void response.writeHead(500, HTML_TYPE).end(page(form));
-  const token = `canary-token/${randomBytes(12).toString('base64')}`;
+  if (request.url?.startsWith('/token-page') === true) return void response.writeHead(500, HTML_TYPE).end(page(form));
+  const token = `${randomBytes(15).toString('base64')}/canary-token`;
   tokens.push(token);
-  response.writeHead(200, JSON_TYPE).end(JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3_600 }));
+  response
+    .writeHead(200, JSON_TYPE)
+    .end(JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3_600 }));
 }
 
 /** The key or the token alone, as a careless error message would have it. */
@@ -100,7 +131,11 @@ function credentialOf({ headers }: IncomingMessage): string {
   return (headers.authorization ?? '').replace(/^Bearer /, '');
 }
 
-function plain(status: number, headers: Record<string, string>, body: (secret: string, request: IncomingMessage) => string): Echo {
+function plain(
+  status: number,
+  headers: Record<string, string>,
+  body: (secret: string, request: IncomingMessage) => string,
+): Echo {
   return (secret, request, response) => response.writeHead(status, headers).end(body(secret, request));
 }
 

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
+import { strayRows } from '../support/compare-copy.ts';
+import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
 
-const LARGE = { generate: { content: 1_200, images: 60, analytics: 1_200 }, latency: 60 };
+const LARGE = { generate: { content: 800, images: 60, analytics: 800 }, latency: 40 };
 
 /** Until so many pages were asked for in all. */
 async function underWay({ sandbox }: ServingStage, pages: number): Promise<void> {
@@ -11,6 +13,16 @@ async function underWay({ sandbox }: ServingStage, pages: number): Promise<void>
 
 const statuses = (stage: ServingStage): unknown[] =>
   stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
+
+/** Walks whose checkpoint does not count exactly the rows that are there. */
+function untoldRows(db: Database.Database): unknown[] {
+  return db
+    .prepare<[], { resource: string; told: number }>(
+      'SELECT resource, walk_records AS told FROM _sync_checkpoints WHERE walk_mode IS NOT NULL',
+    )
+    .all()
+    .filter(({ resource, told }) => db.prepare(`SELECT count(*) FROM "${resource}"`).pluck().get() !== told);
+}
 
 const idsInInbox = (stage: ServingStage): unknown[] =>
   stage.readInbox((db) => db.prepare('SELECT delivery_id FROM _sync_deliveries').pluck().all());
@@ -48,33 +60,28 @@ describe('serve, when it is told to stop', () => {
     await stage.fresh(serving);
     const ids = [...stage.sandbox.store.list('content')].map(({ id }) => id);
     const acked: string[] = [];
-    let isOver = false;
+    const untold = new Set<string>();
     const send = async (lane: number): Promise<void> => {
-      for (let n = 0; !isOver; n += 1) {
+      for (let n = 0; untold.size === 0; n += 1) {
         const record = ids[(lane * 37 + n) % ids.length] ?? '';
         stage.write('content', record, { title: `change ${lane} ${n}` });
         const id = `msg_${lane}_${n}`;
-        const body = JSON.stringify({ type: 'content.updated', data: { resource: 'content', id: record } });
-        if ((await serving.deliver({ id, body })) === 202) acked.push(id);
-        else await delay(20);
+        if ((await serving.deliver({ id, body: eventBody({ resource: 'content', id: record }) })) === 202)
+          acked.push(id);
+        else untold.add(record);
       }
     };
     const senders = Array.from({ length: 8 }, (_, lane) => send(lane));
     await until('stormy', () => acked.length > 150 || acked.length);
     const ended = await serving.stop();
-    isOver = true;
     await Promise.all(senders);
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(ended.ms).toBeLessThan(10_000);
     const stored = new Set(idsInInbox(stage));
     expect(acked.filter((id) => !stored.has(id))).toEqual([]);
     const again = await stage.serve();
-    // What was changed while nobody listened, and was not acknowledged, is told of once more.
-    for (const id of ids) stage.write('content', id);
-    await stage.run('sync');
-    for (const id of ids) {
-      const body = JSON.stringify({ type: 'content.updated', data: { resource: 'content', id } });
-      expect(await again.deliver({ id: `msg_again_${id}`, body })).toBe(202);
+    for (const id of untold) {
+      expect(await again.deliver({ id: `msg_again_${id}`, body: eventBody({ resource: 'content', id }) })).toBe(202);
     }
     await stage.settled();
     expect(await again.stop()).toMatchObject({ code: 0 });
@@ -88,15 +95,12 @@ describe('serve, when it is told to stop', () => {
     const { total } = stage.sandbox.requests;
     await until('silent', () => stage.sandbox.requests.total > total);
     // One delivery for a record, whose reading hangs; one for a walk, which is never had.
-    const about = (data: object): string => JSON.stringify({ type: 'content.updated', data });
-    expect(await serving.deliver({ id: 'msg_1', body: about({ resource: 'content', id: 'x' }) })).toBe(202);
-    expect(await serving.deliver({ id: 'msg_2', body: about({ resource: 'content' }) })).toBe(202);
+    expect(await serving.deliver({ id: 'msg_1', body: eventBody({ resource: 'content', id: 'x' }) })).toBe(202);
+    expect(await serving.deliver({ id: 'msg_2', body: eventBody({ resource: 'content' }) })).toBe(202);
     await delay(300);
     const ended = await serving.stop();
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(ended.ms).toBeLessThan(10_000);
-    stage.sandbox.faults.clear();
-    expect(await (await goesOn(stage)).stop()).toMatchObject({ code: 0 });
   });
 
   it('F147 twice: the second signal ends it at once, and nothing is half written', async () => {
@@ -110,7 +114,7 @@ describe('serve, when it is told to stop', () => {
     // Where it had ended by itself before the second signal came, that is as well.
     expect([0, 130]).toContain(ended.code);
     expect(ended.ms).toBeLessThan(5_000);
-    stage.sandbox.faults.clear();
-    await goesOn(stage);
+    expect(stage.read(untoldRows)).toEqual([]);
+    expect(stage.read((db) => ['content', 'images', 'analytics'].flatMap((name) => strayRows(db, name)))).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  eventBody,
   openServingStage,
   resourceIn,
-  servingStage,
   sourceIn,
   until,
   type Serving,
@@ -14,12 +14,16 @@ const RECORDS = { content: 200, images: 40, analytics: 120 };
 const rowOf = (stage: ServingStage, id: string): unknown =>
   stage.read((db) => db.prepare('SELECT title, _deleted_at FROM content WHERE id = ?').get(id));
 
+const heldImages = async (serving: Serving): Promise<number> =>
+  resourceIn(await serving.status(), 'images').suspects.held;
+
 describe('serve on an empty warehouse, and other commands beside it', () => {
   let stage: ServingStage;
   let serving: Serving;
 
   beforeAll(async () => {
     stage = await openServingStage({
+      profile: { http: { attempts: 2 } },
       sandbox: { generate: RECORDS, latency: 30 },
       source: { deletes: { max_rows: 2 } },
     });
@@ -80,7 +84,7 @@ describe('serve on an empty warehouse, and other commands beside it', () => {
   });
 
   it('takes up what is replayed within seconds', async () => {
-    const body = JSON.stringify({ type: 'content.updated', data: { resource: 'content', id: 'new' } });
+    const body = eventBody({ resource: 'content', id: 'new' });
     expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
     await stage.settled();
     stage.sandbox.requests.clear();
@@ -94,15 +98,14 @@ describe('serve on an empty warehouse, and other commands beside it', () => {
   it('carries out the deletes that a person has released', async () => {
     const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
     for (const id of ids) stage.sandbox.store.remove('images', id);
-    const held = async (): Promise<number> => resourceIn(await serving.status(), 'images').suspects.held;
-    await until('held', async () => (await held()) >= 4 || held());
+    await until('held', async () => (await heldImages(serving)) >= 4 || heldImages(serving));
     const listed = await stage.run('deletes', 'list', '--json');
     expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
     const confirmed = await stage.run('deletes', 'confirm', 'images');
     expect(confirmed).toMatchObject({ code: 0 });
     expect(confirmed.stdout).toContain('by the process at work');
     await stage.settled();
-    expect(await held()).toBe(0);
+    expect(await heldImages(serving)).toBe(0);
   });
 
   it('shows itself on its page, in its metrics and to a health check', async () => {
@@ -114,11 +117,27 @@ describe('serve on an empty warehouse, and other commands beside it', () => {
     expect((await serving.status()).attention).toEqual([]);
   });
 
-  it('ends idle with exit code 0, soon, and leaves nothing owned', async () => {
+  it('F159 says that the service is down, is ready all the same, and ends soon with exit code 0', async () => {
+    stage.sandbox.faults.add({ fault: 'status', status: 503 });
+    // An event without an id asks for a walk.
+    const body = eventBody({ resource: 'content' });
+    expect(await serving.deliver({ id: 'msg_walk', body })).toBe(202);
+    await until('told', async () => {
+      const told = (await serving.status()).attention.map(({ resource, what }) => `${resource}: ${what}`);
+      return told.some((one) => /^content: The last run failed: .*503/.test(one)) || told;
+    });
+    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
+    expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
+    const { body: metrics } = await serving.page('/metrics');
+    expect(metrics).toMatch(/content_sync_requests_total\{source="blog",outcome="retry"\} [1-9]/);
+    expect(metrics).toMatch(/content_sync_freshness_seconds\{source="blog",resource="content"\} [1-9]/);
+    expect(metrics).toMatch(/content_sync_inbox_waiting\{source="blog"\} 1/);
+
     const ended = await serving.stop();
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(ended.ms).toBeLessThan(5_000);
-    expect(ended.stderr).not.toContain('"level":50');
+    stage.sandbox.faults.clear();
+    // It has left nothing owned.
     expect(await stage.run('sync')).toMatchObject({ code: 0 });
     expect(stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
   });

@@ -1,5 +1,7 @@
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -59,8 +61,6 @@ export interface Serving {
 export interface ServingStage {
   folder: string;
   sandbox: Sandbox;
-  /** Signs deliveries; the same for all sources. */
-  secret: string;
   /** Paths of a source's files. */
   file(source?: string): string;
   inboxFile(source?: string): string;
@@ -73,6 +73,8 @@ export interface ServingStage {
   /** Has the service tell a `serve` of changes; returns the subscription's id. */
   subscribe(serving: Pick<Serving, 'url'>, events?: readonly string[], source?: string): Promise<string>;
   unsubscribe(id: string): Promise<void>;
+  /** Sends one signed delivery to whoever listens there; its status, 0 where no answer came. */
+  deliver(url: string, delivery: SentDelivery): Promise<number>;
   /** Writes a record of the service, fields over what it had, changed just now; it tells its subscribers. */
   write(resource: string, id: string, fields?: Fields): void;
   read<T>(look: (db: Database.Database) => T, source?: string): T;
@@ -122,7 +124,6 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const stage: ServingStage = {
     folder,
     sandbox,
-    secret: SECRET,
     file,
     inboxFile,
     configure,
@@ -133,7 +134,6 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
       const made = await api(sandbox, 'POST', '/v1/webhooks', {
         url: `${url}/webhooks/${source}`,
         events,
-        secret: SECRET,
       });
       return String(made['id']);
     },
@@ -142,6 +142,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
       const before: object = JSON.parse(sandbox.store.get(resource, id)?.text ?? '{}');
       sandbox.store.put(resource, { ...before, ...fields, id, updated_at: new Date().toISOString() });
     },
+    deliver: (url, delivery) => deliver(url, delivery, agent),
     read: (look, source) => withDatabase(file(source), look),
     readInbox: (look, source) => withDatabase(inboxFile(source), look),
     fresh: (serving, source) => until('fresh', () => isWhole(serving, source)),
@@ -179,6 +180,25 @@ async function seenBy(look: () => unknown): Promise<unknown> {
   }
 }
 
+/**
+ * A port for a `serve` that is to listen where the one before it did. Below those that the system gives out by itself,
+ * so that nobody gets it in between, and apart for each process of the tests.
+ */
+export async function freePort(): Promise<number> {
+  for (let port = 20_000 + (process.pid % 1_000) * 10; ; port += 1) {
+    const server = createServer();
+    try {
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      return port;
+    } catch {
+      // Somebody has it.
+    } finally {
+      server.close();
+    }
+  }
+}
+
 /** The part of one source in a snapshot. Throws where it has none. */
 export function sourceIn({ sources }: StatusSnapshot, name = 'blog'): SourceStatus {
   const found = sources.find(({ source }) => source === name);
@@ -193,10 +213,15 @@ export function resourceIn(snapshot: StatusSnapshot, name: string, source = 'blo
   return found;
 }
 
+/** The body of an event as the sandbox and the default profile write it. */
+export function eventBody(data: object, type = 'content.updated'): string {
+  return JSON.stringify({ type, data });
+}
+
 /** The headers of a delivery that is signed now. */
-export function signedHeaders(id: string, body: string | Uint8Array, secret = SECRET): Record<string, string> {
+function signedHeaders(id: string, body: string | Uint8Array): Record<string, string> {
   const timestamp = String(Math.floor(Date.now() / 1_000));
-  const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+  const key = Buffer.from(SECRET.replace('whsec_', ''), 'base64');
   const digest = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
   return {
     'content-type': 'application/json',

@@ -20,6 +20,10 @@ describe('a body that is too large', () => {
     const large = await say(stage.port, `${expect100}Content-Length: 1000000000\r\n\r\n`, 3_000);
     expect([statuses(large), large.closed]).toEqual([[413], true]);
     expect(statuses(await say(stage.port, `${expect100}Content-Length: 2\r\n\r\n`))).toEqual([100]);
+    // One that is refused may never come: the connection cannot be used on.
+    const elsewhere = expect100.replace('/webhooks/blog', '/webhooks/blog/x');
+    const refused = await say(stage.port, `${elsewhere}Content-Length: 2\r\n\r\n`, 3_000);
+    expect([statuses(refused), refused.closed]).toEqual([[404], true]);
     const delivery = signed(stage.source);
     const [head = '', body = ''] = written({
       ...delivery,

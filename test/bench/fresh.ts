@@ -1,0 +1,126 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { timestampMs } from '../../src/model/timestamp-text.ts';
+import { RowWatch, type Seen, type Sign } from './row-watch.ts';
+import { cpuByThread, epochNow, load, percentiles, staged, until, type Staged } from './staged.ts';
+
+/**
+ * `node test/bench/fresh.ts`: how soon a change in the service is a row. A sandbox and a `serve` in processes of their
+ * own; changes through the API at a steady rate whether or not the earlier ones have arrived, spread over all records:
+ * 70 % updates, 15 % creations, 15 % deletes. A reader with a connection of its own waits for each row. Prints the time
+ * from just before the request of the change to the row, and where it went.
+ */
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '60' },
+    rate: { type: 'string', default: '20' },
+    records: { type: 'string', default: '5000' },
+    /** Milliseconds that the service takes for every answer. */
+    latency: { type: 'string', default: '0' },
+  },
+});
+const WARM_SECONDS = 5;
+const PARTS = { update: 0.7, create: 0.15 };
+
+/** Epoch milliseconds. */
+interface Change {
+  id: string;
+  /** Just before its request, and when that was answered. */
+  began: number;
+  answered: number;
+  seen: Seen;
+}
+
+const stage = await staged({
+  sandbox: { generate: { content: Number(options.records) }, latency: Number(options.latency) },
+  copied: true,
+});
+const watch = new RowWatch(stage.reader);
+let made = 0;
+try {
+  await stage.subscribe();
+  const ids = await stage.sandbox.ids();
+  await changesFor(WARM_SECONDS, ids);
+  const before = { cpu: cpuByThread(stage.serve.pid), asked: await costs(stage), since: epochNow() };
+  const changes = await changesFor(Number(options.seconds), ids);
+  const after = { cpu: cpuByThread(stage.serve.pid), asked: await costs(stage) };
+  await until(() => waitingIn(stage) === 0, 'the inbox does not become empty');
+  report(changes, before, after);
+} finally {
+  watch.close();
+  await stage.close();
+}
+
+async function changesFor(seconds: number, ids: string[]): Promise<Change[]> {
+  const total = seconds * Number(options.rate);
+  const began = performance.now();
+  const changes: Promise<Change>[] = [];
+  for (let n = 0; n < total; n += 1) {
+    await delay(Math.max(0, began + (n * 1_000) / Number(options.rate) - performance.now()));
+    changes.push(change(ids));
+  }
+  return Promise.all(changes);
+}
+
+function change(ids: string[]): Promise<Change> {
+  made += 1;
+  const title = `change ${made}`;
+  // The golden ratio spreads them evenly, and so that no two in a row are of one kind for long.
+  const part = (made * 0.618_033_988_749_895) % 1;
+  if (part < PARTS.create) {
+    const id = `bench-${made}`;
+    return observed(id, { title }, () => stage.api('POST', null, { id, title, status: 'draft' }));
+  }
+  // Each record is changed once: what is measured is not how changes are coalesced.
+  const [id] = ids.splice(Math.floor(Math.random() * ids.length), 1);
+  if (id === undefined) throw new Error('too few --records for so many changes');
+  if (part > PARTS.create + PARTS.update) return observed(id, 'deleted', () => stage.api('DELETE', id));
+  return observed(id, { title }, () => stage.api('PATCH', id, { title }));
+}
+
+async function observed(id: string, sign: Sign, make: () => Promise<void>): Promise<Change> {
+  const seen = watch.seen(id, sign);
+  const began = epochNow();
+  await make();
+  return { id, began, answered: epochNow(), seen: await seen };
+}
+
+function waitingIn({ inbox }: Staged): unknown {
+  return inbox.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get();
+}
+
+async function costs(of: Staged) {
+  const [answered, seconds] = ['count', 'sum'].map((part) =>
+    of.metric(`content_sync_request_duration_seconds_${part}`),
+  );
+  return { answered: (await answered) ?? NaN, seconds: (await seconds) ?? NaN };
+}
+
+function report(
+  changes: readonly Change[],
+  before: { cpu: ReturnType<typeof cpuByThread>; asked: Awaited<ReturnType<typeof costs>>; since: number },
+  after: { cpu: ReturnType<typeof cpuByThread>; asked: Awaited<ReturnType<typeof costs>> },
+): void {
+  const received = new Map<string, number>();
+  const rows = stage.inbox.prepare<[], { record_id: string; received_at: string }>(
+    'SELECT record_id, received_at FROM _sync_deliveries ORDER BY seq DESC',
+  );
+  for (const { record_id, received_at } of rows.all()) received.set(record_id, timestampMs(received_at));
+  const told = (one: Change): number => received.get(one.id) ?? NaN;
+  const say = (name: string, of: (one: Change) => number): void =>
+    console.log(`  ${name.padEnd(44)} ${percentiles(changes.map(of))}`);
+  console.log(`${changes.length} changes at ${options.rate}/s over ${options.records} records; ${load()}`);
+  say('from before the request to the row', ({ began, seen }) => seen.at - began);
+  say("from the API's answer to the row", ({ answered, seen }) => seen.at - answered);
+  console.log('  of these:');
+  say('change made and told: receipt of the webhook', (one) => told(one) - one.began);
+  say('stored, taken up, its turn: record asked for', (one) => one.seen.askedAt - told(one));
+  say('answered, loaded, committed: seen by a reader', ({ seen }) => seen.at - seen.askedAt);
+  const asked = after.asked.answered - before.asked.answered;
+  const mean = ((after.asked.seconds - before.asked.seconds) / asked) * 1_000;
+  const per = (name: 'main' | 'others'): string =>
+    `${(((after.cpu[name] - before.cpu[name]) / changes.length) * 1_000).toFixed(1)} ms`;
+  console.log(`  requests ${asked}, each ${mean.toFixed(1)} ms on average`);
+  console.log(`  CPU of serve per change: main thread ${per('main')}, receiver and other threads ${per('others')}`);
+  for (const line of stage.complaints) console.log(`  serve said: ${line}`);
+}

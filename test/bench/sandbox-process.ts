@@ -1,0 +1,28 @@
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+
+/** The sandbox as a process of its own whose strings the bench pulls from outside; `staged.ts` starts it. */
+const options: SandboxOptions = JSON.parse(process.argv[2] ?? '{}');
+const sandbox = await startSandbox(options);
+const { store, requests } = sandbox;
+
+interface Call {
+  number: number;
+  ask: string;
+  of: string[];
+}
+
+/** What can be asked for, by name. */
+const ANSWERS: Readonly<Record<string, (...of: string[]) => unknown>> = {
+  ids: (resource = '') => [...store.list(resource)].map(({ id }) => id),
+  /** Changed without a request, so that it costs nothing of the limit; webhooks tell of it as of any change. */
+  rename: (resource = '', id = '', title = '') => {
+    const record: object = JSON.parse(store.get(resource, id)?.text ?? '{}');
+    store.put(resource, { ...record, id, title, updated_at: new Date().toISOString() });
+  },
+  requests: () => requests.entries(),
+};
+
+process.on('message', ({ number, ask, of }: Call) => process.send?.({ number, answer: ANSWERS[ask]?.(...of) ?? null }));
+process.on('disconnect', () => process.exit());
+process.send?.({ number: 0, answer: { url: sandbox.url, apiKey: sandbox.apiKey } });

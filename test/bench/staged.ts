@@ -1,0 +1,220 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { Pool } from 'undici';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { RequestEntry } from '../../src/sandbox/request-log.ts';
+
+/** A sandbox and a `serve` on it, each a process of its own, with one resource: content. */
+export interface Staged {
+  /** Where deliveries are posted to. */
+  hook: string;
+  secret: string;
+  sandbox: SandboxProcess;
+  serve: ChildProcess;
+  /** Lines that `serve` has logged as warnings or worse. */
+  complaints: string[];
+  /** A connection of its own to the warehouse, as a BI tool has one. */
+  reader: Database.Database;
+  inbox: Database.Database;
+  /** Changes records through the service's API; throws where that is refused. */
+  api(method: 'POST' | 'PATCH' | 'DELETE', id: string | null, record?: object): Promise<void>;
+  /** Has the sandbox tell `serve` of every change. */
+  subscribe(): Promise<void>;
+  /** What its `/metrics` say under a name, summed over all labels. */
+  metric(name: string): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface SandboxProcess {
+  url: string;
+  ids(): Promise<string[]>;
+  rename(id: string, title: string): Promise<void>;
+  requests(): Promise<RequestEntry[]>;
+}
+
+interface Options {
+  sandbox: SandboxOptions;
+  /** False to begin while `serve` still copies. */
+  copied: boolean;
+}
+
+const MAIN = path.join(import.meta.dirname, '../../src/main.ts');
+const KEY = 'bench-key';
+const PATIENCE_MS = 60_000;
+
+/** Starts both; with `copied` it resolves when everything is there. */
+export async function staged({ sandbox: options, copied }: Options): Promise<Staged> {
+  const stack = new AsyncDisposableStack();
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-bench-'));
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  try {
+    const sandbox = await startSandboxProcess({ ...options, apiKey: KEY }, stack);
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const { serve, url, complaints } = await startServe(folder, sandbox.url, secret, stack);
+    const reader = await opened(folder, 'bench.db', 'content', stack);
+    const inbox = await opened(folder, 'bench-inbox.db', '_sync_deliveries', stack);
+    const any = reader.prepare('SELECT 1 FROM content LIMIT 1');
+    await until(() => any.get() !== undefined, 'serve copies nothing');
+    const pool = new Pool(sandbox.url, { connections: 16 });
+    stack.defer(() => pool.close());
+    const hook = `${url}/webhooks/bench`;
+    const ask = async (method: 'POST' | 'PATCH' | 'DELETE', to: string, body?: object): Promise<void> => {
+      const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+      const answer = await pool.request({ path: to, method, headers, body: JSON.stringify(body) ?? null });
+      await answer.body.dump();
+      if (answer.statusCode >= 300) throw new Error(`${method} ${to} was answered ${answer.statusCode}`);
+    };
+    if (copied) await isCopied(reader);
+    return {
+      hook,
+      secret,
+      sandbox,
+      serve,
+      complaints,
+      reader,
+      inbox,
+      api: (method, id, record) => ask(method, id === null ? '/v1/content' : `/v1/content/${id}`, record),
+      subscribe: () => ask('POST', '/v1/webhooks', { url: hook, events: ['*'], secret }),
+      metric: (name) => metric(url, name),
+      close: () => stack.disposeAsync(),
+    };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function startSandboxProcess(options: SandboxOptions, stack: AsyncDisposableStack): Promise<SandboxProcess> {
+  const child = fork(path.join(import.meta.dirname, 'sandbox-process.ts'), [JSON.stringify(options)]);
+  stack.defer(() => stopped(child));
+  const open = new Map<number, (answer: never) => void>();
+  const started = new Promise<{ url: string }>((resolve) => open.set(0, resolve));
+  child.on('message', ({ number, answer }: { number: number; answer: never }) => open.get(number)?.(answer));
+  let asked = 0;
+  const ask = <T>(what: string, ...of: string[]): Promise<T> => {
+    const number = ++asked;
+    child.send({ number, ask: what, of });
+    return new Promise<T>((resolve) => open.set(number, resolve));
+  };
+  return {
+    url: (await started).url,
+    ids: () => ask('ids', 'content'),
+    rename: (id, title) => ask('rename', 'content', id, title),
+    requests: () => ask('requests'),
+  };
+}
+
+async function startServe(folder: string, baseUrl: string, secret: string, stack: AsyncDisposableStack) {
+  const config = path.join(folder, 'config.yaml');
+  const bench = {
+    base_url: baseUrl,
+    auth: { type: 'api_key', key: KEY },
+    profile: 'content-service',
+    resources: ['content'],
+    webhook: { secrets: [secret] },
+  };
+  // JSON is YAML.
+  writeFileSync(config, JSON.stringify({ warehouse: `sqlite:${folder}/{source}.db`, sources: { bench } }));
+  const args = [MAIN, 'serve', '--config', config, '--port', '0', '--log-level', 'info'];
+  const serve = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  stack.defer(() => stopped(serve));
+  const complaints: string[] = [];
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  createInterface(serve.stderr).on('line', (line) => {
+    const { level = 'error', url }: { level?: string; url?: string } = line.startsWith('{') ? JSON.parse(line) : {};
+    if (url !== undefined) resolve(url);
+    if (level === 'warn' || level === 'error') complaints.push(line);
+  });
+  serve.once('exit', (code) => reject(new Error(`serve ended with ${code}:\n${complaints.join('\n')}`)));
+  const url = await promise;
+  return { serve, url, complaints };
+}
+
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await Promise.race([ended, delay(10_000, undefined, { ref: false })]);
+  child.kill('SIGKILL');
+}
+
+/** As soon as `serve` has made it. */
+async function opened(
+  folder: string,
+  name: string,
+  table: string,
+  stack: AsyncDisposableStack,
+): Promise<Database.Database> {
+  const file = path.join(folder, name);
+  await until(() => existsSync(file), `serve has not made ${name}`);
+  const db = new Database(file, { readonly: true, timeout: 5_000 });
+  stack.defer(() => void db.close());
+  const found = db.prepare<[string]>('SELECT 1 FROM sqlite_schema WHERE name = ?');
+  await until(() => found.get(table) !== undefined, `serve has not made ${table}`);
+  return db;
+}
+
+async function isCopied(reader: Database.Database): Promise<void> {
+  const last = reader.prepare("SELECT last_full_at FROM _sync_checkpoints WHERE resource = 'content'").pluck();
+  await until(() => typeof last.get() === 'string', 'serve has not copied the records');
+}
+
+/** Looks now and then until it holds. Throws with the sentence where that takes a minute. */
+export async function until(holds: () => boolean, orElse: string, everyMs = 20): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(orElse);
+    await delay(everyMs);
+  }
+}
+
+/** The sum over all labels of one name. */
+async function metric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const lines = text.split('\n').filter((line) => new RegExp(`^${name}[ {]`).test(line));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+}
+
+/** CPU seconds of a process by now, thread by thread: the main thread first, then those that used most. */
+export function cpuByThread(pid: number | undefined): { main: number; others: number } {
+  const folder = `/proc/${pid}/task`;
+  const used = readdirSync(folder).map((thread) => {
+    const stat = readFileSync(`${folder}/${thread}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { thread, seconds: (Number(fields[11]) + Number(fields[12])) / 100 };
+  });
+  const of = (isMain: boolean): number =>
+    used.filter(({ thread }) => (thread === String(pid)) === isMain).reduce((sum, { seconds }) => sum + seconds, 0);
+  return { main: of(true), others: of(false) };
+}
+
+/** `VmRSS` and `VmHWM` of a process in megabytes. */
+export function memory(pid: number | undefined): { now: number; peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024;
+  return { now: of('VmRSS'), peak: of('VmHWM') };
+}
+
+/** Epoch milliseconds with fractions, on a clock that does not jump. */
+export function epochNow(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** `p50 12 ms, p95 ..., p99 ..., max ...` */
+export function percentiles(values: readonly number[], parts: readonly number[] = [0.5, 0.95, 0.99]): string {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (part: number): string => (sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? NaN).toFixed(1);
+  const named = parts.map((part) => `p${part * 100} ${at(part)}`);
+  return `${[...named, `max ${at(1)}`].join(', ')} ms`;
+}
+
+/** How busy the machine was, to be told along with figures. */
+export function load(): string {
+  return `load ${readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 3).join(' ')}`;
+}

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const PATIENCE_MS = 20_000;
+
+/** `content-sync serve` as a process of its own. */
+export interface ServeProcess {
+  pid: number;
+  url: string;
+  /** All that it has written to stdout and stderr so far. */
+  written: () => string;
+  /** Asks as a stranger does, header names as they are given. */
+  ask: (asked: Asked) => Promise<Answered>;
+  /** All that it has answered to `ask`, headers included. */
+  answered: () => string;
+  stop: () => Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** How it ended by itself. */
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export interface Asked {
+  method?: string;
+  path: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Buffer;
+}
+
+export interface Answered {
+  status: number;
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  body: string;
+}
+
+/** Starts it in `folder` with the config there, temporary files included, and waits until it listens. */
+export async function startServe(
+  folder: string,
+  env: NodeJS.ProcessEnv = {},
+  args: readonly string[] = [],
+): Promise<ServeProcess> {
+  const temporary = path.join(folder, 'tmp');
+  mkdirSync(temporary, { recursive: true });
+  const child = spawn(process.execPath, [MAIN, 'serve', '--config', 'config.yaml', ...args], {
+    cwd: folder,
+    env: { ...process.env, TMPDIR: temporary, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`could not start ${MAIN}`);
+  let written = '';
+  let answered = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => (written += chunk));
+  }
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  const stop = (): typeof ended => {
+    child.kill('SIGTERM');
+    return ended;
+  };
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const url = await Promise.race([
+    until(() => /"url":"(http:[^"]+)","msg":"listening"/.exec(written)?.[1]),
+    ended.then(() => {
+      throw new Error(`serve ended: ${written}`);
+    }),
+  ]);
+  return {
+    pid,
+    url,
+    ended,
+    stop,
+    written: () => written,
+    answered: () => answered,
+    ask: async (asked) => {
+      const answer = await ask(new URL(url), asked);
+      answered += `${answer.status} ${JSON.stringify(answer.headers)}\n${answer.body}\n`;
+      return answer;
+    },
+  };
+}
+
+/** What `look` finds, once it finds something. */
+export async function until<T>(
+  look: () => T | undefined | false | null | Promise<T | undefined | false | null>,
+): Promise<T> {
+  const ends = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false && found !== null) return found;
+    if (performance.now() > ends) throw new Error('it did not come');
+    await delay(20);
+  }
+}
+
+function ask(url: URL, { method = 'GET', path, headers = {}, body = '' }: Asked): Promise<Answered> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+  const { hostname: host, port } = url;
+  const request = httpRequest({ host, port, method, path, headers, agent: false }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('end', () =>
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() }),
+    );
+  });
+  request.on('error', reject).end(body);
+  return promise;
+}
+
+/** Writes settings as JSON, which is YAML; names without an end are `.yaml` files. */
+export function writeYaml(folder: string, files: Readonly<Record<string, object>>): void {
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(path.join(folder, `${name}.yaml`), JSON.stringify(content));
+  }
+}
