@@ -42,8 +42,9 @@ async function main(): Promise<void> {
   ]);
   const secrets: string[] = [];
   // What nobody has caught may quote a secret, and Node would print it as it is.
-  process.on('uncaughtException', (error) => {
-    void tellError({ stderr: process.stderr, secrets }, error).finally(() => process.exit(FAILED));
+  process.on('uncaughtException', async (error) => {
+    await tellError({ stderr: process.stderr, secrets }, error);
+    process.exit(FAILED);
   });
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -19,6 +19,10 @@ export interface DemoEditor {
   subscribe(url: string, secret: string): Promise<void>;
 }
 
+function pathOf(id: string): string {
+  return `content/${encodeURIComponent(id)}`;
+}
+
 export function demoEditor({ url, apiKey }: Sandbox): DemoEditor {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const ask = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, record?: object): Promise<string> => {
@@ -28,7 +32,6 @@ export function demoEditor({ url, apiKey }: Sandbox): DemoEditor {
     if (answer.statusCode >= 300) throw new Error(`the sandbox answered ${answer.statusCode}: ${text}`);
     return text;
   };
-  const pathOf = (id: string): string => `content/${encodeURIComponent(id)}`;
   return {
     list: async (limit) => JSON.parse(await ask('GET', `content?limit=${limit}`)).data,
     create: async (fields) => JSON.parse(await ask('POST', 'content', fields)),

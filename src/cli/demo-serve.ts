@@ -23,7 +23,7 @@ export interface ServeScene {
 /** Until a row is given up on: a demo that hangs explains nothing. */
 const PATIENCE_MS = 20_000;
 const LOOK_EVERY_MS = 5;
-/** An editor's pace: changes of one record that follow more closely are read together, a second apart. */
+/** An editor's pace: of a record that changes all the time, readings are about a second apart. */
 const BETWEEN_CHANGES_MS = 1_200;
 
 /** Starts `serve`, subscribes it to the service's webhooks, changes records, and shows how soon their rows follow. */
@@ -52,7 +52,7 @@ interface Change {
 interface Row {
   title: string | null;
   status: string | null;
-  _deleted_at: string | null;
+  deleted_at: string | null;
 }
 
 async function watchRows(context: CliContext, { warehouse: address, editor, say }: ServeScene): Promise<void> {
@@ -76,7 +76,7 @@ function changesOf(editor: DemoEditor, id: string): Change[] {
   const renamed = 'Renamed while you watch';
   const restored = 'Restored while you watch';
   return [
-    { told: 'a post was written', make: async () => undefined, isThere: (row) => row?._deleted_at === null },
+    { told: 'a post was written', make: async () => undefined, isThere: (row) => row?.deleted_at === null },
     {
       told: 'it was renamed',
       make: () => editor.change(id, { title: renamed }),
@@ -90,18 +90,19 @@ function changesOf(editor: DemoEditor, id: string): Change[] {
     {
       told: 'it was deleted',
       make: () => editor.remove(id),
-      isThere: (row) => row !== undefined && row._deleted_at !== null,
+      isThere: (row) => row !== undefined && row.deleted_at !== null,
     },
     {
       told: 'it was restored',
       make: async () => void (await editor.create({ id, title: restored, status: 'published' })),
-      isThere: (row) => row?._deleted_at === null && row.title === restored,
+      isThere: (row) => row?.deleted_at === null && row.title === restored,
     },
   ];
 }
 
 async function rowOf(own: Kysely<OwnTables>, id: string): Promise<Row | undefined> {
-  const { rows } = await sql<Row>`SELECT title, status, _deleted_at FROM content WHERE id = ${id}`.execute(own);
+  const { rows } =
+    await sql<Row>`SELECT title, status, _deleted_at AS deleted_at FROM content WHERE id = ${id}`.execute(own);
   return rows[0];
 }
 

@@ -30,17 +30,14 @@ function sourceFindings(name: string, source: SettingsFile['sources'][string], p
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
-    ...known
-      .flatMap((resource) => scheduleFindings(resource, source.schedule, profile))
-      .map((finding) => ({
-        ...finding,
-        path: ['sources', name, 'schedule', ...finding.path],
-      })),
-    ...webhookFindings(source.webhook, profile.webhooks.signature).map((finding) => ({
-      ...finding,
-      path: ['sources', name, 'webhook', ...finding.path],
-    })),
+    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
+    ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
   ];
+}
+
+/** Puts a finding in its source. */
+function below(source: string): (finding: Finding) => Finding {
+  return ({ path, part, message }) => ({ path: ['sources', source, ...path], part, message });
 }
 
 /** A resource without a filter follows the times of full walks alone: without those it would be walked only once. */
@@ -48,7 +45,7 @@ function scheduleFindings(resource: string, schedule: ScheduleSettings, profile:
   const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
   if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
   const message = `expected times, because ${resource} has no filter for what changed and is only walked fully, got null`;
-  return [{ path: ['full'], part: 'value', message }];
+  return [{ path: ['schedule', 'full'], part: 'value', message }];
 }
 
 /** Whether deliveries that are signed by this scheme can be checked with what is configured. */
@@ -57,11 +54,11 @@ function webhookFindings(webhook: WebhookSettings | undefined, scheme: Signature
   const findings = webhook.secrets.flatMap((secret, at): Finding[] => {
     const fault = secretFault(scheme, secret);
     const message = `${fault}, as the profile's webhooks.signature has it`;
-    return fault === null ? [] : [{ path: ['secrets', at], part: 'value', message }];
+    return fault === null ? [] : [{ path: ['webhook', 'secrets', at], part: 'value', message }];
   });
   if (needsPublicUrl(scheme) && webhook.public_url === undefined) {
     const message = "expected public_url, because the profile's webhooks.signature signs the address, got none";
-    findings.push({ path: [], part: 'key', message });
+    findings.push({ path: ['webhook'], part: 'key', message });
   }
   return findings;
 }

@@ -98,14 +98,15 @@ function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cw
   return { sources: Object.fromEntries(sources), serve: file.serve, log: file.log };
 }
 
-function credentials(file: SettingsFile): string[] {
-  const ofSources = Object.values(file.sources).flatMap(({ auth, webhook, ping }) => [
-    auth.type === 'api_key' ? auth.key : auth.client_secret,
-    ...(webhook?.secrets ?? []).map(({ value }) => value),
+function credentials({ sources, serve }: SettingsFile): string[] {
+  const found = serve.auth === undefined ? [] : [serve.auth.password];
+  for (const { auth, webhook, ping } of Object.values(sources)) {
+    found.push(auth.type === 'api_key' ? auth.key : auth.client_secret);
+    for (const { value } of webhook?.secrets ?? []) found.push(value);
     // Who knows the address of a monitor can silence it.
-    ...Object.values(ping).filter((url) => url !== undefined),
-  ]);
-  return file.serve.auth === undefined ? ofSources : [...ofSources, file.serve.auth.password];
+    for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
+  }
+  return found;
 }
 
 function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {

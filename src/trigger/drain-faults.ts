@@ -33,7 +33,8 @@ const FAULTS: readonly FaultRow[] = [
   // A replica that lags behind is there in a moment.
   { codes: ['behind'], kind: 'record', waits: { base: 1_000, cap: 60_000 } },
   {
-    codes: ['item_other', 'item_missing', 'not_found', 'gone', 'bad_request', 'forbidden', 'not_supported'],
+    // An id that no address can be made of never becomes one; the others of its resource must not wait for it.
+    codes: ['item_other', 'item_missing', 'not_found', 'gone', 'bad_request', 'bad_url', 'forbidden', 'not_supported'],
     kind: 'record',
     waits: RECORD_WAITS,
   },

@@ -38,6 +38,8 @@ class InboxDrain implements Drain {
   readonly #mostInHand: number;
   readonly #stopping = new AbortController();
   readonly #hand = new Map<number, Ticket>();
+  /** Of those, what another process works on, by the moment at which it is looked for in the inbox again. */
+  readonly #left = new Map<number, Ticket[]>();
   readonly #reads: Line<RefetchOutcome>;
   readonly #walks: Line<'walked'>;
   readonly #settling: Settling;
@@ -184,9 +186,27 @@ class InboxDrain implements Drain {
     ticket.left -= 1;
     if (ticket.left > 0) return;
     const settlement = settlementOf(ticket, this.#options, this.#options.clock.now(), this.#random);
-    this.#settling.add(settlement);
+    if (settlement.state === 'waiting' && ticket.fault?.code === 'lease_held') this.#leave(ticket, ticket.fault.until);
+    else this.#settling.add(settlement);
     if (settlement.state === 'done') return;
     this.#tell(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
+  }
+
+  /** Whoever owns the resource finds it in the same inbox: what is put off there is put off for both. */
+  #leave(ticket: Ticket, until: number | null): void {
+    const at = until ?? this.#options.clock.now();
+    const left = this.#left.get(at) ?? [];
+    left.push(ticket);
+    if (left.length === 1) void this.#lookAgain(left, at);
+  }
+
+  async #lookAgain(left: Ticket[], at: number): Promise<void> {
+    const { clock } = this.#options;
+    this.#left.set(at, left);
+    // Where the drain stops, the next process looks.
+    await clock.sleep(Math.max(0, at - clock.now()), this.#stopping.signal).catch(() => undefined);
+    this.#left.delete(at);
+    this.#letGo(left);
   }
 
   #letGo(stored: readonly { seq: number }[]): void {

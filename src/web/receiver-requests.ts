@@ -30,7 +30,13 @@ const TEXT = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
-const READING = 'GET, HEAD';
+
+/** Null, with the header that says so, for a method that pages do not have: they are only there to be read. */
+function readingMethod({ request: { method }, response }: Exchange): PageRequest['method'] | null {
+  if (method === 'GET' || method === 'HEAD') return method;
+  response.setHeader('allow', 'GET, HEAD');
+  return null;
+}
 
 /** What to do with a request once its headers are there. Never throws, whatever is sent. */
 export function requestHearer(parts: RequestParts) {
@@ -47,15 +53,10 @@ export function requestHearer(parts: RequestParts) {
     finish(refused(reason), exchange);
   }
 
-  /** Pages are only there to be read. */
-  function refuseToChange(exchange: Exchange): void {
-    exchange.response.setHeader('allow', READING);
-    refuse('method', exchange);
-  }
-
   async function makePage(exchange: Exchange): Promise<void> {
-    const { method, url: path = '/', headers } = exchange.request;
-    if (method !== 'GET' && method !== 'HEAD') return refuseToChange(exchange);
+    const { url: path = '/', headers } = exchange.request;
+    const method = readingMethod(exchange);
+    if (method === null) return refuse('method', exchange);
     const answer = await page({ method, path, headers });
     if (answer === null) refuse('overloaded', exchange);
     else sendPage(answer, exchange.response);
@@ -68,8 +69,7 @@ export function requestHearer(parts: RequestParts) {
         finish(await webhook(request, source, invite), exchange);
       },
       health: async (exchange) => {
-        const { method } = exchange.request;
-        if (method !== 'GET' && method !== 'HEAD') return refuseToChange(exchange);
+        if (readingMethod(exchange) === null) return refuse('method', exchange);
         const answer = isAlive() ? { status: 200, body: 'ok\n' } : { status: 503, body: 'stuck\n' };
         sendPage({ ...answer, headers: TEXT }, exchange.response);
       },

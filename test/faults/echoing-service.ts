@@ -35,7 +35,7 @@ export const ECHOES: Readonly<Record<string, Echo>> = {
     response.writeHead(isFirst ? 200 : 500, JSON_TYPE).end(JSON.stringify(body));
   },
   'redirect-away': redirect((secret) => `http://other.invalid/?key=${encodeURIComponent(secret)}`),
-  'redirect-host': redirect((secret) => `http://${secret.toLowerCase().replace(/[^a-z0-9]/g, '-')}.invalid/`),
+  'redirect-host': redirect((secret) => `http://${Buffer.from(secret).toString('hex')}.invalid/`),
   'redirect-user': redirect((secret) => `http://user:${encodeURIComponent(secret)}@127.0.0.1/`),
   'redirect-home': (secret, request, response) => {
     const url = request.url ?? '';
@@ -71,8 +71,11 @@ export const ECHOES: Readonly<Record<string, Echo>> = {
   },
   'cut-path': (secret, request, response) => {
     const url = request.url ?? '';
-    if (url.includes('moved')) return void response.writeHead(404, PROBLEM).end('{"title":"gone"}');
-    response.writeHead(302, { location: `/v1/cut-path/moved/${'p'.repeat(165)}/${secret}` }).end();
+    if (url.includes('moved')) response.writeHead(404, PROBLEM).end('{"title":"gone"}');
+    else
+      response
+        .writeHead(302, { location: `/v1/cut-path/moved/${'p'.repeat(165)}/${encodeURIComponent(secret)}` })
+        .end();
   },
   'cut-message': plain(400, PROBLEM, (secret) => JSON.stringify({ title: `${'m'.repeat(175)} ${secret}` })),
   'cut-key': plain(200, JSON_TYPE, (secret) => JSON.stringify({ [`${'k'.repeat(45)} ${secret}`]: 1 })),
@@ -93,10 +96,10 @@ export async function startEchoingService(): Promise<EchoingService> {
   const tokens: string[] = [];
   const server = createServer((request, response) => {
     const url = request.url ?? '';
-    if (url.includes('/oauth/token')) return void answerToken(request, response, tokens);
-    if (url.startsWith('/ping-')) return void response.writeHead(url.startsWith('/ping-success') ? 200 : 404).end();
     const way = Object.keys(ECHOES).find((name) => url.startsWith(`/v1/${name}`));
-    if (way === undefined) response.writeHead(500).end();
+    if (url.includes('/oauth/token')) void answerToken(request, response, tokens);
+    else if (url.startsWith('/ping-')) response.writeHead(url.startsWith('/ping-success') ? 200 : 404).end();
+    else if (way === undefined) response.writeHead(500).end();
     else ECHOES[way]?.(credentialOf(request), request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -44,7 +44,7 @@ describe('F211 a service that runs for long keeps its secrets', () => {
     ["the receiver's thread", '!isMainThread', 1],
   ])('F152 and says why it ends where %s breaks, without the secret in the error', async (_, thread, code) => {
     const folder = servable();
-    const serve = await startServe(folder, { WH_TEXT: WHSEC, NODE_OPTIONS: breaking(thread) });
+    const serve = await startServe(folder, { env: { WH_TEXT: WHSEC, NODE_OPTIONS: breaking(thread) } });
     writeFileSync(path.join(folder, 'break'), '');
     expect(await serve.ended).toEqual({ code, signal: null });
     expect(serve.written()).toMatch(/bug with \*\*\*/);

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 30_000;
 
 /** `content-sync serve` as a process of its own. */
 export interface ServeProcess {
@@ -38,11 +38,17 @@ export interface Answered {
   body: string;
 }
 
+/** Takes what ends something that a test has begun. */
+export type Ending = (end: () => Promise<void>) => void;
+
 /** Starts it in `folder` with the config there, temporary files included, and waits until it listens. */
 export async function startServe(
   folder: string,
-  env: NodeJS.ProcessEnv = {},
-  args: readonly string[] = [],
+  {
+    env = {},
+    args = [],
+    ending = onTestFinished,
+  }: { env?: NodeJS.ProcessEnv; args?: readonly string[]; ending?: Ending } = {},
 ): Promise<ServeProcess> {
   const temporary = path.join(folder, 'tmp');
   mkdirSync(temporary, { recursive: true });
@@ -63,7 +69,7 @@ export async function startServe(
     child.kill('SIGTERM');
     return ended;
   };
-  onTestFinished(async () => {
+  ending(async () => {
     child.kill('SIGKILL');
     await ended;
   });
@@ -97,7 +103,7 @@ export async function until<T>(
     const found = await look();
     if (found !== undefined && found !== false && found !== null) return found;
     if (performance.now() > ends) throw new Error('it did not come');
-    await delay(20);
+    await delay(100);
   }
 }
 

@@ -58,6 +58,16 @@ describe('scrubbing', () => {
     expect(scrub(text, [secret])).toBe(expected);
   });
 
+  it.each([
+    ['…in the secret', 'at the end: Canary47…', 'at the end: ***…'],
+    ['…in the secret, within JSON', '{"a":"Canary4711Secr…"}', '{"a":"***…"}'],
+    ['…in the secret, escaped', 'k=p%2Ba%2Fs%20s…', 'k=***…'],
+    ['…after so little of it that it gives nothing away', 'Can…', 'Can…'],
+    ['nowhere', 'Canary4711Secr', 'Canary4711Secr'],
+  ])('finds the beginning of a secret where a text was cut %s', (_, text, expected) => {
+    expect(scrub(text, [PLAIN, ODD])).toBe(expected);
+  });
+
   it('takes no harm from no secrets or an empty one', () => {
     expect(scrub('a', [])).toBe('a');
     expect(scrub('a', [''])).toBe('a');

@@ -134,6 +134,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
       const made = await api(sandbox, 'POST', '/v1/webhooks', {
         url: `${url}/webhooks/${source}`,
         events,
+        secret: SECRET,
       });
       return String(made['id']);
     },

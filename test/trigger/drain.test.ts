@@ -354,6 +354,21 @@ describe('when something is wrong', () => {
     expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 0 });
   });
 
+  it('F133 what another process owns is left as it is in the inbox, for that one to take', async () => {
+    let isOwned = true;
+    const refetch = async (): Promise<'loaded'> => {
+      if (isOwned) throw new SyncError('lease_held', 'another process is at work', { recovery: 'stop' });
+      return 'loaded';
+    };
+    const stage = await staged(CONTENT_ONLY, { refetch, attempts: 1, clock: hurriedClock(100) });
+    await stage.deliver(eventFor('content', 'a'), eventFor('content', 'b'));
+    while (stage.errors.length < 3) await delay(5);
+    for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
+    isOwned = false;
+    await stage.settled();
+    expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'done']);
+  });
+
   it('what could not be reached for longer than deliveries are kept is dead', async () => {
     const stage = await staged(CONTENT_ONLY, {
       refetch: nobodyThere,

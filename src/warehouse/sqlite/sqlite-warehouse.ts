@@ -16,12 +16,13 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
+  const checkLease = leaseChecker(db);
   const upkeep = walUpkeep(db);
 
   /** One transaction, under the lease where one is given. */
   function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
     const transaction = db.transaction(() => {
-      if (lease !== undefined) checkLease(db, lease);
+      if (lease !== undefined) checkLease(lease);
       return work();
     });
     // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
@@ -80,20 +81,16 @@ function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => v
   };
 }
 
-function checkLease(db: Database, lease: LeaseProof): void {
-  const { changes } = db
-    .prepare('UPDATE "_sync_leases" SET "expires_at" = ? WHERE "name" = ? AND "token" = ?')
-    .run(lease.expiresAt, lease.name, lease.token);
-  if (changes === 0) {
-    throw new SyncError(
-      'lease_lost',
-      `another process has taken over ${lease.name}; nothing of this page was written`,
-      {
-        recovery: 'stop',
-        hint: 'let the other process finish: it goes on from the last committed page',
-      },
-    );
-  }
+/** Throws `lease_lost` where somebody else owns the resource by now. */
+function leaseChecker(db: Database): (lease: LeaseProof) => void {
+  const renew = db.prepare('UPDATE "_sync_leases" SET "expires_at" = ? WHERE "name" = ? AND "token" = ?');
+  return ({ name, token, expiresAt }) => {
+    if (renew.run(expiresAt, name, token).changes > 0) return;
+    throw new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
+      recovery: 'stop',
+      hint: 'let the other process finish: it goes on from the last committed page',
+    });
+  };
 }
 
 async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
