@@ -37,7 +37,7 @@ describe('serve, for some minutes', () => {
       await delay(20);
     }
     const began = performance.now();
-    await until('equal', () => stage.settled().then(() => true), 90_000);
+    await stage.settled('blog', 90_000);
     const { by_schedule, by_webhook } = sourceIn(await serving.status()).changes;
     const seconds = Math.round((performance.now() - began) / 1_000);
     console.log(`${lost} lost, all there after ${seconds} s; by schedule ${by_schedule}, by webhook ${by_webhook}`);
@@ -62,7 +62,7 @@ describe('serve, for some minutes', () => {
     expect((await serving.status()).attention.length).toBeGreaterThan(0);
     stage.sandbox.faults.clear();
     const began = performance.now();
-    await until('equal', () => stage.settled().then(() => true), 10 * 60_000);
+    await stage.settled('blog', 10 * 60_000);
     await until('content', async () => (await serving.status()).attention.length === 0, 10 * 60_000);
     console.log(`fresh again ${Math.round((performance.now() - began) / 1_000)} s after the service was back`);
     expect(await serving.stop()).toMatchObject({ code: 0 });

@@ -84,7 +84,7 @@ export interface ServingStage {
   /** Until every resource has been walked whole. */
   fresh(serving: Serving, source?: string): Promise<void>;
   /** Until the copy is the service, no delivery waits, and nothing of both changes any more. */
-  settled(source?: string): Promise<void>;
+  settled(source?: string, patienceMs?: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -147,7 +147,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     read: (look, source) => withDatabase(file(source), look),
     readInbox: (look, source) => withDatabase(inboxFile(source), look),
     fresh: (serving, source) => until('fresh', () => isWhole(serving, source)),
-    settled: (source) => until('settled', () => settledNow(stage, source)),
+    settled: (source, patienceMs) => until('settled', () => settledNow(stage, source), patienceMs),
     close: async () => {
       for (const command of commands) command.kill('SIGKILL');
       await Promise.all(commands.map(({ ended }) => ended));
