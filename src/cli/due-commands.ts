@@ -1,8 +1,8 @@
 import type { App } from '../app.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import { dueOf } from '../trigger/due.ts';
-import { timesOf } from '../trigger/schedule-times.ts';
+import { dueOf } from '../trigger/schedule/due.ts';
+import { timesOf } from '../trigger/schedule/times.ts';
 
 /** What `sync --due` has to do, and when there will be more. */
 export interface DueNow {

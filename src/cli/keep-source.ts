@@ -8,11 +8,11 @@ import type { ResourceProfile } from '../source/profile.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { RunReport } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
-import { createDrain } from '../trigger/drain.ts';
-import type { Drain, DrainEvent } from '../trigger/drain-options.ts';
-import { maskSettlements } from '../trigger/mask-settlements.ts';
+import { createDrain } from '../trigger/drain/drain.ts';
+import type { Drain, DrainEvent } from '../trigger/drain/options.ts';
+import { maskSettlements } from '../trigger/drain/mask-settlements.ts';
 import { createPings } from '../trigger/ping.ts';
-import { createScheduler, type Scheduler } from '../trigger/scheduler.ts';
+import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
 import type { InboxPort } from '../warehouse/inbox.ts';
 
 /** Between two attempts to open a source that cannot be opened, such as one whose disk is not mounted yet. */

@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import { request } from 'undici';
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
 import type { ServeSettings, SourceSettings, WebhookSettings } from '../settings/settings.ts';
-import { signDelivery, type SignedDelivery } from '../trigger/sign-delivery.ts';
+import { signDelivery, type SignedDelivery } from '../trigger/signature/sign-delivery.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { readSettings } from './open-sources.ts';

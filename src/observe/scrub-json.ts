@@ -28,7 +28,8 @@ function isBytesOfSecret(list: readonly unknown[], secrets: readonly string[]): 
   return list.length > 1 && scrub(text, secrets) !== text;
 }
 
-function isJson(text: string): boolean {
+/** True for a text that a strict reader takes. */
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;

@@ -5,8 +5,8 @@ import type { SourceRecord } from '../model/json.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
-import { buryGone, type Gone } from './bury-gone.ts';
-import type { DeleteContext } from './delete-context.ts';
+import { buryGone, type Gone } from './deletes/bury-gone.ts';
+import type { DeleteContext } from './deletes/context.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 
 /**

@@ -10,16 +10,16 @@ import { countSuspects } from '../state/suspects.ts';
 import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import { deleteContext } from './delete-context.ts';
-import { emptyListing, heldDeletes, unconfirmed } from './delete-warnings.ts';
+import { deleteContext } from './deletes/context.ts';
+import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
 import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
-import { purgeDeleted } from './purge.ts';
+import { purgeDeleted } from './deletes/purge.ts';
 import { NO_NOTES, type ResourceReport, type RunNotes, type Warning } from './report.ts';
 import type { RunOptions } from './run-options.ts';
-import { settleDeletes } from './settle-deletes.ts';
-import { sweep } from './sweep.ts';
+import { settleDeletes } from './deletes/settle-deletes.ts';
+import { sweep } from './deletes/sweep.ts';
 import { syncResource } from './sync-resource.ts';
 
 /** A resource that is ours to walk, and how. */

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import type { PageAnswer, PageRequest } from './receiver-messages.ts';
+import type { PageAnswer, PageRequest } from './receiver/messages.ts';
 import { CHALLENGE, isAuthorized, type Access } from './basic-auth.ts';
-import { attentionOf, headlineOf } from './status-attention.ts';
-import { renderStatusPage } from './status-page.ts';
-import type { StatusSnapshot } from './status-snapshot.ts';
+import { attentionOf, headlineOf } from './status/attention.ts';
+import { renderStatusPage } from './page/status-page.ts';
+import type { StatusSnapshot } from './status/snapshot.ts';
 
 /** Whether this process can do its work. Everybody may read it, so it names no paths and no messages. */
 export interface Readiness {

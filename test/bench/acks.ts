@@ -11,7 +11,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
-import { startReceiver } from '../../src/web/start-receiver.ts';
+import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 
 /**
  * `node test/bench/acks.ts`: signed deliveries of 1 KB from a process of its own, for so many seconds at so many per

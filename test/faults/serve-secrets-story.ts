@@ -14,7 +14,7 @@ import { webhooksCommand } from '../../src/cli/webhooks.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import { collector } from '../support/collector.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, leakFinder, type Leak } from './canaries.ts';

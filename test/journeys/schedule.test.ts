@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
-import { createScheduler } from '../../src/trigger/scheduler.ts';
+import { createScheduler } from '../../src/trigger/schedule/scheduler.ts';
 import { differences } from '../support/compare-copy.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';

@@ -3,8 +3,8 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { buryGone, type BurialOutcome, type Gone } from '../../src/sync/bury-gone.ts';
-import { deleteContext, type DeleteContext } from '../../src/sync/delete-context.ts';
+import { buryGone, type BurialOutcome, type Gone } from '../../src/sync/deletes/bury-gone.ts';
+import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
 import { openPageLoader } from '../../src/sync/page-loader.ts';
 
 const RESOURCE = 'content';

@@ -9,8 +9,8 @@ import Database from 'better-sqlite3';
 import { Agent, request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import type { Attention } from '../../src/web/status-attention.ts';
-import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/web/status-snapshot.ts';
+import type { Attention } from '../../src/web/status/attention.ts';
+import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/web/status/snapshot.ts';
 import { spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
 

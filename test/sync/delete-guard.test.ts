@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tooMany } from '../../src/sync/delete-guard.ts';
+import { tooMany } from '../../src/sync/deletes/guard.ts';
 
 const DEFAULT = { max_rows: 500, max_part: 0.1 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { keyFingerprints } from '../../src/shape/key-fingerprint.ts';
-import { SeenKeys } from '../../src/sync/seen-keys.ts';
+import { SeenKeys } from '../../src/sync/deletes/seen-keys.ts';
 
 describe('SeenKeys', () => {
   it('tells what is missing from what is there, among many alike and over several pages', () => {

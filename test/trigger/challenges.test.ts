@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { answerChallenge, challengeMethods, type ChallengeAnswer } from '../../src/trigger/challenges.ts';
-import { createVerifier } from '../../src/trigger/verify/create-verifier.ts';
+import { answerChallenge, challengeMethods, type ChallengeAnswer } from '../../src/trigger/signature/challenges.ts';
+import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
 
 const NOW = 1_760_000_000_000;
 const TOKENS = [{ value: 'app-secret' }, { value: 'my token', id: 'verify_token' }];

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts';
-import { readDelivery, type DeliveryContent, type EventTarget } from '../../src/trigger/events.ts';
+import { readDelivery, type DeliveryContent, type EventTarget } from '../../src/trigger/drain/events.ts';
 import { hasCorpus, jsonSuite, naughtyStrings } from '../shape/corpus.ts';
 
 const RESOURCES = { content: { id: 'id' }, images: { id: 'uuid' }, pairs: { id: ['site', 'slug'] } };

@@ -1,6 +1,6 @@
 import { keyBytes } from '../../src/source/signature-secret.ts';
 import { hasToken } from '../../src/source/signature-template.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { Example } from './vectors.ts';
 
 /** An example that somebody changed on its way, so that it must be refused. */

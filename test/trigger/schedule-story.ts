@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Scheduler } from '../../src/trigger/scheduler.ts';
+import type { Scheduler } from '../../src/trigger/schedule/scheduler.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { randomFrom, type Random } from '../support/random.ts';
 import { dailyTimes, everyMinutes } from './schedule-oracle.ts';

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { SIGNATURE_PRESET_NAMES } from '../../src/source/signature-presets.ts';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { signDelivery, type DeliveryDraft } from '../../src/trigger/sign-delivery.ts';
-import { createVerifier } from '../../src/trigger/verify/create-verifier.ts';
+import { signDelivery, type DeliveryDraft } from '../../src/trigger/signature/sign-delivery.ts';
+import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
 
 const NOW = 1_760_000_000_123;
 const SEED = Buffer.alloc(32, 7);

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema, type SignatureScheme } from '../../src/source/signature-scheme.ts';
-import type { Delivery, Verdict } from '../../src/trigger/verify/delivery.ts';
-import { createVerifier } from '../../src/trigger/verify/create-verifier.ts';
+import type { Delivery, Verdict } from '../../src/trigger/signature/delivery.ts';
+import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
 
 const FILE = new URL('../../../shared/data/webhook_vectors.json', import.meta.url);
 

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../src/trigger/sign-delivery.ts';
-import { createVerifier } from '../../src/trigger/verify/create-verifier.ts';
-import type { Delivery } from '../../src/trigger/verify/delivery.ts';
+import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../src/trigger/signature/sign-delivery.ts';
+import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
+import type { Delivery } from '../../src/trigger/signature/delivery.ts';
 
 const NOW = 1_760_000_000_000;
 const PUBLIC = 'https://hooks.example.com/webhooks/blog';

@@ -2,10 +2,10 @@ import * as fc from 'fast-check';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { SIGNATURE_PRESET_NAMES } from '../../src/source/signature-presets.ts';
 import { signatureSchema, type SignatureScheme } from '../../src/source/signature-scheme.ts';
-import { answerChallenge } from '../../src/trigger/challenges.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
-import { createVerifier } from '../../src/trigger/verify/create-verifier.ts';
-import type { Delivery } from '../../src/trigger/verify/delivery.ts';
+import { answerChallenge } from '../../src/trigger/signature/challenges.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
+import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
+import type { Delivery } from '../../src/trigger/signature/delivery.ts';
 
 export const RUNS = 2_000;
 

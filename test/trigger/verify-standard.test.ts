@@ -2,9 +2,9 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../src/trigger/sign-delivery.ts';
-import { createVerifier, verifierForNobody } from '../../src/trigger/verify/create-verifier.ts';
-import type { Delivery, Verdict } from '../../src/trigger/verify/delivery.ts';
+import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../src/trigger/signature/sign-delivery.ts';
+import { createVerifier, verifierForNobody } from '../../src/trigger/signature/create-verifier.ts';
+import type { Delivery, Verdict } from '../../src/trigger/signature/delivery.ts';
 
 const NOW = 1_760_000_000_000;
 const KEY = 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
-import { createVerifier, verifierForNobody } from '../../src/trigger/verify/create-verifier.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
+import { createVerifier, verifierForNobody } from '../../src/trigger/signature/create-verifier.ts';
 
 const NOW = 1_760_000_000_000;
 const SECRET = { value: `whsec_${Buffer.alloc(32, 4).toString('base64')}` };

@@ -2,8 +2,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
-import { startReceiver } from '../../src/web/start-receiver.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
+import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 
 /**
  * Sends deliveries to a receiver whose inbox lies in the folder named first until it refuses one, makes room, and sends

@@ -4,12 +4,12 @@ import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { DeliveryRow } from '../../src/warehouse/inbox.ts';
 import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
-import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver.ts';
-import type { ReceiverNote } from '../../src/web/receiver-messages.ts';
-import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver-setup.ts';
+import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/receiver.ts';
+import type { ReceiverNote } from '../../src/web/receiver/messages.ts';
+import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver/setup.ts';
 import { asOther, tempFolder } from '../support/temp-warehouse.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

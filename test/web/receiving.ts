@@ -1,6 +1,6 @@
 import v8 from 'node:v8';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { startReceiver } from '../../src/web/start-receiver.ts';
+import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 
 /**
  * The receiver as `serve` runs it, for one source given as JSON. Prints its port, then each note; on SIGTERM it closes.

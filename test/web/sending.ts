@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { signDelivery } from '../../src/trigger/sign-delivery.ts';
+import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 
 /**
  * Sends so many signed deliveries, one after the other, and says how each was answered and how the receiver says that it

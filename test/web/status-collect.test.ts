@@ -4,12 +4,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { createCollector, type Collector, type StatusParts } from '../../src/web/status-collect.ts';
-import type { ResourceStatus, SourceStatus } from '../../src/web/status-snapshot.ts';
+import { createCollector, type Collector, type StatusParts } from '../../src/web/status/collect.ts';
+import type { ResourceStatus, SourceStatus } from '../../src/web/status/snapshot.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { loading } from '../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../support/temp-warehouse.ts';
-import { renderStatusPage } from '../../src/web/status-page.ts';
+import { renderStatusPage } from '../../src/web/page/status-page.ts';
 
 const SCHEDULE = { incremental: '*/10 * * * *', full: null, timezone: 'UTC', next_at: null, overdue_at: null };
 

@@ -1,0 +1,220 @@
+import type { CompiledQuery } from 'kysely';
+import type { TableShape } from '../../model/table.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import {
+  countSuspects,
+  forgetSuspects,
+  forgetWaiting,
+  markSettled,
+  suspectGone,
+  type Suspicion,
+} from '../../state/suspects.ts';
+import type { CheckpointRow, SuspectRow } from '../../warehouse/own-tables.ts';
+import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
+import { doubtPath } from './confirm-path.ts';
+import type { DeleteContext } from './context.ts';
+import { tooMany } from './guard.ts';
+import type { Holding } from '../holding.ts';
+
+/** A record that the service no longer has. */
+export interface Gone {
+  key: string;
+  /** When it was asked for; local epoch milliseconds. */
+  confirmedAt: number;
+}
+
+/** What became of records that are gone, by key. */
+export interface BurialOutcome {
+  /** Deleted rows by now. */
+  deleted: string[];
+  /** Still live: noted for a person, or for another look at the end of the next run. */
+  held: string[];
+  /** There was nothing to delete: no row, deleted already, or written since. */
+  absent: string[];
+  /** Why the service's answer was not believed; null where it was. */
+  doubt: string | null;
+}
+
+/** How far to believe that records are gone. */
+export interface Belief {
+  reason: SuspectRow['reason'];
+  /** True where a person has said so: then nothing is held. */
+  isReleased: boolean;
+  /** What loaders have met of the keys meanwhile. */
+  watch: ReadonlyMap<string, number>;
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Marks records as deleted that the service answered with 404 or 410 for: all of them, or none where they are too many
+ * or where the answer proves nothing; then they wait as suspects. So do records of which an event says that they are
+ * gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
+ */
+export function buryGone(
+  context: DeleteContext,
+  gone: readonly Gone[],
+  reason: SuspectRow['reason'],
+): Promise<BurialOutcome> {
+  const keys = gone.map(({ key }) => key);
+  return watching(context.holding, keys, (watch) => buryWatched(context, gone, { reason, isReleased: false, watch }));
+}
+
+/** Runs `work` with a map in which loaders note when they last met one of the keys. */
+export async function watching<T>(
+  holding: Holding,
+  keys: readonly string[],
+  work: (watch: ReadonlyMap<string, number>) => Promise<T>,
+): Promise<T> {
+  const watch = new Map(keys.map((key) => [key, -Infinity]));
+  holding.watches.add(watch);
+  try {
+    return await work(watch);
+  } finally {
+    holding.watches.delete(watch);
+  }
+}
+
+/** `buryGone` for keys that are being watched since before they were asked for. */
+export async function buryWatched(
+  context: DeleteContext,
+  gone: readonly Gone[],
+  belief: Belief,
+): Promise<BurialOutcome> {
+  if (gone.length === 0) return { deleted: [], held: [], absent: [], doubt: null };
+  const doubt = await doubtAnswer(context, gone, belief);
+  return context.holding.takeTurn(async () => {
+    const checkpoint = await readCheckpoint(context.warehouse.own, context.holding.resource);
+    return inTurn({ ...context, belief, doubt, checkpoint }, gone);
+  });
+}
+
+/** A person's word, and a whole walk where single records cannot be read, need no further proof. */
+async function doubtAnswer(
+  context: DeleteContext,
+  gone: readonly Gone[],
+  { reason, isReleased }: Belief,
+): Promise<string | null> {
+  if (isReleased || context.profile.item === null) return null;
+  const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
+  const keys = new Set(gone.map(({ key }) => key));
+  return doubtPath(context, latest, keys, reason === 'event' ? 'refetch' : 'bulk');
+}
+
+type Burying = DeleteContext & { belief: Belief; doubt: string | null; checkpoint: CheckpointRow | null };
+
+async function inTurn(context: Burying, gone: readonly Gone[]): Promise<BurialOutcome> {
+  const { warehouse, holding, belief, doubt } = context;
+  const table = holding.shape?.tables[0];
+  const found = await sorted(context, table, gone);
+  await noteUnsure(context, found);
+  const there = found.there.map(({ key }) => key);
+  const outcome = { held: found.contested.map(keyOf), absent: found.absent.map(keyOf), doubt };
+  if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
+
+  const hold = belief.isReleased ? null : await whyHeld(context, table, there.length);
+  if (hold !== null) {
+    const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
+    await warehouse.apply(suspicions(context, hold, since, there), holding.lease());
+    return { ...outcome, deleted: [], held: [...outcome.held, ...there] };
+  }
+  return { ...outcome, deleted: await buryAll(context, table, found.there) };
+}
+
+interface Sorted {
+  there: GoneRecord[];
+  absent: Gone[];
+  /** Met by a loader after the service was asked: two answers that do not fit together. */
+  contested: Gone[];
+}
+
+async function sorted(context: Burying, table: TableShape | undefined, gone: readonly Gone[]): Promise<Sorted> {
+  const { warehouse, clock, belief } = context;
+  const now = timestampText(clock.now());
+  const stored =
+    table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), null);
+  const found: Sorted = { there: [], absent: [], contested: [] };
+  for (const each of gone) {
+    const row = stored.get(each.key);
+    const at = timestampText(each.confirmedAt);
+    // A row from a time that is still to come was written before our clock was put back.
+    const isAhead = row !== undefined && row.syncedAt > now;
+    if (row === undefined || row.deletedAt !== null || (row.syncedAt > at && !isAhead)) found.absent.push(each);
+    else if ((belief.watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
+    else found.there.push({ key: each.key, confirmedAt: isAhead ? row.syncedAt : at });
+  }
+  return found;
+}
+
+/**
+ * What is not there needs no suspicion, unless a page with it may still be on its way; what was met meanwhile is looked
+ * at again.
+ */
+async function noteUnsure(context: Burying, { absent, contested }: Sorted): Promise<void> {
+  const { warehouse, holding, belief, checkpoint } = context;
+  const isWalking = belief.reason === 'event' && checkpoint?.walk_mode === 'full';
+  const again = [...contested, ...(isWalking ? absent : [])];
+  const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
+  const open = { state: 'open', detail: null } as const;
+  const statements: CompiledQuery[] = [
+    ...(isWalking ? [] : forgetWaiting(warehouse.own, holding.resource, absent.map(keyOf))),
+    ...suspicions(context, open, at, again.map(keyOf)),
+  ];
+  if (statements.length > 0) await warehouse.apply(statements, holding.lease());
+}
+
+type Hold = Pick<Suspicion, 'state' | 'detail'>;
+
+/** Null where nothing stands against it. */
+async function whyHeld(context: Burying, table: TableShape, asked: number): Promise<Hold | null> {
+  const { credential, doubt, checkpoint, belief, profile } = context;
+  // Nobody can ask: the next whole walk will tell.
+  if (belief.reason === 'event' && profile.item === null) return { state: 'open', detail: null };
+  const basis = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
+  // It may be allowed to see less than the one that copied the record: to be looked at after its first whole walk.
+  if (basis !== credential) return { state: 'open', detail: null };
+  if (doubt !== null) return { state: 'held', detail: doubt };
+  const detail = tooMany(context.limits, { asked, ...(await deleteVolume(context, table)) });
+  return detail === null ? null : { state: 'held', detail };
+}
+
+/** What a number of deletes is measured against. */
+export async function deleteVolume(
+  { warehouse, holding, clock }: Pick<DeleteContext, 'warehouse' | 'holding' | 'clock'>,
+  table: TableShape,
+): Promise<{ live: number; recent: number }> {
+  const since = timestampText(clock.now() - DAY_MS);
+  const deleted = await warehouse.countDeleted(table.name, since);
+  const settled = await countSuspects(warehouse.own, holding.resource, 'settled', since);
+  return { live: await warehouse.count(table.name), recent: Math.max(0, deleted - settled) };
+}
+
+function buryAll(context: Burying, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
+  const { warehouse, holding, profile, belief, clock } = context;
+  const { own } = warehouse;
+  const keys = gone.map(({ key }) => key);
+  const statements = belief.isReleased
+    ? markSettled(own, holding.resource, keys, timestampText(clock.now()))
+    : forgetSuspects(own, holding.resource, keys);
+  const children = holding.shape?.tables.slice(1) ?? [];
+  const { resource } = holding;
+  return warehouse.bury({
+    lease: holding.lease(),
+    resource,
+    history: profile.history,
+    table,
+    children,
+    gone,
+    statements,
+  });
+}
+
+function suspicions({ warehouse, holding, belief }: Burying, hold: Hold, since: string, keys: readonly string[]) {
+  const suspicion = { resource: holding.resource, reason: belief.reason, evidence_at: since, ...hold };
+  return suspectGone(warehouse.own, suspicion, keys, 0);
+}
+
+function keyOf({ key }: { key: string }): string {
+  return key;
+}

@@ -1,0 +1,149 @@
+import PQueue from 'p-queue';
+import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
+import type { SuspectRow } from '../../warehouse/own-tables.ts';
+import { buryWatched, watching, type Belief, type Gone } from './bury-gone.ts';
+import { settleByWalks } from './confirm-by-walks.ts';
+import type { DeleteContext } from './context.ts';
+import type { PageLoader, PageOutcome } from '../page-loader.ts';
+
+/** What settling suspects needs. */
+export interface SettleContext extends DeleteContext {
+  /** A loader that believes that a record is back. */
+  loader: () => Promise<PageLoader>;
+  /** Told of every record that proved to be there. */
+  loaded: (outcome: PageOutcome) => void;
+}
+
+/** What came of suspects. */
+export interface Settled {
+  deleted: number;
+  /** What kept some from being looked at; they stay as they are. */
+  trouble: SyncError | null;
+}
+
+/** Items that one run reads at most: what is left waits for the next one. */
+const READS_PER_RUN = 2_000;
+/** What is read before anything is decided: small, so that a reading is not old by then. */
+const READS_PER_STEP = 20;
+const READS_AT_ONCE = 4;
+/** So many that fail one after the other say that the next would fail as well. */
+const FAILURES = 3;
+
+/** One suspect and what the service said of it. */
+interface Look {
+  suspect: SuspectRow;
+  answer: ItemReading | { error: SyncError };
+}
+
+/**
+ * Reads suspects alone: those that are gone become deleted rows, those that are there are loaded like any other record.
+ * What cannot be read stays as it is. Where records cannot be read alone, whole walks decide. Throws `DeferredError`,
+ * the signal's reason and what the warehouse throws, with everything until then in place.
+ */
+export async function settleSuspects(
+  context: SettleContext,
+  states: readonly ('open' | 'released')[],
+): Promise<Settled> {
+  const { warehouse, holding, profile, credential } = context;
+  const known = (await readCheckpoint(warehouse.own, holding.resource))?.full_credential ?? credential;
+  const allowed = states.filter((state) => state === 'released' || known === credential);
+  if (profile.item === null) return { deleted: await settleByWalks(context, allowed), trouble: null };
+  const suspects = await readSuspects(warehouse.own, holding.resource, allowed, READS_PER_RUN);
+  const settled: Settled = { deleted: 0, trouble: null };
+  for (let at = 0; at < suspects.length; at += READS_PER_STEP) {
+    const step = await settleStep(context, suspects.slice(at, at + READS_PER_STEP));
+    settled.deleted += step.deleted;
+    settled.trouble ??= step.trouble;
+    if (step.isHopeless) return settled;
+  }
+  return settled;
+}
+
+async function settleStep(
+  context: SettleContext,
+  suspects: readonly SuspectRow[],
+): Promise<Settled & { isHopeless: boolean }> {
+  const keys = suspects.map(keyOf);
+  return watching(context.holding, keys, async (watch) => {
+    const { looks, ends } = await lookAt(context, suspects);
+    const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
+    for (const look of looks) await keepAlive(context, look);
+    await stayDeleted(context, looks);
+    const released = await buryLooked(context, looks, { reason: 'missing', isReleased: true, watch });
+    const open = await buryLooked(context, looks, { reason: 'missing', isReleased: false, watch });
+    if (open.doubt !== null) await holdRest(context, open.doubt);
+    if (ends.length > 0) throw ends[0];
+    const isHopeless = open.doubt !== null || troubles.length >= FAILURES;
+    return { deleted: released.deleted.length + open.deleted.length, trouble: troubles[0] ?? null, isHopeless };
+  });
+}
+
+/** What was read, and what ended the reading; both, because what was read before that counts. */
+async function lookAt(context: SettleContext, suspects: readonly SuspectRow[]) {
+  const queue = new PQueue({ concurrency: READS_AT_ONCE });
+  const looks: Look[] = [];
+  const ends: unknown[] = [];
+  const look = async (suspect: SuspectRow): Promise<void> => {
+    if (ends.length > 0) return;
+    try {
+      looks.push({ suspect, answer: await readItem(context.item, suspect.record_id, 'bulk') });
+    } catch (error) {
+      if (isPassing(error)) looks.push({ suspect, answer: { error } });
+      else ends.push(error);
+    }
+  };
+  await queue.addAll(suspects.map((suspect) => () => look(suspect)));
+  const there = looks.flatMap(({ answer }) => ('isThere' in answer && answer.isThere ? [answer.requestedAt] : []));
+  context.proof.at = Math.max(context.proof.at, ...there);
+  return { looks, ends };
+}
+
+/** An error that only concerns this reading. */
+function isPassing(error: unknown): error is SyncError {
+  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
+}
+
+async function keepAlive(context: SettleContext, { suspect, answer }: Look): Promise<void> {
+  if ('error' in answer || !answer.isThere) return;
+  const { warehouse, holding } = context;
+  const loader = await context.loader();
+  const page = { records: [answer.record], requestedAt: answer.requestedAt };
+  context.loaded(await loader.load(page, () => forgetSuspects(warehouse.own, holding.resource, [suspect.record_id])));
+}
+
+/** Deleted rows that a listing still showed. */
+async function stayDeleted({ warehouse, holding }: SettleContext, looks: readonly Look[]): Promise<void> {
+  const keys = looks
+    .filter(({ suspect, answer }) => suspect.reason === 'listed' && 'isThere' in answer && !answer.isThere)
+    .map(({ suspect }) => suspect.record_id);
+  if (keys.length > 0) await warehouse.apply(forgetSuspects(warehouse.own, holding.resource, keys), holding.lease());
+}
+
+function buryLooked(context: SettleContext, looks: readonly Look[], belief: Belief) {
+  const chosen = looks.filter(
+    ({ suspect }) => suspect.reason !== 'listed' && (suspect.state === 'released') === belief.isReleased,
+  );
+  return buryWatched(context, chosen.flatMap(goneIn), belief);
+}
+
+function goneIn({ suspect, answer }: Look): Gone[] {
+  if ('isThere' in answer) {
+    return answer.isThere ? [] : [{ key: suspect.record_id, confirmedAt: answer.requestedAt }];
+  }
+  // It has no path of its own and can never be read: then a person's word is all there is.
+  const isWord = suspect.state === 'released' && answer.error.recovery === 'skip';
+  return isWord ? [{ key: suspect.record_id, confirmedAt: timestampMs(suspect.evidence_at) }] : [];
+}
+
+/** The path of single records leads nowhere: whatever else waits would be misread. */
+async function holdRest({ warehouse, holding }: SettleContext, detail: string): Promise<void> {
+  await warehouse.apply([holdOpen(warehouse.own, holding.resource, detail)], holding.lease());
+}
+
+function keyOf({ record_id }: SuspectRow): string {
+  return record_id;
+}

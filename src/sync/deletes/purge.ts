@@ -1,0 +1,30 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { forgetSettled } from '../../state/suspects.ts';
+import type { DeleteContext } from './context.ts';
+
+const DAY_MS = 86_400_000;
+/** Rows per transaction: done in a few milliseconds, so that readers and other writers get their turn. */
+const ROWS_PER_STEP = 200;
+
+/**
+ * Removes rows that were deleted longer ago than they are to be kept, with all their versions; null keeps them for
+ * ever. Also forgets on whose word deletes of before yesterday were made. Stops between two steps when aborted.
+ */
+export async function purgeDeleted(
+  { warehouse, holding, clock }: Pick<DeleteContext, 'warehouse' | 'holding' | 'clock'>,
+  keepDays: number | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const { resource } = holding;
+  await warehouse.apply([forgetSettled(warehouse.own, resource, timestampText(clock.now() - DAY_MS))], holding.lease());
+  const table = holding.shape?.tables[0];
+  if (keepDays === null || table === undefined) return;
+  const deletedBefore = timestampText(clock.now() - keepDays * DAY_MS);
+  for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
+    const step = { lease: holding.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
+    removed = await holding.takeTurn(() => warehouse.purge(step));
+    await nextTurn();
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,46 @@
+import type { RequestMeter } from '../../http/client.ts';
+import { settleSuspects, type Settled } from './confirm.ts';
+import { deleteContext, type DeleteParts } from './context.ts';
+import type { Holding, Holdings } from '../holding.ts';
+import { openPageLoader, type PageOutcome } from '../page-loader.ts';
+import { withHolding } from '../with-holding.ts';
+
+/** How a run takes part in it. */
+export interface SettleRun {
+  meter: RequestMeter;
+  signal: AbortSignal;
+  /** Told of every record that proved to be there. */
+  loaded: (outcome: PageOutcome) => void;
+}
+
+/** Looks at what is suspected to be deleted, or to be back, in one resource. Throws as `settleSuspects` does. */
+export function settleDeletes(
+  parts: DeleteParts,
+  holding: Holding,
+  states: readonly ('open' | 'released')[],
+  run: SettleRun,
+): Promise<Settled> {
+  const { warehouse, clock, runId } = parts;
+  const context = deleteContext(parts, holding, run);
+  const { profile } = context;
+  const resources = Object.keys(parts.profile.resources);
+  // It was read alone just now: that is how the record is.
+  const reading = { believesOlder: true, believesReturn: true };
+  const { signal } = run;
+  const loader = () => openPageLoader({ warehouse, holding, profile, resources, reading, runId, clock, signal });
+  return settleSuspects({ ...context, loader, loaded: run.loaded }, states);
+}
+
+/**
+ * Carries out the deletes that a person has released, for a command and for `serve`, which looks for them now and then.
+ * Throws `SyncError('lease_held')` where another process owns the resource: then that one does it.
+ */
+export function settleReleased(
+  parts: DeleteParts & { holdings: Holdings },
+  resource: string,
+  signal: AbortSignal,
+): Promise<Settled> {
+  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  const run = { meter, signal, loaded: () => undefined };
+  return withHolding(parts, resource, (holding) => settleDeletes(parts, holding, ['released'], run));
+}

@@ -1,0 +1,115 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
+import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
+import { deleteVolume } from './bury-gone.ts';
+import type { DeleteContext } from './context.ts';
+import { tooMany } from './guard.ts';
+import { SeenKeys } from './seen-keys.ts';
+
+/** Rows that are looked at before anything else gets its turn. */
+const KEYS_PER_STEP = 20_000;
+const PAGES_PER_STEP = 100;
+/** Where a profile has no filter that says how late a listing may be. */
+const USUAL_OVERLAP_MS = 600_000;
+
+type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'clock' | 'limits'>;
+
+/**
+ * After a whole full walk: notes the live rows that it has not met as suspects, forgets those that it has, and forgets
+ * the walk, all in one transaction. Nothing is deleted here. Without such a walk it does nothing, so that it may be
+ * called again after a kill.
+ */
+export async function sweep(context: SweepContext, signal: AbortSignal): Promise<void> {
+  const { warehouse, holding } = context;
+  const { own } = warehouse;
+  const { resource } = holding;
+  const walk = await readSeenWalk(own, resource);
+  if (walk === null) return;
+  const checkpoint = await readCheckpoint(own, resource);
+  // Any walk forgets what others have met as it begins: no walk under way means that these pages are all of one.
+  if (checkpoint === null || checkpoint.walk_mode !== null) return;
+  const table = holding.shape?.tables[0];
+  const isBlind = walk.bytes === 0 || (walk.unkeyed > 0 && context.profile.item === null);
+  const unmet = table === undefined || isBlind ? null : await findUnmet(context, table, walk, signal);
+  const noted = table === undefined || unmet === null ? [] : await suspicionsOf(context, table, walk, unmet);
+  await warehouse.apply([...noted, forgetSeen(own, resource)], holding.lease());
+}
+
+/** Keys of live rows that stood before the walk began and that it has not met. */
+interface Unmet {
+  missing: string[];
+  /** Written so shortly before that the listing may not have shown them yet. */
+  young: string[];
+}
+
+async function findUnmet(
+  context: SweepContext,
+  table: TableShape,
+  walk: SeenWalk,
+  signal: AbortSignal,
+): Promise<Unmet> {
+  const { warehouse } = context;
+  const seen = await seenKeys(context, walk);
+  const oldest = writtenBefore(context, walk);
+  const unmet: Unmet = { missing: [], young: [] };
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const unseen = seen.missingAmong(keys);
+    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, null);
+    for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
+      if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
+      (syncedAt < oldest ? unmet.missing : unmet.young).push(key);
+    }
+    await nextTurn();
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+  return unmet;
+}
+
+async function seenKeys({ warehouse, holding }: SweepContext, walk: SeenWalk): Promise<SeenKeys> {
+  const seen = new SeenKeys(walk.bytes / 8);
+  let after = -1;
+  for (;;) {
+    const pages = await readSeenPages(warehouse.own, holding.resource, walk, after, PAGES_PER_STEP);
+    for (const { ids } of pages) seen.add(ids);
+    const last = pages.at(-1);
+    if (last === undefined) return seen;
+    after = last.page;
+  }
+}
+
+/** A record that cannot be read alone must have been there for longer than the listing may be late. */
+function writtenBefore({ profile }: SweepContext, { walk_started_at }: SeenWalk): string {
+  if (profile.item !== null) return walk_started_at;
+  return timestampText(timestampMs(walk_started_at) - (profile.incremental?.overlap ?? USUAL_OVERLAP_MS));
+}
+
+async function suspicionsOf(
+  context: SweepContext,
+  table: TableShape,
+  { walk_started_at }: SeenWalk,
+  { missing, young }: Unmet,
+): Promise<CompiledQuery[]> {
+  const { warehouse, holding, limits } = context;
+  const { own } = warehouse;
+  const { resource } = holding;
+  const known = await readSuspects(own, resource, ['open', 'held', 'released']);
+  const released = new Set(known.filter(({ state }) => state === 'released').map(({ record_id }) => record_id));
+  const asked = missing.filter((key) => !released.has(key)).length;
+  const detail = asked === 0 ? null : tooMany(limits, { asked, ...(await deleteVolume(context, table)) });
+  const state = detail === null ? 'open' : 'held';
+  const suspicion = { resource, reason: 'missing', state, evidence_at: walk_started_at, detail } as const;
+  // Not met, but that says nothing yet: what an event has said of them stays.
+  const unsure = new Set(young);
+  const undecided = known.map(({ record_id }) => record_id).filter((key) => unsure.has(key));
+  return [
+    ...suspectGone(own, suspicion, missing, 1),
+    ...suspectGone(own, { ...suspicion, state: 'open', detail: null }, undecided, 0),
+    forgetMet(own, resource, walk_started_at),
+  ];
+}

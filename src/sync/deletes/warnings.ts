@@ -1,0 +1,32 @@
+import type { Kysely } from 'kysely';
+import { messageOf, type SyncError } from '../../model/errors.ts';
+import { countSuspects, readSuspects } from '../../state/suspects.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
+import type { Warning } from '../report.ts';
+
+/** Told in every run until a person has decided. */
+export async function heldDeletes(own: Kysely<OwnTables>, resource: string): Promise<Warning[]> {
+  const held = await countSuspects(own, resource, 'held');
+  if (held === 0) return [];
+  const [first] = await readSuspects(own, resource, ['held'], 1);
+  const why = first?.detail ?? 'a person must decide';
+  const message = `${held} ${held === 1 ? 'delete is' : 'deletes are'} held, ${held === 1 ? 'its row stays' : 'their rows stay'} live: ${why}`;
+  const hint = `look at them with: content-sync deletes list ${resource}; then \`deletes confirm\` or \`deletes discard\``;
+  return [{ code: 'deletes_held', message, hint }];
+}
+
+export function emptyListing(live: number, resource: string): Warning {
+  return {
+    code: 'empty_listing',
+    message: `the listing is empty, and ${live} rows stay live: an empty listing proves nothing`,
+    hint: `check what the credential may see; if really all of it is gone: content-sync backfill ${resource} --restart`,
+  };
+}
+
+export function unconfirmed(trouble: SyncError, scrub: (text: string) => string): Warning {
+  return {
+    code: 'deletes_unconfirmed',
+    message: scrub(`records that may be gone could not be read alone: ${messageOf(trouble)}`),
+    hint: scrub(trouble.hint ?? 'the next run tries again'),
+  };
+}

@@ -1,0 +1,219 @@
+import type { ExpectedRecord, RefetchOutcome } from '../../sync/refetch.ts';
+import type { DeliveryRow } from '../../warehouse/inbox.ts';
+import type { Work } from './coalesce.ts';
+import { BEHIND, faultOf, type DrainFault } from './faults.ts';
+import { Line } from './line.ts';
+import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
+import { InboxScan } from './scan.ts';
+import { Settling } from './settling.ts';
+import { finished, isLastAttempt, noteFault, settlementOf, ticketFor, type Request, type Ticket } from './ticket.ts';
+import { readDelivery, type DeliveryContent } from './events.ts';
+
+/**
+ * How often a record is read however many deliveries come: two readings in a row, for who edits and publishes, and one
+ * per second from then on. What comes within a moment belongs together.
+ */
+const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
+/** How often a resource is walked, however long that takes. */
+const WALK_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
+const MOST_IN_HAND = 20_000;
+const STOP_MS = 5_000;
+
+/** Starts at once: what waits from an earlier process is taken up first. Nothing is thrown later on. */
+export function createDrain(options: DrainOptions): Drain {
+  return new InboxDrain(options);
+}
+
+class InboxDrain implements Drain {
+  readonly #options: DrainOptions;
+  readonly #random: () => number;
+  readonly #mostInHand: number;
+  readonly #stopping = new AbortController();
+  readonly #hand = new Map<number, Ticket>();
+  /** Of those, what another process works on, by the moment at which it is looked for in the inbox again. */
+  readonly #left = new Map<number, Ticket[]>();
+  readonly #reads: Line<RefetchOutcome>;
+  readonly #walks: Line<'walked'>;
+  readonly #settling: Settling;
+  readonly #scan: InboxScan;
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: DrainOptions) {
+    this.#options = options;
+    const { inbox, clock, concurrency, watcher, random = Math.random } = options;
+    this.#random = random;
+    this.#mostInHand = options.mostInHand ?? MOST_IN_HAND;
+    const { signal } = this.#stopping;
+    const failed = (error: unknown): void => watcher.failed(error, null);
+    const parts = { clock, random, signal, failed: this.#failed, threw: this.#threw };
+    const others = Math.max(0, Object.keys(options.resources).length - 1);
+    this.#reads = new Line({
+      ...parts,
+      ...READ_PACE,
+      atOnce: concurrency,
+      atOncePerResource: Math.max(1, concurrency - others),
+      keyOf: ({ target }) => target.key ?? '',
+      perform: (work, served) => this.#read(work, served),
+      faultOf,
+      done: this.#wasRead,
+    });
+    this.#walks = new Line({
+      ...parts,
+      ...WALK_PACE,
+      atOnce: others + 1,
+      atOncePerResource: 1,
+      keyOf: () => '',
+      perform: (work) => options.walk(work.resource).then(() => 'walked'),
+      // A walk that fails says nothing against a delivery, and shows in the runs.
+      faultOf: (error) => ({ ...faultOf(error), kind: 'passing' }),
+      done: (served, outcome) => this.#done(served, outcome),
+    });
+    this.#settling = new Settling({ inbox, clock, signal, failed, stored: (stored) => this.#letGo(stored) });
+    const room = (): number => this.#mostInHand - this.#hand.size;
+    this.#scan = new InboxScan({ inbox, clock, signal, room, failed, take: (rows) => this.#take(rows) });
+    this.#scan.start();
+  }
+
+  wake(): void {
+    this.#scan.wake();
+  }
+
+  figures(): DrainFigures {
+    return { inHand: this.#hand.size, reading: this.#reads.underWay, walking: this.#walks.underWay };
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    const patience = new AbortController();
+    const ended = Promise.all([this.#reads.idle(), this.#walks.idle(), this.#scan.idle()]);
+    const stored = ended.then(() => this.#settling.idle());
+    await Promise.race([stored, this.#options.clock.sleep(STOP_MS, patience.signal).catch(() => undefined)]);
+    patience.abort();
+  }
+
+  #take(rows: readonly DeliveryRow[]): void {
+    for (const row of rows) {
+      if (!this.#hand.has(row.seq)) this.#takeOne(row);
+    }
+    this.#reads.pump();
+    this.#walks.pump();
+  }
+
+  #takeOne(row: DeliveryRow): void {
+    const now = this.#options.clock.now();
+    const content = this.#contentOf(row);
+    const targets = content.is === 'read' ? content.targets : [];
+    const ticket = ticketFor(row, targets, content.is === 'ignored' ? content.kind : null);
+    this.#hand.set(row.seq, ticket);
+    if (content.is !== 'read') {
+      const { is: state, reason } = content;
+      this.#settling.add(finished(ticket, { state, reason }, now));
+      this.#tell(null, state, [ticket]);
+      return;
+    }
+    for (const target of targets) {
+      const line = target.key === null ? this.#walks : this.#reads;
+      line.add({ ticket, target, askedAt: now });
+    }
+  }
+
+  #contentOf(row: DeliveryRow): DeliveryContent {
+    try {
+      return readDelivery(row, this.#options);
+    } catch (error) {
+      // A bug, or a damaged file: it must not keep those behind it from being read.
+      this.#options.watcher.failed(error, null);
+      return { is: 'dead', reason: faultOf(error).reason };
+    }
+  }
+
+  /** What came while the request waited for its turn is served by it as well. */
+  #read(work: Work<Request>, served: Request[]): Promise<RefetchOutcome> {
+    return this.#options.refetch(work.resource, work.key, (requestedAt) => {
+      const later = work.waiting.splice(0);
+      for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
+      return this.#expectedBy(served);
+    });
+  }
+
+  #expectedBy(served: readonly Request[]): ExpectedRecord {
+    const told = served.flatMap(({ ticket, target: { updated } }) =>
+      updated === null || isLastAttempt(ticket, this.#options) ? [] : [updated],
+    );
+    const after = told.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
+    return { after, isDelete: served.some(({ target }) => target.isDelete) };
+  }
+
+  readonly #wasRead = (served: readonly Request[], outcome: RefetchOutcome): void => {
+    if (outcome === 'behind') this.#failed(served, BEHIND);
+    else if (outcome !== 'unreadable') this.#done(served, outcome);
+    else {
+      for (const request of served) this.#walks.add(request);
+      this.#walks.pump();
+    }
+  };
+
+  #done(served: readonly Request[], outcome: DrainOutcome): void {
+    for (const { ticket } of served) this.#countOff(ticket);
+    this.#tell(served[0]?.target.resource ?? null, outcome, ticketsOf(served));
+  }
+
+  readonly #failed = (served: readonly Request[], fault: DrainFault): void => {
+    for (const { ticket } of served) {
+      noteFault(ticket, fault);
+      this.#countOff(ticket);
+    }
+  };
+
+  readonly #threw = ({ resource, key }: Work<Request>, error: unknown): void => {
+    this.#options.watcher.failed(error, { resource, key });
+  };
+
+  #countOff(ticket: Ticket): void {
+    ticket.left -= 1;
+    if (ticket.left > 0) return;
+    const settlement = settlementOf(ticket, this.#options, this.#options.clock.now(), this.#random);
+    if (settlement.state === 'waiting' && ticket.fault?.code === 'lease_held') this.#leave(ticket, ticket.fault.until);
+    else this.#settling.add(settlement);
+    if (settlement.state === 'done') return;
+    this.#tell(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
+  }
+
+  /** Whoever owns the resource finds it in the same inbox: what is put off there is put off for both. */
+  #leave(ticket: Ticket, until: number | null): void {
+    const at = until ?? this.#options.clock.now();
+    const left = this.#left.get(at) ?? [];
+    left.push(ticket);
+    if (left.length === 1) void this.#lookAgain(left, at);
+  }
+
+  async #lookAgain(left: Ticket[], at: number): Promise<void> {
+    const { clock } = this.#options;
+    this.#left.set(at, left);
+    // Where the drain stops, the next process looks.
+    await clock.sleep(Math.max(0, at - clock.now()), this.#stopping.signal).catch(() => undefined);
+    this.#left.delete(at);
+    this.#letGo(left);
+  }
+
+  #letGo(stored: readonly { seq: number }[]): void {
+    const wasFull = this.#hand.size >= this.#mostInHand;
+    for (const { seq } of stored) this.#hand.delete(seq);
+    if (wasFull) this.#scan.wake();
+  }
+
+  #tell(resource: string | null, outcome: DrainOutcome, tickets: readonly Ticket[]): void {
+    const first = tickets.reduce((least, { receivedAt }) => Math.min(least, receivedAt), Infinity);
+    const delayMs = Math.max(0, this.#options.clock.now() - first);
+    this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
+  }
+}
+
+function ticketsOf(served: readonly Request[]): Ticket[] {
+  return [...new Set(served.map(({ ticket }) => ticket))];
+}

@@ -1,0 +1,78 @@
+import { backoffDelay, type BackoffLimits } from '../../http/backoff.ts';
+import { DeferredError, SyncError, messageOf } from '../../model/errors.ts';
+
+/**
+ * Whose fault it is that a delivery could not be worked on. `record`: this record or what the profile says of it; it is
+ * tried so many times and is then dead. `passing`: the service, the warehouse or another process; that costs no attempt,
+ * and the whole resource waits.
+ */
+export type FaultKind = 'record' | 'passing';
+
+export interface DrainFault {
+  kind: FaultKind;
+  /** Stable, as in `SyncError`; `behind` where the reading was older than the event. */
+  code: string;
+  reason: string;
+  /** Epoch milliseconds before which it must not be tried again; null where our own backoff decides. */
+  until: number | null;
+}
+
+interface FaultRow {
+  codes: readonly string[];
+  kind: FaultKind;
+  /** Between attempts, where nobody named a time. */
+  waits: BackoffLimits;
+}
+
+/** Long enough for what a person or another team has to mend. */
+const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
+const PASSING: FaultRow = { codes: [], kind: 'passing', waits: { base: 2_000, cap: 300_000 } };
+
+/** By the code of the error; whatever is not named here is nobody's record: it passes, or somebody mends it. */
+const FAULTS: readonly FaultRow[] = [
+  // A replica that lags behind is there in a moment.
+  { codes: ['behind'], kind: 'record', waits: { base: 1_000, cap: 60_000 } },
+  {
+    // An id that no address can be made of never becomes one; the others of its resource must not wait for it.
+    codes: ['item_other', 'item_missing', 'not_found', 'gone', 'bad_request', 'bad_url', 'forbidden', 'not_supported'],
+    kind: 'record',
+    waits: RECORD_WAITS,
+  },
+  {
+    codes: ['bad_json', 'bad_text', 'bad_content', 'bad_encoding', 'empty_body', 'error_in_body', 'body_too_large'],
+    kind: 'record',
+    waits: RECORD_WAITS,
+  },
+  {
+    codes: ['unsupported_charset', 'unsupported_encoding', 'headers_too_large', 'contract_frozen', 'bug'],
+    kind: 'record',
+    waits: RECORD_WAITS,
+  },
+  // Somebody holds it for a moment: whoever waits for minutes comes too late.
+  { codes: ['lease_held', 'lease_lost', 'warehouse_busy'], kind: 'passing', waits: { base: 1_000, cap: 15_000 } },
+];
+
+/** What an error means for those who wait for its work. */
+export function faultOf(error: unknown): DrainFault {
+  const code = error instanceof SyncError ? error.code : 'bug';
+  const until = error instanceof DeferredError ? error.until : null;
+  return { kind: rowOf(code).kind, code, reason: `${messageOf(error)} [${code}]`, until };
+}
+
+/** What the reading of a record that is older than its event means. */
+export const BEHIND: DrainFault = {
+  kind: 'record',
+  code: 'behind',
+  reason: 'what the service answered is older than the event: it is read again [behind]',
+  until: null,
+};
+
+/** Milliseconds until the next attempt after so many that failed in a row, 1 or more. */
+export function waitAfter(fault: DrainFault, failures: number, now: number, random: () => number): number {
+  if (fault.until !== null) return Math.max(0, fault.until - now);
+  return backoffDelay(failures, rowOf(fault.code).waits, random);
+}
+
+function rowOf(code: string): FaultRow {
+  return FAULTS.find((row) => row.codes.includes(code)) ?? PASSING;
+}

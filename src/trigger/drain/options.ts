@@ -1,0 +1,64 @@
+import type { Clock } from '../../model/clock.ts';
+import type { ExpectedRecord, RefetchOutcome } from '../../sync/refetch.ts';
+import type { InboxPort } from '../../warehouse/inbox.ts';
+import type { EventRules } from './events.ts';
+
+/** What became of deliveries: of their record, of their resource as a whole, or of themselves. */
+export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';
+
+/** Some deliveries for one record or resource that came to an end together. */
+export interface DrainEvent {
+  /** Null where a delivery concerns none of ours. */
+  resource: string | null;
+  outcome: DrainOutcome;
+  deliveries: number;
+  /** Milliseconds since the first of them was received. */
+  delayMs: number;
+}
+
+/** Must not throw. */
+export interface DrainWatcher {
+  settled(event: DrainEvent): void;
+  /** Told of every error; nothing is lost by it, the deliveries are tried again. */
+  failed(error: unknown, at: { resource: string; key: string } | null): void;
+}
+
+export interface DrainOptions extends EventRules {
+  inbox: InboxPort;
+  /** Reads a record again (`sync/refetch.ts`). */
+  refetch: (
+    resource: string,
+    key: string,
+    expected: (requestedAt: number) => ExpectedRecord,
+  ) => Promise<RefetchOutcome>;
+  /** Runs an incremental walk that begins now; resolves once it has ended well, `partial` included, else throws. */
+  walk: (resource: string) => Promise<void>;
+  clock: Clock;
+  /** Failed readings that are the record's own fault before a delivery is dead. */
+  attempts: number;
+  /** Milliseconds after which a delivery is dead although only the service or the warehouse could not be reached. */
+  keepMs: number;
+  /** Readings under way at once. */
+  concurrency: number;
+  /** Deliveries in hand at once, 20,000 where absent; further ones stay in the inbox until there is room. */
+  mostInHand?: number;
+  watcher: DrainWatcher;
+  /** 0 up to 1, for jitter. */
+  random?: () => number;
+}
+
+export interface DrainFigures {
+  /** Deliveries that are being worked on, and readings and walks under way for them. */
+  inHand: number;
+  reading: number;
+  walking: number;
+}
+
+/** Turns stored deliveries into rows, as long as it runs. */
+export interface Drain {
+  /** New deliveries are in the inbox. */
+  wake(): void;
+  figures(): DrainFigures;
+  /** Begins nothing more and waits, for a bounded time, for what is under way; what is left waits in the inbox. */
+  stop(): Promise<void>;
+}

@@ -1,0 +1,82 @@
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
+import { waitAfter, type DrainFault } from './faults.ts';
+import type { EventTarget } from './events.ts';
+
+/** A delivery in hand: what is left to do for it, and what went wrong. Its body is not kept. */
+export interface Ticket {
+  readonly seq: number;
+  readonly attempts: number;
+  /** Epoch milliseconds. */
+  readonly receivedAt: number;
+  readonly found: Pick<Settlement, 'kind' | 'resource' | 'record_id'>;
+  /** Targets that are not done yet. */
+  left: number;
+  /** Of several faults one that passes, because then nothing may be dead; else the last. */
+  fault: DrainFault | null;
+}
+
+/** One target of a delivery, waiting for the work that serves it. */
+export interface Request {
+  ticket: Ticket;
+  target: EventTarget;
+  /** Epoch milliseconds: a reading that was sent later serves it. */
+  askedAt: number;
+}
+
+/** How often and how long a delivery is tried. */
+export interface TicketLimits {
+  /** Failed attempts that are the record's own fault before it is dead. */
+  attempts: number;
+  /** Milliseconds from its arrival after which also a fault that passes is given up. */
+  keepMs: number;
+}
+
+/** What becomes of a delivery for which nothing has to be done, or can be. */
+export type Verdict = Pick<Settlement, 'state' | 'reason'>;
+
+export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null = null): Ticket {
+  const [first] = targets;
+  const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
+  const { seq, attempts } = row;
+  return { seq, attempts, receivedAt: timestampMs(row.received_at), found, left: targets.length, fault: null };
+}
+
+/** True for the attempt after which it would be dead: what is read then is believed, however old it looks. */
+export function isLastAttempt({ attempts }: Ticket, limits: TicketLimits): boolean {
+  return attempts >= limits.attempts - 1;
+}
+
+export function noteFault(ticket: Ticket, fault: DrainFault): void {
+  if (ticket.fault?.kind !== 'passing') ticket.fault = fault;
+}
+
+/** The row of a delivery whose targets are all served: done, or waiting for another attempt, or dead. */
+export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, random: () => number): Settlement {
+  const { fault, attempts } = ticket;
+  if (fault === null) return finished(ticket, { state: 'done', reason: null }, now);
+  const next = attemptsAfter(ticket, fault, limits);
+  const isGivenUp = fault.kind === 'passing' ? now - ticket.receivedAt > limits.keepMs : next >= limits.attempts;
+  if (isGivenUp) return finished({ ...ticket, attempts: next }, { state: 'dead', reason: fault.reason }, now);
+  const due_at = timestampText(now + waitAfter(fault, attempts + 1, now, random));
+  return { ...rowOf(ticket), state: 'waiting', attempts: next, due_at, finished_at: null, reason: fault.reason };
+}
+
+/** The row of a delivery that is not tried again. */
+export function finished(ticket: Ticket, verdict: Verdict, now: number): Settlement {
+  return { ...rowOf(ticket), ...verdict, due_at: null, finished_at: timestampText(now) };
+}
+
+/** To be behind alone kills no delivery: the last attempt asks for no time. */
+function attemptsAfter({ attempts }: Ticket, fault: DrainFault, limits: TicketLimits): number {
+  if (fault.kind === 'passing') return attempts;
+  return fault.code === 'behind' ? Math.min(attempts + 1, limits.attempts - 1) : attempts + 1;
+}
+
+function rowOf({
+  seq,
+  attempts,
+  found,
+}: Ticket): Pick<Settlement, 'seq' | 'attempts' | 'kind' | 'resource' | 'record_id'> {
+  return { seq, attempts, ...found };
+}

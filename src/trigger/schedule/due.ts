@@ -1,0 +1,127 @@
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { Occurrences } from '../../source/cron.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import type { ResourceTimes } from './times.ts';
+
+/** The part of a checkpoint that says what is due. */
+export type StoredSuccess = Pick<
+  CheckpointRow,
+  'last_success_at' | 'last_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'
+>;
+
+/** Monotonic milliseconds since the stored success; null where this process cannot know. */
+export interface Elapsed {
+  success: number | null;
+  full: number | null;
+}
+
+export interface DueInput {
+  times: ResourceTimes;
+  stored: StoredSuccess | null;
+  elapsed: Elapsed;
+  /** Epoch milliseconds, as are all moments below. */
+  now: number;
+  /** Since when this process has an eye on the resource. */
+  watchedSince: number;
+}
+
+export interface Due {
+  /** What is to be run now, unless it is parked; null where nothing is due. */
+  command: SyncCommand | null;
+  /** The service asked to be left alone until then; null where it did not, or the time is over. */
+  parkedUntil: number | null;
+  /** When the next run is due, in the past where one is due now; null for never. */
+  nextAt: number | null;
+  /** From when on a person should look; null for never. */
+  overdueAt: number | null;
+}
+
+/** An occurrence may be late, or its walk slow, by this much before anybody is told. */
+const OVERDUE_GRACE_MS = 5 * 60_000;
+
+/** A first walk takes as long as it takes, but after this long a person should look. */
+const FIRST_WALK_MS = 24 * 3_600_000;
+
+/**
+ * What is due, out of the stored state alone: a tick that was missed, or a hundred of them, make one run. A resource
+ * that was never walked whole, or whose full walk is unfinished, is due at once. Pure.
+ */
+export function dueOf(input: DueInput): Due {
+  const { times, stored, now } = input;
+  const parkedUntil = parkedUntilOf(stored, now);
+  if (times.isOff) return { command: null, parkedUntil, nextAt: null, overdueAt: null };
+  const fullAt = fullDueAt(input);
+  const incrementalAt = dueAt(times.incremental, stored?.last_success_at ?? null, input.elapsed.success, input);
+  const first = Math.min(fullAt, incrementalAt);
+  return {
+    command: fullAt <= now ? 'backfill' : incrementalAt <= now ? 'sync' : null,
+    parkedUntil,
+    nextAt: finite(Math.max(first, parkedUntil ?? first)),
+    overdueAt: finite(overdueAt(input)),
+  };
+}
+
+function parkedUntilOf(stored: StoredSuccess | null, now: number): number | null {
+  const until = momentOf(stored?.due_at ?? null);
+  return until !== null && until > now ? until : null;
+}
+
+function fullDueAt({ times, stored, elapsed, now }: DueInput): number {
+  if (stored === null || stored.last_full_at === null || stored.walk_mode === 'full') return now;
+  return dueAt(times.full, stored.last_full_at, elapsed.full, { times, now });
+}
+
+/** When the next run after a success is due: at the next occurrence, all of them moved by the jitter. */
+function dueAt(
+  occurrences: Occurrences | null,
+  success: string | null,
+  elapsed: number | null,
+  { times, now }: Pick<DueInput, 'times' | 'now'>,
+): number {
+  const at = momentOf(success);
+  if (occurrences === null || at === null) return Infinity;
+  const next = (after: number): number => occurrences(after - times.jitter) + times.jitter;
+  const regular = next(at);
+  return at <= now ? regular : afterFutureSuccess({ at, regular, elapsed, now }, next);
+}
+
+/**
+ * A success that lies ahead of the clock: the clock was set back since. The occurrences that come a second time must
+ * not be run a second time, and the copy must not stand still until the clock is there again. So as much real time must
+ * pass as there would have been to the next occurrence, and then comes an occurrence of the new clock. Where nobody
+ * knows how much has passed, the success is believed as long as it lies ahead less than it would have been valid.
+ */
+function afterFutureSuccess(
+  { at, regular, elapsed, now }: { at: number; regular: number; elapsed: number | null; now: number },
+  next: Occurrences,
+): number {
+  const gap = regular - at;
+  if (elapsed === null) return at - now > gap ? now : regular;
+  const onThisClock = now - elapsed;
+  return Math.min(regular, next(onThisClock + gap - 1));
+}
+
+/** Two occurrences have passed without a success, or a first walk has not come to its end. */
+function overdueAt({ times, stored, now, watchedSince }: DueInput): number {
+  if (stored === null || stored.last_full_at === null) {
+    return (momentOf(stored?.walk_started_at ?? null) ?? watchedSince) + FIRST_WALK_MS;
+  }
+  const secondMissed = (occurrences: Occurrences | null, success: string | null): number => {
+    const at = momentOf(success);
+    if (occurrences === null || at === null) return Infinity;
+    return occurrences(occurrences(Math.min(at, now) - times.jitter)) + times.jitter + OVERDUE_GRACE_MS;
+  };
+  return Math.min(
+    secondMissed(times.full, stored.last_full_at),
+    secondMissed(times.incremental, stored.last_success_at),
+  );
+}
+
+function momentOf(text: string | null): number | null {
+  return text === null ? null : timestampMs(text);
+}
+
+function finite(moment: number): number | null {
+  return Number.isFinite(moment) ? moment : null;
+}

@@ -1,0 +1,206 @@
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { RunStatus } from '../../model/words.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { RunReport } from '../../sync/report.ts';
+import { dueOf, type Due, type StoredSuccess } from './due.ts';
+import { ENDS, PUT_OFF_MS, retryAfter } from './retry.ts';
+import type { ResourceTimes } from './times.ts';
+
+/** What the schedule of a resource is told, and does. */
+export interface ScheduleParts {
+  resource: string;
+  times: ResourceTimes;
+  clock: Clock;
+  /** The stored state; null where the resource was never walked. */
+  checkpoints: (resource: string) => Promise<StoredSuccess | null>;
+  /** Walks the resource; to be stopped by the signal. */
+  run: (resource: string, command: SyncCommand, signal: AbortSignal) => Promise<RunReport>;
+  /** Hears of what was thrown instead of reported; it is counted as a failure. */
+  failed: (resource: string, error: unknown) => void;
+}
+
+/** How one resource stands; moments in epoch milliseconds. */
+export interface ScheduleFigures {
+  resource: string;
+  running: { command: SyncCommand; since: number } | null;
+  /** The last run of this process that has ended; `failed` where it threw. */
+  last: { command: SyncCommand; began: number; status: RunStatus } | null;
+  /** Failures in a row. */
+  failures: number;
+  /** When the next run begins, as far as that is known; null for never. */
+  nextAt: number | null;
+  overdueAt: number | null;
+  isOverdue: boolean;
+}
+
+interface Request {
+  resolve: () => void;
+  reject: (reason: unknown) => void;
+}
+
+/** A stored time, and its monotonic moment; null where that is not known. */
+interface Witness {
+  text: string | null;
+  at: number | null;
+}
+
+/** Between two runs of a resource in any case: requests of that time are served by one walk. */
+const PAUSE_MS = 1_000;
+/** The tick is a hint, and so is its absence: after this long a resource is looked at without one. */
+const LONGEST_REST_MS = 90_000;
+
+const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
+
+/** One resource's life: look what is due, run it, rest. One run at a time, because there is one loop. */
+export class ResourceSchedule {
+  readonly #parts: ScheduleParts;
+  readonly #watchedSince: number;
+  #due = NOTHING_KNOWN;
+  #success: Witness | null = null;
+  #full: Witness | null = null;
+  #running: ScheduleFigures['running'] = null;
+  #last: ScheduleFigures['last'] = null;
+  #failures = 0;
+  /** Monotonic: not before then. */
+  #notBefore = -Infinity;
+  #requests: Request[] = [];
+  #wake: () => void = () => undefined;
+
+  constructor(parts: ScheduleParts) {
+    this.#parts = parts;
+    this.#watchedSince = parts.clock.now();
+  }
+
+  /** Until the signal; never rejects. */
+  async work(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const command = await this.#look();
+      if (signal.aborted) break;
+      if (command === null) await this.#rest();
+      else await this.#attempt(command, signal);
+    }
+    for (const { reject } of this.#requests.splice(0)) reject(signal.reason);
+  }
+
+  /** Has it look again, now. */
+  wake(): void {
+    this.#wake();
+  }
+
+  /** Resolves once a walk that began from now on has come to its end; rejects only when the schedule is stopped. */
+  request(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#requests.push({ resolve, reject });
+    this.wake();
+    return promise;
+  }
+
+  figures(): ScheduleFigures {
+    const { clock, resource } = this.#parts;
+    const { nextAt, overdueAt } = this.#due;
+    const held = clock.now() + Math.max(0, this.#notBefore - clock.monotonic());
+    return {
+      resource,
+      running: this.#running,
+      last: this.#last,
+      failures: this.#failures,
+      nextAt: nextAt === null ? null : Math.max(nextAt, held),
+      overdueAt,
+      isOverdue: overdueAt !== null && overdueAt <= clock.now(),
+    };
+  }
+
+  /** What to run now, or null. */
+  async #look(): Promise<SyncCommand | null> {
+    const { resource, times, clock } = this.#parts;
+    try {
+      const stored = await this.#parts.checkpoints(resource);
+      this.#success = witnessed(this.#success, stored?.last_success_at ?? null, clock);
+      this.#full = witnessed(this.#full, stored?.last_full_at ?? null, clock);
+      const elapsed = { success: this.#elapsed(this.#success), full: this.#elapsed(this.#full) };
+      this.#due = dueOf({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
+    } catch (error) {
+      this.#threw(error);
+      return null;
+    }
+    if (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore) return null;
+    return this.#due.command ?? (this.#requests.length > 0 ? 'sync' : null);
+  }
+
+  #elapsed({ at }: Witness): number | null {
+    return at === null ? null : this.#parts.clock.monotonic() - at;
+  }
+
+  async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    const served = this.#requests.splice(0);
+    const began = clock.now();
+    this.#running = { command, since: began };
+    const status = await this.#run(command, signal);
+    this.#running = null;
+    this.#last = { command, began, status };
+    if (ENDS[status] === 'done') for (const { resolve } of served) resolve();
+    else this.#requests.unshift(...served);
+  }
+
+  async #run(command: SyncCommand, signal: AbortSignal): Promise<RunStatus> {
+    const { resource, run } = this.#parts;
+    try {
+      const report = await run(resource, command, signal);
+      const part = report.resources.find((each) => each.resource === resource);
+      const status = part?.status ?? report.status;
+      this.#ended(ENDS[status], part?.error?.code ?? null);
+      return status;
+    } catch (error) {
+      this.#threw(error);
+      return 'failed';
+    }
+  }
+
+  #threw(error: unknown): void {
+    const { clock, resource, failed } = this.#parts;
+    // What cannot be read while it is to be left alone anyway does not count again.
+    if (clock.monotonic() < this.#notBefore) return;
+    this.#ended('failed', error instanceof SyncError ? error.code : null);
+    failed(resource, error);
+  }
+
+  #ended(end: (typeof ENDS)[RunStatus], code: string | null): void {
+    if (end === 'done') this.#failures = 0;
+    if (end === 'failed') this.#failures += 1;
+    const pause = { done: PAUSE_MS, put_off: PUT_OFF_MS, failed: retryAfter(this.#failures, code) };
+    this.#notBefore = this.#parts.clock.monotonic() + pause[end];
+  }
+
+  /** Until something may be due, it is told to look, or long enough. */
+  async #rest(): Promise<void> {
+    const { clock } = this.#parts;
+    const timer = new AbortController();
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    // An abort ends the sleep as its own end does.
+    const slept = clock.sleep(this.#restMs(), timer.signal).catch(() => undefined);
+    await Promise.race([woken, slept]);
+    timer.abort();
+  }
+
+  #restMs(): number {
+    const { clock } = this.#parts;
+    const { nextAt, parkedUntil } = this.#due;
+    const isAsked = this.#requests.length > 0;
+    const dueAt = isAsked ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
+    const wait = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
+    return Math.min(wait, LONGEST_REST_MS);
+  }
+}
+
+function witnessed(known: Witness | null, text: string | null, clock: Clock): Witness {
+  if (known?.text === text) return known;
+  if (known !== null || text === null) return { text, at: clock.monotonic() };
+  // From before: its age is what the clock says, unless the clock was set back meanwhile.
+  const age = clock.now() - timestampMs(text);
+  return { text, at: age < 0 ? null : clock.monotonic() - age };
+}

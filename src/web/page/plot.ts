@@ -1,0 +1,119 @@
+import { markup, type Markup } from './markup.ts';
+import { minuteText } from './words.ts';
+
+/** Drawn in these units and scaled to the width of the column. */
+const WIDTH = 400;
+const HEIGHT = 132;
+const LEFT = 50;
+const RIGHT = 4;
+const TOP = 10;
+const BOTTOM = 18;
+
+export interface PlotLine {
+  /** Class for its colour. */
+  tone: 'main' | 'other' | 'bad';
+  values: readonly (number | null)[];
+}
+
+/** A plot over minutes, oldest first. Null is a gap: nothing is known. */
+export interface Plot {
+  /** Part of the page's ids. */
+  id: string;
+  title: string;
+  /** What a person who does not see it should know. */
+  summary: string;
+  minutes: readonly number[];
+  bars?: readonly (number | null)[];
+  lines?: readonly PlotLine[];
+  /** Minutes with a mark above them, such as refusals. */
+  marks?: readonly boolean[];
+  /** A level to compare with. */
+  level?: { at: number; text: string } | null;
+  /** The axis reaches at least so far. */
+  least: number;
+  axisText: (value: number) => string;
+  /** Of one minute, for its tooltip. */
+  minuteText: (index: number) => string;
+}
+
+/** The plot as inline SVG: axes with units, no script, colours by class. */
+export function plotMarkup(plot: Plot): Markup {
+  const top = ceiling(Math.max(plot.least, ...highest(plot)));
+  const x = (index: number) => LEFT + (index * (WIDTH - LEFT - RIGHT)) / plot.minutes.length;
+  const y = (value: number) => round(HEIGHT - BOTTOM - (Math.min(value, top) / top) * (HEIGHT - TOP - BOTTOM));
+  const step = (WIDTH - LEFT - RIGHT) / Math.max(1, plot.minutes.length);
+  const { id, title, summary, level } = plot;
+  return markup`<svg class="plot" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="${id}-t ${id}-d">
+<title id="${id}-t">${title}</title><desc id="${id}-d">${summary}</desc>
+<g aria-hidden="true">${[0, top / 2, top].map((value) => gridLine(y(value), plot.axisText(value)))}
+${minuteTicks(plot.minutes, x)}
+${(plot.bars ?? []).map((value, index) => bar(round(x(index)), round(step), y, value))}
+${level && levelLine(y(level.at), level.text)}
+${(plot.lines ?? []).map((line) => markup`<path class="line ${line.tone}" d="${pathOf(line.values, (at) => x(at) + step / 2, y)}"/>`)}
+${(plot.marks ?? []).map((isMarked, index) => isMarked && mark(x(index) + step / 2))}
+${plot.minutes.map((_, index) => markup`<rect class="hit" x="${round(x(index))}" y="0" width="${round(step)}" height="${HEIGHT - BOTTOM}"><title>${plot.minuteText(index)}</title></rect>`)}
+</g></svg>`;
+}
+
+function highest({ bars = [], lines = [], level }: Plot): number[] {
+  const values = [...bars, ...lines.flatMap((line) => line.values)].filter((value) => value !== null);
+  return level ? [...values, level.at] : values;
+}
+
+/** The next round number: 1, 2 or 5 and noughts. */
+function ceiling(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([1, 2, 5, 10].find((factor) => factor * power >= value * 0.999) ?? 10) * power;
+}
+
+function gridLine(y: number, text: string): Markup {
+  return markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/><text class="axis" x="${LEFT - 6}" y="${y + 3.5}" text-anchor="end">${text}</text>`;
+}
+
+/** Every fifteen minutes by the clock, so that marks do not jump at each refresh. */
+function minuteTicks(minutes: readonly number[], x: (index: number) => number): Markup[] {
+  return minutes.flatMap((at, index) => {
+    const isTick = Math.floor(at / 60_000) % 15 === 0;
+    const fits = x(index) > LEFT + 8 && x(index) < WIDTH - 16;
+    if (!isTick || !fits) return [];
+    return [
+      markup`<text class="axis" x="${round(x(index))}" y="${HEIGHT - 4}" text-anchor="middle">${minuteText(at)}</text>`,
+    ];
+  });
+}
+
+function bar(x: number, step: number, y: (value: number) => number, value: number | null): Markup | null {
+  if (value === null || value === 0) return null;
+  // What is there is seen, however little it is.
+  const top = Math.min(y(value), HEIGHT - BOTTOM - 1);
+  return markup`<rect class="bar" x="${x}" y="${top}" width="${round(step - 1.2)}" height="${round(HEIGHT - BOTTOM - top)}"/>`;
+}
+
+function levelLine(y: number, text: string): Markup {
+  return markup`<line class="level" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/><text class="axis level-text" x="${WIDTH - RIGHT}" y="${y - 3.5}" text-anchor="end">${text}</text>`;
+}
+
+function mark(x: number): Markup {
+  return markup`<path class="mark" d="M${round(x - 3.5)} 2h7l-3.5 6z"/>`;
+}
+
+/** Neighbours are joined; a value that stands alone becomes a dot. */
+function pathOf(
+  values: readonly (number | null)[],
+  x: (index: number) => number,
+  y: (value: number) => number,
+): string {
+  let before: number | null = null;
+  const steps = values.map((value, index) => {
+    const isJoined = before !== null;
+    before = value;
+    if (value === null) return '';
+    const isAlone = !isJoined && (values[index + 1] ?? null) === null;
+    return `${isJoined ? 'L' : 'M'}${round(x(index))} ${y(value)}${isAlone ? 'h.01' : ''}`;
+  });
+  return steps.join('');
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

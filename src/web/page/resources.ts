@@ -1,0 +1,143 @@
+import { countText, durationText, percentText, rateText } from '../../observe/figures.ts';
+import { icon, type Tone } from './icon.ts';
+import { markup, type Markup } from './markup.ts';
+import { NONE, agoText, countOf, inText, momentText, time } from './words.ts';
+import { isOverdue } from '../status/attention.ts';
+import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
+
+const COLUMNS: readonly (readonly [title: string, kind: '' | 'number', note?: string])[] = [
+  ['Resource', ''],
+  ['Freshness', ''],
+  ['Now', ''],
+  ['Next run', ''],
+  ['Live rows', 'number'],
+  ['Deleted', 'number'],
+  ['Set aside', 'number', 'records that could not become rows'],
+  ['Last run', ''],
+];
+
+/** How each resource of a source stands, a row each. */
+export function resourceTable({ source, resources }: SourceStatus, now: number): Markup {
+  return markup`<div class="wide" id="${source}-resources" tabindex="0" role="region" aria-label="Resources of ${source}">
+<table class="resources" role="table"><thead role="rowgroup"><tr role="row">${COLUMNS.map(
+    ([title, kind, note]) =>
+      markup`<th scope="col" role="columnheader" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
+  )}</tr></thead>
+<tbody role="rowgroup">${resources.map((status) => row(status, source, now))}</tbody></table></div>`;
+}
+
+function row(status: ResourceStatus, source: string, now: number): Markup {
+  const { resource, rows, rejects } = status;
+  const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
+  const cells: Markup[] = [
+    freshness(status, now),
+    activity(status, now),
+    nextRun(status, now),
+    rows === null ? markup`<span class="quiet">counting…</span>` : markup`${countText(rows.live)}`,
+    markup`${rows === null ? NONE : countText(rows.deleted)}`,
+    markup`${countText(aside)}`,
+    lastRun(status.runs, now),
+  ];
+  return markup`<tr role="row" id="${source}.${resource}"><th scope="row" role="rowheader">${resource}</th>${cells.map(
+    (cell, at) => {
+      const [title, kind] = COLUMNS[at + 1] ?? ['', ''];
+      return markup`<td role="cell" class="${kind}" data-title="${title}"><div>${cell}</div></td>`;
+    },
+  )}</tr>`;
+}
+
+function freshness(status: ResourceStatus, now: number): Markup {
+  const { last_success_at: last, running } = status;
+  const [tone, word] = freshnessWord(status, now);
+  const age = last === null ? (running === null ? 'never synced' : 'under way') : agoText(last, now);
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${
+    last === null ? age : time(last, age)
+  }</span>`;
+}
+
+function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
+  if (isOverdue(status, now)) return ['late', 'Overdue'];
+  if (status.last_success_at !== null) return ['fine', 'Fresh'];
+  return ['quiet', status.running === null ? 'Empty' : 'First copy'];
+}
+
+function activity({ running, parked_until, owner, unfinished, runs }: ResourceStatus, now: number): Markup {
+  if (running !== null) return progress(running, now);
+  if (owner !== null)
+    return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
+  if (parked_until !== null && parked_until > now) {
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${time(parked_until, inText(parked_until, now))}</span>`;
+  }
+  const last = runs[0]?.status;
+  const walk =
+    unfinished &&
+    markup` <span class="sub">${unfinished.mode} walk stopped at page ${countText(unfinished.pages)}</span>`;
+  if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${walk}`;
+  return markup`<span class="quiet">idle</span>${walk}`;
+}
+
+function progress(
+  { mode, pages, records, total, records_per_second: rate, eta_seconds: eta, started_at }: RunningStatus,
+  now: number,
+): Markup {
+  const done = total === null || total === 0 ? null : Math.min(1, records / total);
+  const figures = [
+    total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`,
+    `${rateText(rate)}/s`,
+    eta === null ? `for ${durationText((now - started_at) / 1_000)}` : `${durationText(eta)} left`,
+  ];
+  const title = `${mode} walk, ${countOf(pages, 'page')}`;
+  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
+${done === null ? null : bar(done, title)}<span class="sub">${figures.join(' · ')}</span>`;
+}
+
+function bar(done: number, title: string): Markup {
+  return markup`<svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="progressbar"
+ aria-label="${title}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.round(done * 100)}">
+<rect class="track" width="100" height="4"/><rect class="done" width="${Math.round(done * 1_000) / 10}" height="4"/></svg>`;
+}
+
+function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
+  const { incremental, full, next_at, timezone } = schedule;
+  if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
+  const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
+  const isNext = next_at !== null && (running === null || next_at > now);
+  const shown = isNext ? time(next_at, inText(next_at, now)) : running === null ? NONE : 'after this one';
+  return markup`${shown}
+<span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
+}
+
+const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
+  ok: 'fine',
+  partial: 'look',
+  failed: 'late',
+  deferred: 'look',
+  interrupted: 'quiet',
+  running: 'quiet',
+};
+
+/** A run's status as a picture and a word. */
+export function runStatus(status: PastRun['status']): Markup {
+  const tone = STATUS_TONES[status];
+  return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
+}
+
+function lastRun(runs: readonly PastRun[], now: number): Markup {
+  const run = runs.find(({ status }) => status !== 'running');
+  if (run === undefined) return markup`<span class="quiet">none yet</span>`;
+  const when = time(run.started_at, momentText(run.started_at, now));
+  const took = run.seconds === null ? null : `, ${durationText(run.seconds)}`;
+  return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
+}
+
+/** What a run did, or why it did not. */
+function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
+  if (error !== null) return markup`<code>${error.code}</code>`;
+  const changes = [
+    [inserted, 'new'],
+    [updated, 'changed'],
+    [deleted, 'deleted'],
+  ] as const;
+  const told = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
+  return markup`${told.length === 0 ? 'no change' : told.join(' · ')}`;
+}

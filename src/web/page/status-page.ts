@@ -1,0 +1,88 @@
+import { durationText } from '../../observe/figures.ts';
+import { icon, tabIcon } from './icon.ts';
+import { markup, type Markup } from './markup.ts';
+import { sourceNotes } from './notes.ts';
+import { REFRESH_SCRIPT, RELOAD_SECONDS } from './refresh.ts';
+import { resourceTable } from './resources.ts';
+import { runTable } from './runs.ts';
+import { trafficPlots } from './traffic.ts';
+import { bytesText, momentText, time } from './words.ts';
+import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
+import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+import { STYLESHEET } from './stylesheet.ts';
+import { raw } from 'hono/html';
+
+/** The status page as a whole HTML document; `nonce` is what its Content-Security-Policy allows. */
+export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
+  const found = attentionOf(snapshot);
+  const headline = headlineOf(snapshot, found);
+  const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
+  const picture = tabIcon(headline.tone);
+  const page = markup`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
+<link rel="icon" href="${picture}">
+<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript>
+<style nonce="${nonce}">${raw(STYLESHEET)}</style></head>
+<body><p id="lost" role="alert" hidden></p>
+<main data-title="${title}" data-icon="${picture}">${pageHead(snapshot)}
+<section class="summary ${headline.tone}" aria-labelledby="headline">${icon(headline.tone)}<h2 id="headline">${headline.text}</h2></section>
+${found.length === 0 ? null : attentionList(found, snapshot.sources.length > 1)}
+${snapshot.sources.map((source) => sourceSection(source, snapshot.at))}
+${pageFoot(snapshot)}</main>
+<script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
+  return page.toString();
+}
+
+function pageHead({ at, stopping }: StatusSnapshot): Markup {
+  return markup`<header><h1>content-sync</h1>${stopping && markup`<b class="stopping">stopping</b>`}
+<p>as of <time id="as-of" datetime="${new Date(at).toISOString()}">${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC</time></p></header>`;
+}
+
+function attentionList(found: readonly Attention[], namesSource: boolean): Markup {
+  return markup`<ul class="attention" aria-label="What needs attention">${found.map(
+    (one) =>
+      markup`<li class="${one.severity}">${icon(one.severity)}<div>${nameOf(one, namesSource)} ${one.what}${
+        one.next === null ? null : markup`<span class="hint"> → ${one.next}</span>`
+      }${one.command === null ? null : markup`<code class="command">${one.command}</code>`}</div></li>`,
+  )}</ul>`;
+}
+
+function nameOf({ source, resource }: Attention, namesSource: boolean): Markup {
+  const name = resource === null ? source : namesSource ? `${source} · ${resource}` : resource;
+  return markup`<a href="#${encodeURIComponent(resource === null ? source : `${source}.${resource}`)}">${name}</a>`;
+}
+
+function sourceSection(source: SourceStatus, now: number): Markup {
+  const { problem } = source.warehouse;
+  return markup`<section class="source${problem === null ? '' : ' stale'}" id="${source.source}" aria-labelledby="${source.source}-title">
+<div class="title"><h2 id="${source.source}-title">${source.source}</h2>
+${factLine(source, now)}</div>
+${
+  problem &&
+  markup`<p class="problem">${icon('down')}<span>The warehouse cannot be read: ${problem.message}
+<code>${problem.code}</code>${problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`}</span></p>`
+}
+<h3 class="hidden">Resources</h3>${resourceTable(source, now)}
+<h3 class="hidden">Last hour</h3>${trafficPlots(source, now)}
+${sourceNotes(source, now)}
+<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, now)}</details></section>`;
+}
+
+function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {
+  const { address, file_bytes, wal_bytes, read_at } = warehouse;
+  const sizes = [
+    ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
+    ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
+  ];
+  const read = read_at === null ? null : markup`<span>read ${time(read_at, momentText(read_at, now))}</span>`;
+  return markup`<p class="facts"><span>${base_url}</span><span>${address}</span>
+${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
+}
+
+function pageFoot({ version, at, started_at }: StatusSnapshot): Markup {
+  return markup`<footer><p>content-sync ${version} · running for ${durationText((at - started_at) / 1_000)} · all times UTC</p>
+<nav aria-label="The same for programs"><a href="status.json">status.json</a> <a href="metrics">metrics</a>
+<a href="readyz">readyz</a></nav></footer>`;
+}

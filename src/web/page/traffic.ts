@@ -1,0 +1,114 @@
+import { countText, percentText, rateText } from '../../observe/figures.ts';
+import { markup, type Markup } from './markup.ts';
+import { plotMarkup } from './plot.ts';
+import { NONE, agoText, countOf, delayText, inText, minuteText } from './words.ts';
+import type { LimitStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
+
+/** The last hour of a source: how much of the limit was used, and what webhooks brought. */
+export function trafficPlots(source: SourceStatus, now: number): Markup {
+  const { webhooks } = source;
+  const plots =
+    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, now), delayPlot(source, webhooks)];
+  return markup`<div class="plots">${limitPlot(source.source, source.limit, now)}${plots}</div>`;
+}
+
+function figure(title: string, value: string, note: string, plot: Markup): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${note}</span></figcaption>${plot}</figure>`;
+}
+
+function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
+  const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
+  const isKnown = minutes.some((minute) => minute.used !== null);
+  const paused = paused_until !== null && paused_until > now ? [`paused, goes on ${inText(paused_until, now)}`] : [];
+  const notes = [
+    allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
+    countOf(requests, 'request'),
+    `${countText(limited)} × 429`,
+    ...paused,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-limit`,
+    title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
+    summary: `Last hour: ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    marks: minutes.map((minute) => minute.limited > 0),
+    level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
+    least: isKnown ? 1 : 10,
+    axisText: isKnown ? percentText : perMinuteText,
+    minuteText: (index) => limitText(minutes[index]),
+  });
+  const title = isKnown ? 'Limit used, last hour' : 'Requests, last hour';
+  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), notes.join(' · '), plot);
+}
+
+function perMinuteText(value: number): string {
+  return `${value < 1_000 ? countText(value) : `${value / 1_000}k`}/min`;
+}
+
+function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
+  if (minute === undefined) return '';
+  const used = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
+  return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${used}, ${countText(minute.limited)} × 429`;
+}
+
+function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, now: number): Markup {
+  const { minutes, received, refused, last_received_at: last } = webhooks;
+  const notes = [
+    last === null ? 'none since the start' : `last ${agoText(last, now)}`,
+    `${countText(refused)} refused`,
+    `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
+  ];
+  const plot = plotMarkup({
+    id: `${source}-webhooks`,
+    title: 'Webhooks received per minute',
+    summary: `Last hour: ${countText(received)} received, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    bars: minutes.map((minute) => minute.received),
+    marks: minutes.map((minute) => minute.refused > 0),
+    least: 10,
+    axisText: perMinuteText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
+    },
+  });
+  return figure('Webhooks, last hour', countText(received), notes.join(' · '), plot);
+}
+
+function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus): Markup {
+  const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
+  const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
+  const plot = plotMarkup({
+    id: `${source}-delay`,
+    title: 'Delay from a webhook to its row',
+    summary: `Last hour: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
+    minutes: minutes.map(({ at }) => at),
+    lines: [
+      { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
+      { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
+    ],
+    least: 100,
+    axisText: delayText,
+    minuteText: (index) => {
+      const minute = minutes[index];
+      return minute === undefined
+        ? ''
+        : `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`;
+    },
+  });
+  const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
+  return markup`<figure><figcaption><h4>Webhook to row, last hour ${legend}</h4>
+<strong>${knownDelay(p95)}</strong> <span class="sub">p95 · ${notes.join(' · ')}</span></figcaption>${plot}</figure>`;
+}
+
+function knownDelay(ms: number | null): string {
+  return ms === null ? NONE : delayText(ms);
+}
+
+function noWebhooks({ source }: SourceStatus): Markup {
+  return markup`<div class="empty"><h4>No webhooks</h4><p>Changes arrive with the schedule only.
+To have them within a second, put <code>webhook: { secrets: [...] }</code> under <code>sources.${source}</code> in the config, and have the service post to <code>/webhooks/${source}</code>.</p></div>`;
+}

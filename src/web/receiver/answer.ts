@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PageAnswer } from './messages.ts';
+import { statusOf, type Outcome, type RefusalReason } from './outcome.ts';
+
+/** A lock or a full disk is looked at again after so many seconds by whoever was refused for it. */
+const RETRY_AFTER_S = '2';
+/** A body up to this size that nobody reads is passed over, so that the connection can be used on. */
+const SMALL_BODY = 65_536;
+/** How long a connection stays that is to be cut, so that its sender sees the answer before the cut. */
+const LINGER_MS = 300;
+
+/** What is sent, by kind of outcome. Answers to deliveries have no body, so that none tells more than its status. */
+const SENDERS: {
+  readonly [K in Outcome['kind']]: (
+    outcome: Extract<Outcome, { kind: K }>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) => void;
+} = {
+  stored: (_, __, response) => void response.writeHead(202, { 'content-length': '0' }).end(),
+  challenge: ({ answer }, _, response) => {
+    const headers = {
+      'content-type': answer.contentType,
+      'content-length': String(Buffer.byteLength(answer.body)),
+      'x-content-type-options': 'nosniff',
+    };
+    response.writeHead(answer.status, headers).end(answer.body);
+  },
+  refused: ({ reason }, request, response) => sendRefusal(reason, request, response),
+  gone: (_, __, response) => void response.destroy(),
+};
+
+export function sendOutcome(outcome: Outcome, request: IncomingMessage, response: ServerResponse): void {
+  send(outcome.kind, outcome);
+
+  function send<K extends Outcome['kind']>(kind: K, one: Extract<Outcome, { kind: K }>): void {
+    SENDERS[kind](one, request, response);
+  }
+}
+
+/** A page, as the main thread made it. */
+export function sendPage({ status, headers, body }: PageAnswer, response: ServerResponse): void {
+  response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body);
+}
+
+function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: ServerResponse): void {
+  const status = statusOf(reason);
+  response.statusCode = status;
+  response.setHeader('content-length', '0');
+  if (status === 405 && !response.hasHeader('allow')) response.setHeader('allow', 'POST');
+  if (status === 503) response.setHeader('retry-after', RETRY_AFTER_S);
+  if (hasLittleLeft(request)) return void response.end();
+  response.shouldKeepAlive = false;
+  response.flushHeaders();
+  // Unread bytes turn a close into a reset, and a reset may overtake the answer.
+  const timer = setTimeout(() => response.end(), LINGER_MS);
+  response.once('close', () => clearTimeout(timer));
+}
+
+/** Whether the rest of the request is soon passed over. */
+function hasLittleLeft(request: IncomingMessage): boolean {
+  if (request.readableEnded) return true;
+  const { 'content-length': length, 'transfer-encoding': encoding, expect } = request.headers;
+  // Whoever asked first may never send it: what comes next would be taken for it.
+  if (expect !== undefined) return false;
+  return request.readableFlowing === null && encoding === undefined && Number(length ?? 0) <= SMALL_BODY;
+}

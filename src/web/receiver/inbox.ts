@@ -1,0 +1,131 @@
+import { createGroupCommit, type GroupCommit } from '../../trigger/group-commit.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type {
+  Inbox,
+  InboxEffect,
+  InboxEntry,
+  InboxFigures,
+  InboxSettlement,
+  NewDelivery,
+} from '../../warehouse/inbox.ts';
+import { openPatiently } from './patient-inbox.ts';
+import type { ReceiverNote } from './messages.ts';
+import type { ReceiverLimits } from './setup.ts';
+
+/** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
+export interface SourceInbox {
+  /** Why it cannot be opened so far; null where it is open. */
+  readonly problem: unknown;
+  /** Resolves once the delivery is committed; rejects where it is not stored. */
+  store(delivery: NewDelivery): Promise<InboxEffect>;
+  settle(settlements: readonly InboxSettlement[]): Promise<void>;
+  figures(): Promise<InboxFigures>;
+  /** Commits what waits, and closes. */
+  close(): Promise<void>;
+}
+
+interface SourceInboxOptions {
+  source: string;
+  address: string;
+  /** How long what is finished is kept. */
+  keepMs: number;
+  clock: Clock;
+  limits: ReceiverLimits;
+  /** Deliveries were stored that have to be worked on. */
+  arrived: (count: number) => void;
+  note: (note: ReceiverNote) => void;
+}
+
+/** Conditions that end by themselves or by the operator's hand, while the receiver lives on. */
+const PASSING: ReadonlySet<string> = new Set(['warehouse_busy', 'warehouse_full', 'warehouse_io']);
+/** The drain has time: nobody waits for an answer. */
+const SETTLE_MS = 30_000;
+const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'again', 'overtaken']);
+
+const PURGE_MS = 60_000;
+const PURGE_ROWS = 500;
+const PURGE_PAUSE_MS = 100;
+/** A dead delivery waits for a person. */
+const DEAD_FACTOR = 4;
+/** Counting a long queue takes its time: at most one part in so many of the thread's. */
+const FIGURES_PART = 50;
+
+export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
+  const { source, address, clock, limits, note } = options;
+  const inbox = await openPatiently(address, clock);
+  const { problem } = inbox;
+  if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
+  const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
+  const stop = new AbortController();
+  const purging = keepPurging(inbox, options, stop.signal);
+  return {
+    get problem() {
+      return inbox.problem;
+    },
+    store: (delivery) => commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }),
+    settle: (settlements) => settleAll(commits, settlements),
+    figures: sparingly(clock, () => inbox.figures()),
+    close: async () => {
+      stop.abort();
+      await Promise.all([commits.idle(), purging]);
+      await inbox.close();
+    },
+  };
+}
+
+async function settleAll(
+  commits: GroupCommit<InboxEntry, InboxEffect>,
+  settlements: readonly InboxSettlement[],
+): Promise<void> {
+  await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof SyncError && PASSING.has(error.code);
+}
+
+/** A write that says what came of it: arrivals, and trouble when it begins and ends. */
+function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOptions): Inbox['write'] {
+  let trouble: string | null = null;
+  return async (entries) => {
+    try {
+      const effects = await inbox.write(entries);
+      if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
+      trouble = null;
+      const count = effects.filter((effect) => TO_WORK_ON.has(effect)).length;
+      if (count > 0) arrived(count);
+      return effects;
+    } catch (error) {
+      const code = error instanceof SyncError ? error.code : 'failed';
+      if (trouble !== code) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(error) });
+      trouble = code;
+      throw error;
+    }
+  };
+}
+
+/** Removes what is older than it is kept, some rows at a time so that no answer waits for it. Never throws. */
+async function keepPurging(inbox: Inbox, { clock, keepMs }: SourceInboxOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const now = clock.now();
+    const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
+    // A lock or a full disk: the next round will do.
+    const gone = await inbox.purge(before, PURGE_ROWS).catch(() => 0);
+    await clock.sleep(gone >= PURGE_ROWS ? PURGE_PAUSE_MS : PURGE_MS, signal).catch(() => undefined);
+  }
+}
+
+/** Asks anew only when the last answer is old enough for what it has cost. */
+function sparingly<T>(clock: Clock, ask: () => Promise<T>): () => Promise<T> {
+  let last: { answer: T; until: number } | null = null;
+  return async () => {
+    const began = clock.monotonic();
+    if (last !== null && began < last.until) return last.answer;
+    const answer = await ask();
+    const ended = clock.monotonic();
+    last = { answer, until: ended + (ended - began) * FIGURES_PART };
+    return answer;
+  };
+}

@@ -1,0 +1,64 @@
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
+import { openInbox } from '../../warehouse/open-inbox.ts';
+
+/** An inbox that is opened as soon as it can be. */
+export interface PatientInbox extends Inbox {
+  /** Why it could not be opened so far; null where it is open. */
+  readonly problem: unknown;
+}
+
+/** Between two attempts, which somebody has to ask for: a disk that is not mounted yet, or a file that is put back. */
+const REOPEN_MS = 5_000;
+
+/** Opens an inbox; where that cannot be, all that is asked of it throws the reason until it can. Does not throw. */
+export async function openPatiently(address: string, clock: Clock): Promise<PatientInbox> {
+  let open: Inbox | null = null;
+  let problem: unknown = null;
+  let isClosed = false;
+  let notBefore = -Infinity;
+  let opening: Promise<void> | null = null;
+
+  async function attempt(): Promise<void> {
+    try {
+      open = await openInbox(address, clock);
+      problem = null;
+    } catch (error) {
+      problem = error;
+      notBefore = clock.monotonic() + REOPEN_MS;
+    }
+    opening = null;
+  }
+
+  async function opened(): Promise<Inbox> {
+    if (open === null && !isClosed && clock.monotonic() >= notBefore) await (opening ??= attempt());
+    if (open !== null) return open;
+    throw notOpen(problem);
+  }
+
+  await opened().catch(() => undefined);
+  return {
+    get problem() {
+      return problem;
+    },
+    write: async (entries) => (await opened()).write(entries),
+    purge: async (before, limit) => (await opened()).purge(before, limit),
+    figures: async () => (await opened()).figures(),
+    list: async (filter) => (await opened()).list(filter),
+    get: async (delivery) => (await opened()).get(delivery),
+    replay: async (deliveries) => (await opened()).replay(deliveries),
+    waiting: async (...asked) => (await opened()).waiting(...asked),
+    settle: async (settlements) => (await opened()).settle(settlements),
+    close: async () => {
+      isClosed = true;
+      await opening;
+      await open?.close();
+    },
+  };
+}
+
+function notOpen(problem: unknown): SyncError {
+  if (problem instanceof SyncError) return problem;
+  return new SyncError('inbox_closed', messageOf(problem ?? 'it is closed'), { recovery: 'stop', cause: problem });
+}

@@ -1,0 +1,72 @@
+import type { WebhookSettings } from '../../settings/settings.ts';
+import type { WebhookProfile } from '../../source/profile.ts';
+
+/** A source that receives webhooks; plain data, because it goes to a thread of its own. */
+export interface ReceivedSource {
+  name: string;
+  /** As `inboxAddress` makes it. */
+  inbox: string;
+  webhook: WebhookSettings;
+  profile: WebhookProfile;
+}
+
+export interface ReceiverSetup {
+  host: string;
+  /** 0 for any that is free. */
+  port: number;
+  sources: readonly ReceivedSource[];
+  /** Texts that must not be stored, whoever sends them. */
+  secrets?: readonly string[];
+  limits: ReceiverLimits;
+}
+
+/** Bounds of the receiver: times in milliseconds, sizes in bytes. */
+export interface ReceiverLimits {
+  /** Until a request's headers are there, and until all of it is. */
+  headersMs: number;
+  requestMs: number;
+  /** How often connections are looked at for it. */
+  checkMs: number;
+  /** A connection without a request. The proxies in front of us commonly keep theirs for 60 s. */
+  keepAliveMs: number;
+  connections: number;
+  /** A connection is closed after so many requests, and after so many in a row that were refused. */
+  requests: number;
+  refusals: number;
+  /** Requests of one connection that may wait for their answer. */
+  pipelined: number;
+  /** All bodies that are being received or stored. */
+  bodyBytes: number;
+  /** How long a delivery may wait to be stored before the sender is asked to repeat it; the tightest one waits 2 s. */
+  storeMs: number;
+  /** Deliveries of a source that may wait for that. */
+  stored: number;
+  /** Until the main thread has made a page, and how many it may have in work. */
+  pageMs: number;
+  pages: number;
+  /** How often the main thread is told the figures, and shows by its answer that it lives. */
+  figuresMs: number;
+  /** The main thread counts as stuck after so long a silence. */
+  aliveMs: number;
+  /** What is in hand when the process is told to stop. */
+  closeMs: number;
+}
+
+export const RECEIVER_LIMITS: ReceiverLimits = {
+  headersMs: 10_000,
+  requestMs: 15_000,
+  checkMs: 1_000,
+  keepAliveMs: 65_000,
+  connections: 2_000,
+  requests: 10_000,
+  refusals: 100,
+  pipelined: 8,
+  bodyBytes: 64 * 1_048_576,
+  storeMs: 800,
+  stored: 10_000,
+  pageMs: 5_000,
+  pages: 32,
+  figuresMs: 1_000,
+  aliveMs: 30_000,
+  closeMs: 2_000,
+};

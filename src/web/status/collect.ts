@@ -1,0 +1,168 @@
+import { sql } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { SourceActivity } from '../../observe/activity.ts';
+import type { GovernorFigures } from '../../queue/governor.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { Readiness } from '../pages.ts';
+import { scrubProblem, scrubStatus } from './scrub-status.ts';
+import { createSparingReader, type LastRead } from './sparing-reader.ts';
+import { fileSizes, type FileSizes } from './files.ts';
+import { readState, type StoredState } from './reads.ts';
+import { resourceStatus, type RowCount } from './resource.ts';
+import type { Problem, ScheduleStatus, SourceStatus, StatusSnapshot, WebhookStatus } from './snapshot.ts';
+import { changesStatus, limitStatus, webhookTraffic } from './traffic.ts';
+
+/** What the page needs of one source that is being served. */
+export interface StatusParts {
+  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate'>;
+  activity: SourceActivity;
+  /** Throws where the source could not be opened, and says why. */
+  warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
+  /** Null where the source could not be opened. */
+  governor: () => GovernorFigures | null;
+  schedule: (resource: string) => ScheduleStatus;
+  /** Null where no webhooks are configured. */
+  inbox: (() => Promise<Pick<InboxFigures, 'waiting' | 'dead' | 'oldest'>>) | null;
+  /** Takes secrets out of a text. */
+  scrub: (text: string) => string;
+}
+
+export interface CollectorOptions {
+  version: string;
+  clock: Clock;
+  /** When the process began to serve, epoch milliseconds. */
+  startedAt: number;
+  sources: readonly StatusParts[];
+  stopping: () => boolean;
+}
+
+export interface Collector {
+  /** Everything as it stands; does not throw, and waits some seconds at most. */
+  snapshot(): Promise<StatusSnapshot>;
+  ready(): Promise<Readiness>;
+}
+
+/** A page is as good as a second; a slow reading comes a twentieth of the time at most, a count a fiftieth. */
+const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
+const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
+const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
+
+/** Begins to watch; reads nothing before it is asked. */
+export function createCollector({ version, clock, startedAt, sources, stopping }: CollectorOptions): Collector {
+  const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
+  const probes = sources.map(
+    (parts) => [parts.source.name, createSparingReader(() => probe(parts), { clock, ...PROBE })] as const,
+  );
+  return {
+    snapshot: async () => {
+      const read = await Promise.all(readers.map((reader) => reader()));
+      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read };
+    },
+    ready: async () => {
+      const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
+      const isReady = !stopping() && answers.every(([, well]) => well);
+      const told = answers.map(([name, well]) => [name, well ? 'ok' : 'unreachable'] as const);
+      return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(told) };
+    },
+  };
+}
+
+async function probe(parts: StatusParts): Promise<true> {
+  await fileSizes(parts.source.warehouse);
+  await sql`SELECT 1 FROM "_sync_leases" LIMIT 1`.execute(parts.warehouse().own);
+  return true;
+}
+
+function isWell({ value, error, isLate }: LastRead<true>): boolean {
+  return value === true && error === null && !isLate;
+}
+
+interface Stored {
+  state: StoredState;
+  sizes: FileSizes;
+}
+
+function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
+  const { source, activity } = parts;
+  const readStored = createSparingReader(
+    async (): Promise<Stored> => {
+      const sizes = await fileSizes(source.warehouse);
+      return { sizes, state: await readState(parts.warehouse().own, source.resources, clock.now()) };
+    },
+    { clock, ...STATE },
+  );
+  const counters = source.resources.map((resource) =>
+    createSparingReader(() => countRows(parts, resource), { clock, ...COUNT }),
+  );
+  return async () => {
+    const stored = await readStored();
+    const counts = await Promise.all(counters.map((count) => count()));
+    const webhooks = await webhookStatus(parts, clock.now());
+    const now = clock.now();
+    const status: SourceStatus = {
+      source: source.name,
+      base_url: source.base_url,
+      warehouse: warehouseStatus(parts, stored),
+      resources: source.resources.map((resource, at) => {
+        const state = stored.value?.state;
+        const facts = {
+          resource,
+          schedule: parts.schedule(resource),
+          stored: state?.resources.get(resource) ?? null,
+          lease: state?.leases.get(resource),
+          count: counts[at] ?? { value: null, readAt: null },
+          walk: activity.running(resource),
+          error: activity.lastError(resource),
+        };
+        return resourceStatus(facts, now, clock.monotonic());
+      }),
+      limit: limitStatus(activity, parts.governor(), source.rate.share, { now, startedAt }),
+      webhooks,
+      changes: changesStatus(activity, now),
+      schema_changes: stored.value?.state.schemaChanges ?? [],
+    };
+    return scrubStatus(status, parts.scrub);
+  };
+}
+
+async function countRows({ warehouse }: StatusParts, resource: string): Promise<RowCount> {
+  const at = warehouse();
+  return { live: await at.count(resource), deleted: await at.countDeleted(resource, '') };
+}
+
+const SLOW: Problem = {
+  code: 'warehouse_slow',
+  message: 'it has not answered for some seconds',
+  hint: 'see whether another program holds a lock on it, and whether its disk is well',
+};
+
+function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<Stored>): SourceStatus['warehouse'] {
+  const late = stored.isLate ? SLOW : null;
+  return {
+    address: source.warehouse.replace(/^sqlite:/, ''),
+    problem: stored.error === null ? late : problemOf(stored.error, scrub),
+    read_at: stored.readAt,
+    ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),
+  };
+}
+
+async function webhookStatus({ activity, inbox, scrub }: StatusParts, now: number): Promise<WebhookStatus | null> {
+  if (inbox === null) return null;
+  const traffic = webhookTraffic(activity, now);
+  try {
+    const { waiting, dead, oldest } = await inbox();
+    return { ...traffic, problem: null, waiting, dead, oldest_at: oldest === null ? null : timestampMs(oldest) };
+  } catch (error) {
+    return { ...traffic, problem: problemOf(error, scrub), waiting: 0, dead: 0, oldest_at: null };
+  }
+}
+
+function problemOf(error: unknown, scrub: (text: string) => string): Problem {
+  const isOurs = error instanceof SyncError;
+  const hint = isOurs ? (error.hint ?? null) : null;
+  return scrubProblem({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
+}

@@ -1,0 +1,153 @@
+import type { Kysely } from 'kysely';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
+import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from './snapshot.ts';
+
+/** Runs per resource, and schema changes per source, that are shown. */
+const RUNS = 6;
+const SCHEMA_CHANGES = 8;
+
+/** What the warehouse says of one resource. */
+export type StoredResource = Pick<
+  ResourceStatus,
+  'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'runs' | 'rejects' | 'suspects'
+>;
+
+/** What the warehouse says of a source. */
+export interface StoredState {
+  resources: ReadonlyMap<string, StoredResource>;
+  /** Leases that have not run out, by resource. */
+  leases: ReadonlyMap<string, LeaseRow>;
+  schemaChanges: SchemaChangeStatus[];
+}
+
+/** Reads it all anew. Each query is answered by an index or looks at a small table. Throws what the warehouse throws. */
+export async function readState(own: Kysely<OwnTables>, names: readonly string[], now: number): Promise<StoredState> {
+  const resources = new Map<string, StoredResource>();
+  for (const resource of names) resources.set(resource, await readResource(own, resource));
+  const leases = await own
+    .selectFrom('_sync_leases')
+    .selectAll()
+    .where('expires_at', '>', timestampText(now))
+    .execute();
+  return {
+    resources,
+    leases: new Map(leases.map((lease) => [lease.name, lease])),
+    schemaChanges: await readSchemaChanges(own),
+  };
+}
+
+async function readResource(own: Kysely<OwnTables>, resource: string): Promise<StoredResource> {
+  const checkpoint = await own
+    .selectFrom('_sync_checkpoints')
+    .selectAll()
+    .where('resource', '=', resource)
+    .executeTakeFirst();
+  return {
+    ...checkpointStatus(checkpoint),
+    runs: await readRuns(own, resource),
+    rejects: await readRejects(own, resource),
+    suspects: await readSuspects(own, resource),
+  };
+}
+
+function checkpointStatus(row: CheckpointRow | undefined): Omit<StoredResource, 'runs' | 'rejects' | 'suspects'> {
+  const mode = row?.walk_mode ?? null;
+  return {
+    last_success_at: momentOf(row?.last_success_at),
+    last_full_at: momentOf(row?.last_full_at),
+    parked_until: momentOf(row?.due_at),
+    unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
+  };
+}
+
+/** By the run's id, which begins with its time: that is what there is an index on. */
+async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastRun[]> {
+  const rows = await own
+    .selectFrom('_sync_runs')
+    .selectAll()
+    .where('resource', '=', resource)
+    .orderBy('run_id', 'desc')
+    .limit(RUNS)
+    .execute();
+  return rows.map(pastRun);
+}
+
+function pastRun({ started_at, finished_at, error_code, error, ...row }: RunRow): PastRun {
+  const [began, ended] = [timestampMs(started_at), momentOf(finished_at)];
+  const { run_id, mode, status, pages, requests, limited } = row;
+  const { inserted, updated, unchanged, rejected, deleted, held } = row;
+  const counts = { inserted, updated, unchanged, rejected, deleted, held };
+  return {
+    ...counts,
+    run_id,
+    mode,
+    status,
+    pages,
+    requests,
+    limited,
+    started_at: began,
+    seconds: ended === null ? null : (ended - began) / 1_000,
+    error: error_code === null ? null : { code: error_code, message: error ?? '', hint: null },
+  };
+}
+
+async function readRejects(own: Kysely<OwnTables>, resource: string): Promise<RejectStatus[]> {
+  const rows = await own
+    .selectFrom('_sync_rejects')
+    .select((select) => [
+      'reason',
+      select.fn.countAll<number>().as('count'),
+      select.fn.max('last_seen').as('last_seen'),
+      select.fn.max('detail').as('example'),
+    ])
+    .where('resource', '=', resource)
+    .where('resolved_at', 'is', null)
+    .groupBy('reason')
+    .orderBy('count', 'desc')
+    .execute();
+  return rows.map(({ reason, count, last_seen, example }) => {
+    return { reason, count, last_seen_at: momentOf(last_seen), example };
+  });
+}
+
+async function readSuspects(own: Kysely<OwnTables>, resource: string): Promise<ResourceStatus['suspects']> {
+  const rows = await own
+    .selectFrom('_sync_suspects')
+    .select((select) => [
+      'state',
+      select.fn.countAll<number>().as('count'),
+      select.fn.min('found_at').as('since'),
+      select.fn.max('detail').as('why'),
+    ])
+    .where('resource', '=', resource)
+    .groupBy('state')
+    .execute();
+  const held = rows.find(({ state }) => state === 'held');
+  const open = rows.find(({ state }) => state === 'open');
+  const since = momentOf(held?.since);
+  return { open: open?.count ?? 0, held: held?.count ?? 0, held_since: since, held_why: held?.why ?? null };
+}
+
+async function readSchemaChanges(own: Kysely<OwnTables>): Promise<SchemaChangeStatus[]> {
+  const rows = await own
+    .selectFrom('_sync_schema_changes')
+    .selectAll()
+    .orderBy('changed_at', 'desc')
+    .limit(SCHEMA_CHANGES)
+    .execute();
+  return rows.map(({ changed_at, resource, table_name, column_name, from_type, to_type }) => ({
+    changed_at: timestampMs(changed_at),
+    resource,
+    table: table_name,
+    column: column_name,
+    from: from_type,
+    to: to_type,
+  }));
+}
+
+/** A stored time; a damaged one counts as not known, for the page is to show what is wrong, not to fail. */
+function momentOf(text: string | null | undefined): number | null {
+  const at = timestampMs(text ?? '');
+  return Number.isNaN(at) ? null : at;
+}
