@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -12,6 +12,30 @@ function startDemo(...options: string[]): Command & { left: () => string[] } {
     ...startCommand(['demo', ...options], folder, { TMPDIR: folder }),
     left: () => readdirSync(folder).filter((name) => name.startsWith('content-sync')),
   };
+}
+
+/** A folder with a post, an image and its figures: the story is told sooner. */
+function fewRecords(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'few-records-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const updated_at = '2026-11-20T08:00:00Z';
+  const records = {
+    content: {
+      id: 'a',
+      title: 'A post',
+      status: 'draft',
+      tags: ['x'],
+      authors: [{ handle: 'h' }],
+      word_count: 1,
+      updated_at,
+    },
+    images: { id: 'i', url: 'https://example.com/i.png', updated_at },
+    analytics: { id: 'v', content_id: 'a', date: '2026-11-20', views: 1, updated_at },
+  };
+  for (const [name, record] of Object.entries(records)) {
+    writeFileSync(path.join(folder, `${name}.ndjson`), `${JSON.stringify(record)}\n`);
+  }
+  return folder;
 }
 
 it('the demo tells its story in under a minute, ends by itself and leaves nothing behind', async () => {
@@ -46,7 +70,7 @@ it('the demo, interrupted, ends with 130 and leaves nothing behind', async () =>
 });
 
 it('the demo that is kept goes on with its page until it is told to stop', async () => {
-  const demo = startDemo('--keep');
+  const demo = startDemo('--keep', '--data', fewRecords());
   let url = '';
   const isThere = async (): Promise<number> => {
     url = /It goes on: (\S+)/.exec(demo.said())?.[1] ?? '';

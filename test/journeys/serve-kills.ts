@@ -16,7 +16,7 @@ export interface KillTally {
   acked: number;
   /** Kills of a process that had begun to listen. */
   whileListening: number;
-  /** Deliveries that were acknowledged and not yet worked on when their process was killed. */
+  /** Deliveries that waited in the inbox when their process was killed, summed over the kills. */
   cutOff: number;
 }
 

@@ -31,7 +31,8 @@ async function deadPid(): Promise<number> {
 /** The id of a process that is dead, while its parent, which lives on, has not asked for it; known on Linux only. */
 async function zombiePid(): Promise<number> {
   if (!existsSync('/proc/self/stat')) return deadPid();
-  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  // It ends when the shell that would ask for it has become something else.
+  const parent = spawn('sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
   onTestFinished(() => void parent.kill('SIGKILL'));
   const [line]: Buffer[] = await once(parent.stdout, 'data');
   const pid = Number(line?.toString());
