@@ -136,6 +136,7 @@ sources:
     auth: { type: api_key, key: ${sandbox.apiKey} }
     profile: content-service
     webhook: { secrets: ['${secret}'] }
+    deletes: { max_part: 1 } # of a handful of posts, one is more than the usual tenth
 `,
   );
   return file;
