@@ -129,7 +129,8 @@ function keepSending(stage: ServingStage, url: string, random: Random) {
       const body = eventBody(data, random.pick(KINDS));
       const status = await stage.deliver(url, { id, body });
       if (status === 202) acked.add(id);
-      await delay(status === 202 ? random.whole(0, 12) : 15);
+      // What is changed while nobody listens is repeated by the service until somebody does: not too much of it.
+      await delay(status === 202 ? random.whole(0, 20) : 150);
     }
   };
   const lanes = Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));

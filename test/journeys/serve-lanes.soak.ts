@@ -17,7 +17,7 @@ describe('serve at 2 requests/s', () => {
         `${percent(alone)}, while webhooks pour in ${percent(pouring)}; ${limited} answers of 429`,
     );
     expect(p95).toBeLessThanOrEqual(15);
-    expect(pouring).toBeGreaterThan(0.1);
+    expect(pouring).toBeGreaterThan(0.05);
   });
 
   it('F041 also where 20 of them come at once', async () => {
