@@ -193,15 +193,25 @@ class Keeper implements SourceKeeper {
     this.#held.clear();
   }
 
-  /** Housekeeping, until the source is stopped. */
+  /** Housekeeping, until the source is stopped; a service that keeps one part waiting does not keep the other. */
   async #upkeep(app: App): Promise<void> {
+    const { signal } = this.#stopping;
+    const own = async (): Promise<void> => {
+      await app.warehouse.upkeep();
+      await this.#hold(app);
+    };
+    const settle = async (): Promise<void> => {
+      for (const resource of this.#held) await app.settleReleased(resource, signal);
+    };
+    await Promise.all([this.#nowAndThen(own), this.#nowAndThen(settle)]);
+  }
+
+  async #nowAndThen(work: () => Promise<void>): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        await this.#hold(app);
-        for (const resource of this.#held) await app.settleReleased(resource, signal);
-        await app.warehouse.upkeep();
+        await work();
       } catch (error) {
         if (!signal.aborted) log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
       }

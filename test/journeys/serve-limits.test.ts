@@ -14,7 +14,7 @@ function descriptorsOf(pid: number): number | null {
   return existsSync(folder) ? readdirSync(folder).length : null;
 }
 
-describe('serve, within the limits of others', () => {
+describe('serve, within the limits of others', { timeout: 120_000 }, () => {
   it('F041 webhooks overtake a backfill that uses the whole limit, which still gets its part while they pour in', async () => {
     const { p95, pouring } = await lanes({ rate: 20, pages: 200, webhooks: 10, everyMs: 150, pourMs: 2_500 });
     expect(p95).toBeLessThan(8);

@@ -35,7 +35,7 @@ async function goesOn(stage: ServingStage): Promise<Serving> {
   return serving;
 }
 
-describe('serve, when it is told to stop', () => {
+describe('serve, when it is told to stop', { timeout: 120_000 }, () => {
   it('F147 in the middle of its first walks: exit 0 in time, and the next one goes on at the page in hand', async () => {
     const stage = await servingStage({ sandbox: LARGE });
     const serving = await stage.serve();

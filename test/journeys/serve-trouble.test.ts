@@ -16,7 +16,7 @@ const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 /** A service that fails is given up soon, so that what follows is seen soon. */
 const IMPATIENT = { http: { attempts: 2, headers_timeout: '2s', timeout: '2s' } };
 
-describe('serve with sources that cannot be worked on', () => {
+describe('serve with sources that cannot be worked on', { timeout: 120_000 }, () => {
   let stage: ServingStage;
   let serving: Serving;
   let down: Sandbox;

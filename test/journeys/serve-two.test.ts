@@ -3,7 +3,7 @@ import { resourceIn, servingStage, until } from '../support/serving.ts';
 
 const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 
-describe('two serves on one warehouse', () => {
+describe('two serves on one warehouse', { timeout: 120_000 }, () => {
   it('F133 the second one says who has what, and takes over when the first is gone', async () => {
     const stage = await servingStage({ sandbox: FEW });
     const first = await stage.serve();

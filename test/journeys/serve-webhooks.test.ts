@@ -15,7 +15,7 @@ import { drained, storm } from './serve-storm.ts';
 
 const RECORDS = { content: 120, images: 20, analytics: 20 };
 
-describe('serve, told by webhooks', () => {
+describe('serve, told by webhooks', { timeout: 120_000 }, () => {
   let stage: ServingStage;
   let serving: Serving;
   let subscription: string;
@@ -135,7 +135,7 @@ async function copiedLongAgo(stage: ServingStage): Promise<void> {
   stage.read((db) => db.exec("UPDATE _sync_checkpoints SET last_full_at = '2020-01-01 00:00:00.000'"));
 }
 
-describe('serve, told of a delete while an old page is on its way', () => {
+describe('serve, told of a delete while an old page is on its way', { timeout: 120_000 }, () => {
   const SMALL = { generate: { content: 100, images: 4, analytics: 4 } };
   const SLOW_PAGE = { fault: 'latency', ms: 1_500, resource: 'content', page: 1, times: 1 } as const;
 

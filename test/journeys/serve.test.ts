@@ -17,7 +17,7 @@ const rowOf = (stage: ServingStage, id: string): unknown =>
 const heldImages = async (serving: Serving): Promise<number> =>
   resourceIn(await serving.status(), 'images').suspects.held;
 
-describe('serve on an empty warehouse, and other commands beside it', () => {
+describe('serve on an empty warehouse, and other commands beside it', { timeout: 120_000 }, () => {
   let stage: ServingStage;
   let serving: Serving;
 
