@@ -26,6 +26,9 @@ interface Story {
   /** The status that the copy got last for each record that it read alone, unless the service was lying. */
   last: Map<string, number>;
   isLying: boolean;
+  /** Records that were found in this step; and whether the step was stopped, so that they may not have come in. */
+  found: Set<string>;
+  isStopped: boolean;
 }
 
 /**
@@ -39,6 +42,8 @@ export async function deleteStory(seed: number): Promise<{ deleted: number; retu
   await run(story, 'backfill');
   for (let step = random.whole(5, 9); step > 0; step -= 1) {
     story.isLying = random.chance(0.2);
+    story.found.clear();
+    story.isStopped = false;
     spoil(story);
     await (random.chance(0.7) ? walkStep(story) : eventStep(story));
     look(story);
@@ -61,7 +66,8 @@ async function setStage(seed: number, random: Random): Promise<Story> {
   });
   const told = `SEED=${seed}: ${style}, ${records} records, lag ${lag} ms, guard ${isGuarded ? 'on' : 'off'}`;
   const rest = { graves: new Map<string, string>(), last: new Map<string, number>(), isLying: false };
-  return { told, stage, random, service, clock: hurriedClock(50), lag, ...rest };
+  const step = { found: new Set<string>(), isStopped: false };
+  return { told, stage, random, service, clock: hurriedClock(50), lag, ...rest, ...step };
 }
 
 /** What goes wrong in the next step. */
@@ -98,6 +104,7 @@ async function walkStep(story: Story): Promise<void> {
     await Promise.all(events);
   } finally {
     clearTimeout(timer);
+    story.isStopped = stop.signal.aborted;
     await Promise.allSettled(events);
     await app.close();
   }
@@ -157,10 +164,12 @@ function edit({ stage, random, service, graves }: Story): void {
 }
 
 /** What must hold after every step. */
-function look({ told, stage, last }: Story): void {
+function look({ told, stage, last, found, isStopped }: Story): void {
   const deleted = stage.read((db) =>
     db.prepare<[], string>(`SELECT id FROM ${RESOURCE} WHERE _deleted_at IS NOT NULL`).pluck().all(),
   );
+  // Who is stopped between reading a record and writing it knows no more than before.
+  for (const id of isStopped ? deleted.filter((each) => found.has(each)) : []) last.set(id, 404);
   const wrong = deleted.filter((id) => last.get(id) !== 404);
   const faults = stage.read((db) => deleteFaults(db, RESOURCE));
   expect({ told, wrong, faults }).toEqual({ told, wrong: [], faults: [] });
@@ -171,6 +180,7 @@ function open(story: Story): Promise<App> {
   return story.stage.open(story.clock, ({ url, status }) => {
     const id = new RegExp(`/v1/${RESOURCE}/([^/?]+)$`).exec(url)?.[1];
     if (id === undefined || (status !== 200 && (status !== 404 || story.isLying))) return;
+    if (status === 200) story.found.add(decodeURIComponent(id));
     story.last.set(decodeURIComponent(id), status);
   });
 }
