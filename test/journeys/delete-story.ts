@@ -177,10 +177,12 @@ function look({ told, stage, last, found, isStopped }: Story): void {
 
 /** Opens the app and listens to what it gets for single records. */
 function open(story: Story): Promise<App> {
-  return story.stage.open(story.clock, ({ url, status }) => {
+  return story.stage.open(story.clock, ({ url, status, outcome }) => {
     const id = new RegExp(`/v1/${RESOURCE}/([^/?]+)$`).exec(url)?.[1];
-    if (id === undefined || (status !== 200 && (status !== 404 || story.isLying))) return;
-    if (status === 200) story.found.add(decodeURIComponent(id));
+    // A 200 whose body was cut off says nothing yet.
+    const isFound = status === 200 && outcome === 'ok';
+    if (id === undefined || (!isFound && (status !== 404 || story.isLying))) return;
+    if (isFound) story.found.add(decodeURIComponent(id));
     story.last.set(decodeURIComponent(id), status);
   });
 }
