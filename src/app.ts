@@ -8,15 +8,13 @@ import { createGovernor, type Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
 import type { Settled } from './sync/deletes/confirm.ts';
-import { deleteContext, type DeleteParts } from './sync/deletes/context.ts';
 import { createHoldings, type Holdings } from './sync/holding.ts';
 import type { SyncCommand } from './sync/plan.ts';
-import { refetch, type ExpectedRecord, type RefetchOutcome } from './sync/refetch.ts';
+import { refetchHeld, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { settleReleased } from './sync/deletes/settle-deletes.ts';
-import { withHolding } from './sync/with-holding.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
@@ -40,14 +38,6 @@ export interface SyncRequest {
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
-}
-
-export interface RefetchRequest {
-  resource: string;
-  key: string;
-  /** What the events from before a moment (local epoch milliseconds) say of the record. */
-  expected: (requestedAt: number) => ExpectedRecord;
-  signal: AbortSignal;
 }
 
 /** One source, wired up and ready to work. */
@@ -121,18 +111,6 @@ async function build(
     settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
   };
-}
-
-function refetchHeld(
-  parts: DeleteParts & { holdings: Holdings },
-  { resource, key, expected, signal }: RefetchRequest,
-): Promise<RefetchOutcome> {
-  const { profile, runId } = parts;
-  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
-  return withHolding(parts, resource, (holding) => {
-    const deletes = deleteContext(parts, holding, { meter, signal });
-    return refetch({ deletes, resources: Object.keys(profile.resources), runId }, key, expected);
-  });
 }
 
 /** Stores what the governor knows whenever it has changed, and once more at the end. */

@@ -56,7 +56,7 @@ interface Row {
 }
 
 async function watchRows(context: CliContext, { warehouse: address, editor, say }: ServeScene): Promise<void> {
-  // A connection of its own, as any other reader has.
+  // A connection of its own, as every other reader has.
   const warehouse = await openWarehouse(address, context.clock);
   try {
     const { id } = await editor.create({ title: 'Written while you watch', status: 'draft' });

@@ -138,15 +138,11 @@ class Keeper implements SourceKeeper {
       schedule: source.schedule,
       clock,
       checkpoints: (resource) => readCheckpoint(app.warehouse.own, resource),
-      run: async (resource, command, signal) => {
+      run: (resource, command, signal) => {
         // By name: what the schedule calls a full walk is one, also where an earlier backfill was interrupted.
         const commands = { [resource]: command };
-        const sync = () => app.sync({ command: commands, resources: [resource], restart: false, signal, watcher });
-        const report = await around(resource, sync);
-        const isLost = report.resources.some(({ error }) => error?.code === 'lease_lost');
-        // This process was frozen for so long that another one took over; where that is gone, the next run goes on.
-        if (isLost) await app.holdings.retake(resource).catch(() => undefined);
-        return report;
+        const asked = { command: commands, resources: [resource], restart: false, signal, watcher };
+        return around(resource, () => app.sync(asked));
       },
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),

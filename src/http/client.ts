@@ -12,6 +12,11 @@ export interface RequestMeter {
   bytes: number;
 }
 
+/** All at zero. */
+export function newMeter(): RequestMeter {
+  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
+}
+
 export interface ApiRequest {
   url: URL;
   lane: Lane;

@@ -3,7 +3,7 @@
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * The text on one line, with everything that a terminal would act on instead of showing written as `\uXXXX`.
+ * The text on one line, with everything that a terminal would act on instead of showing written as its JSON escape.
  * JSON text stays the same JSON, because these characters can only stand inside its strings.
  */
 export function visibleText(text: string): string {

@@ -2,7 +2,7 @@ import type { ListingTarget } from '../extract/listing-url.ts';
 import { listingUrl } from '../extract/listing-url.ts';
 import type { Page } from '../extract/page.ts';
 import { walk } from '../extract/walk.ts';
-import type { ApiClient, RequestMeter } from '../http/client.ts';
+import { newMeter, type ApiClient } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
@@ -171,8 +171,4 @@ async function itemFinding(options: CheckOptions, page: Page, item: string): Pro
 function namesIn(record: SourceRecord | undefined): string {
   const value = record?.value;
   return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 20).join(', ') : 'none';
-}
-
-function newMeter(): RequestMeter {
-  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
 }

@@ -1,13 +1,16 @@
 import type { CompiledQuery } from 'kysely';
 import { readItem, type ItemReading, type ItemSource } from '../extract/read-item.ts';
+import { newMeter } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { buryGone, type Gone } from './deletes/bury-gone.ts';
-import type { DeleteContext } from './deletes/context.ts';
+import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
+import type { Holdings } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
+import { withHolding } from './with-holding.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
@@ -41,6 +44,27 @@ export interface RefetchContext {
   resources: readonly string[];
   /** Stands in rejects, in place of a run. */
   runId: string;
+}
+
+/** Which record, and what is known of it. */
+export interface RefetchRequest {
+  resource: string;
+  key: string;
+  /** What the events from before a moment (local epoch milliseconds) say of the record. */
+  expected: (requestedAt: number) => ExpectedRecord;
+  signal: AbortSignal;
+}
+
+/** `refetch` as the owner of the resource. Throws `lease_held` where another process owns it. */
+export function refetchHeld(
+  parts: DeleteParts & { holdings: Holdings },
+  { resource, key, expected, signal }: RefetchRequest,
+): Promise<RefetchOutcome> {
+  const { profile, runId } = parts;
+  return withHolding(parts, resource, (holding) => {
+    const deletes = deleteContext(parts, holding, { meter: newMeter(), signal });
+    return refetch({ deletes, resources: Object.keys(profile.resources), runId }, key, expected);
+  });
 }
 
 /** So long after its event a record that is neither there nor here may still be on its way to the replica that answered. */

@@ -1,5 +1,5 @@
 import type { Page } from '../extract/page.ts';
-import type { RequestMeter } from '../http/client.ts';
+import { newMeter, type RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/words.ts';
@@ -64,7 +64,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
   const { resource, holding } = prepared;
-  const meter: RequestMeter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  const meter = newMeter();
   const passed = (page: Page, outcome: PageOutcome): void => {
     count(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);

@@ -33,6 +33,10 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
     const begun = prepared.flatMap((each) => beginRun(options.warehouse.own, each.run, options.clock.now()));
     await options.warehouse.apply(begun);
     const resources = await allEnded(prepared.map((each) => runResource(options, each)));
+    // This process was frozen for so long that another one took over: where that is gone, whoever shares it goes on.
+    for (const { resource, error } of resources) {
+      if (error?.code === 'lease_lost') await options.holdings.retake(resource).catch(() => undefined);
+    }
     const status = overallStatus(resources.map((report) => report.status));
     return { source: options.source, run_id: options.runId, status, resources };
   } finally {

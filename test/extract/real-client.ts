@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { ApiClient, RequestMeter } from '../../src/http/client.ts';
+import type { ApiClient } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import type { Governor } from '../../src/queue/governor.ts';
@@ -29,10 +29,6 @@ const openGate: Pick<Governor, 'run' | 'figures' | 'state' | 'close'> = {
   state: () => '{}',
   close: () => {},
 };
-
-export function newMeter(): RequestMeter {
-  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
-}
 
 /** The product's client, closed with the test: one attempt a request, and 207 stands for the outcome `skip`. */
 export function realClient(baseUrl: URL, page: PageProfile, records = 'data'): ApiClient {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { AttemptEvent } from '../../src/http/client.ts';
+import { newMeter, type AttemptEvent } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import { DeferredError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, serve, testProfile } from './stage.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
 describe('one request', () => {
   it('sends the credential and the headers of the profile, and gives back text, value, times and headers', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { newMeter } from '../../src/http/client.ts';
 import {
   PAGE,
   clientFor,
@@ -9,7 +10,6 @@ import {
   get,
   json,
   listen,
-  newMeter,
   openGovernor,
   originOf,
   serve,

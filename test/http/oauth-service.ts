@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { ApiAnswer, RequestMeter } from '../../src/http/client.ts';
+import { newMeter, type ApiAnswer, type RequestMeter } from '../../src/http/client.ts';
 import type { ClientOptions } from '../../src/http/create-client.ts';
-import { PAGE, clientFor, get, json, newMeter, serve } from './stage.ts';
+import { PAGE, clientFor, get, json, serve } from './stage.ts';
 import type { Stage } from './stage.ts';
 
 export const AUTH = { type: 'oauth', client_id: 'client', client_secret: 'canary-secret' } as const;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createJudge } from '../../src/http/outcome.ts';
 import type { Seen } from '../../src/http/outcome-row.ts';
-import { PAGE, clientFor, errorOf, get, json, newMeter, openGovernor, serve, testProfile } from './stage.ts';
+import { newMeter } from '../../src/http/client.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
 const judge = createJudge([]);
 

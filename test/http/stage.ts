@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { createServer as createTcpServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { ApiAnswer, ApiClient, RequestMeter } from '../../src/http/client.ts';
+import { newMeter, type ApiAnswer, type ApiClient } from '../../src/http/client.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { ClientOptions } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
@@ -125,10 +125,6 @@ export function clientFor(origin: string, over: Partial<ClientOptions> = {}): Ap
   });
   onTestFinished(() => client.close());
   return client;
-}
-
-export function newMeter(): RequestMeter {
-  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
 }
 
 export function get(client: ApiClient, url: string, meter = newMeter(), signal?: AbortSignal): Promise<ApiAnswer> {

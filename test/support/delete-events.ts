@@ -1,3 +1,4 @@
+import { newMeter } from '../../src/http/client.ts';
 import type { App } from '../../src/app.ts';
 import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
@@ -32,7 +33,7 @@ export async function eventsFor(
   const stored = await readCheckpoint(warehouse.own, RESOURCE);
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const parts = { warehouse, client, listing, clock, credential, runId: 'serve' };
-  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  const meter = newMeter();
   const context = deleteContext({ ...parts, profile: source.profile, deletes: source.deletes }, holding, {
     meter,
     signal,

@@ -1,3 +1,4 @@
+import { newMeter } from '../../src/http/client.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
@@ -128,7 +129,7 @@ function contextsOf(app: App, clock: Clock, signal: AbortSignal): Draining['cont
     const { profile } = source;
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
     const parts = { warehouse, profile, listing, client, clock, credential, deletes: source.deletes, runId: 'serve' };
-    const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
+    const meter = newMeter();
     const deletes = deleteContext(parts, holding, { meter, signal });
     return { deletes, resources: Object.keys(profile.resources), runId: 'serve' };
   };

@@ -1,4 +1,4 @@
-import type { RequestMeter } from '../../http/client.ts';
+import { newMeter, type RequestMeter } from '../../http/client.ts';
 import { settleSuspects, type Settled } from './confirm.ts';
 import { deleteContext, type DeleteParts } from './context.ts';
 import type { Holding, Holdings } from '../holding.ts';
@@ -40,7 +40,6 @@ export function settleReleased(
   resource: string,
   signal: AbortSignal,
 ): Promise<Settled> {
-  const meter = { requests: 0, retries: 0, limited: 0, bytes: 0 };
-  const run = { meter, signal, loaded: () => undefined };
+  const run = { meter: newMeter(), signal, loaded: () => undefined };
   return withHolding(parts, resource, (holding) => settleDeletes(parts, holding, ['released'], run));
 }

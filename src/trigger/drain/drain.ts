@@ -178,13 +178,13 @@ class InboxDrain implements Drain {
     ticket.left -= 1;
     if (ticket.left > 0) return;
     const settlement = settlementOf(ticket, this.#options, this.#options.clock.now(), this.#random);
-    if (settlement.state === 'waiting' && ticket.fault?.code === 'lease_held') this.#leave(ticket, ticket.fault.until);
+    if (settlement.state === 'waiting' && ticket.fault?.isOthers === true) this.#leave(ticket, ticket.fault.until);
     else this.#settling.add(settlement);
     if (settlement.state === 'done') return;
     this.#tell(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
   }
 
-  /** Whoever owns the resource finds it in the same inbox: what is put off there is put off for both. */
+  /** Its row stays as it is, for whoever owns the resource; this process looks at it again later. */
   #leave(ticket: Ticket, until: number | null): void {
     const at = until ?? this.#options.clock.now();
     const left = this.#left.get(at) ?? [];

@@ -15,6 +15,8 @@ export interface DrainFault {
   reason: string;
   /** Epoch milliseconds before which it must not be tried again; null where our own backoff decides. */
   until: number | null;
+  /** True where another process works on it, out of the same inbox: what is put off there is put off for both. */
+  isOthers: boolean;
 }
 
 interface FaultRow {
@@ -22,10 +24,12 @@ interface FaultRow {
   kind: FaultKind;
   /** Between attempts, where nobody named a time. */
   waits: BackoffLimits;
+  isOthers?: true;
 }
 
 /** Long enough for what a person or another team has to mend. */
 const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
+const MOMENT_WAITS: BackoffLimits = { base: 1_000, cap: 15_000 };
 const PASSING: FaultRow = { codes: [], kind: 'passing', waits: { base: 2_000, cap: 300_000 } };
 
 /** By the code of the error; whatever is not named here is nobody's record: it passes, or somebody mends it. */
@@ -49,14 +53,16 @@ const FAULTS: readonly FaultRow[] = [
     waits: RECORD_WAITS,
   },
   // Somebody holds it for a moment: whoever waits for minutes comes too late.
-  { codes: ['lease_held', 'lease_lost', 'warehouse_busy'], kind: 'passing', waits: { base: 1_000, cap: 15_000 } },
+  { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
+  { codes: ['lease_lost', 'warehouse_busy'], kind: 'passing', waits: MOMENT_WAITS },
 ];
 
 /** What an error means for those who wait for its work. */
 export function faultOf(error: unknown): DrainFault {
   const code = error instanceof SyncError ? error.code : 'bug';
   const until = error instanceof DeferredError ? error.until : null;
-  return { kind: rowOf(code).kind, code, reason: `${messageOf(error)} [${code}]`, until };
+  const { kind, isOthers = false } = rowOf(code);
+  return { kind, code, reason: `${messageOf(error)} [${code}]`, until, isOthers };
 }
 
 /** What the reading of a record that is older than its event means. */
@@ -65,6 +71,7 @@ export const BEHIND: DrainFault = {
   code: 'behind',
   reason: 'what the service answered is older than the event: it is read again [behind]',
   until: null,
+  isOthers: false,
 };
 
 /** Milliseconds until the next attempt after so many that failed in a row, 1 or more. */

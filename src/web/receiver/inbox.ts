@@ -1,4 +1,4 @@
-import { createGroupCommit, type GroupCommit } from '../../trigger/group-commit.ts';
+import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

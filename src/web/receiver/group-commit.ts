@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../model/clock.ts';
-import { SyncError } from '../model/errors.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
 
 export interface GroupCommitOptions<T, R> {
   /** Stores all items in one transaction, or none; one effect per item. */
