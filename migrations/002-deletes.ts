@@ -1,10 +1,11 @@
 import { sql, type Kysely } from 'kysely';
+import type { Words } from './words.ts';
 
 const timestamp = sql`timestamp`;
 
 /** What finding deleted records needs: which ids a walk has met, which are suspected to be gone, and who may look. */
-export async function up(db: Kysely<unknown>): Promise<void> {
-  await createSeen(db);
+export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
+  await createSeen(db, words);
   await createSuspects(db);
   // The credential under which the unfinished and the last whole full walk were made, as a hash.
   await db.schema.alterTable('_sync_checkpoints').addColumn('walk_credential', 'text').execute();
@@ -16,14 +17,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /** Fingerprints of the ids that a full walk has met, a row per page; gone once the walk was swept after. */
-async function createSeen(db: Kysely<unknown>): Promise<void> {
+async function createSeen(db: Kysely<unknown>, { bytes }: Words): Promise<void> {
   await db.schema
     .createTable('_sync_seen')
     .ifNotExists()
     .addColumn('resource', 'text', (c) => c.notNull())
     .addColumn('walk_started_at', timestamp, (c) => c.notNull())
     .addColumn('page', 'bigint', (c) => c.notNull())
-    .addColumn('ids', 'blob', (c) => c.notNull())
+    .addColumn('ids', bytes, (c) => c.notNull())
     .addColumn('unkeyed', 'bigint', (c) => c.notNull())
     .addPrimaryKeyConstraint('_sync_seen_pk', ['resource', 'walk_started_at', 'page'])
     .execute();

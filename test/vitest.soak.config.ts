@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: ['**/*.soak.ts'],
+    globalSetup: ['support/global-postgres.ts'],
     testTimeout: 3_600_000,
     fileParallelism: false,
   },

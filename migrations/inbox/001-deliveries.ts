@@ -1,14 +1,15 @@
 import { sql, type Kysely } from 'kysely';
+import type { Words } from '../words.ts';
 
 const timestamp = sql`timestamp`;
 
 /** The inbox: webhook deliveries as they came, and what became of each. Times are UTC text, as in our other tables. */
-export async function up(db: Kysely<unknown>): Promise<void> {
+export async function up(db: Kysely<unknown>, { bytes, growing }: Words): Promise<void> {
   await db.schema
     .createTable('_sync_deliveries')
     .ifNotExists()
-    // AUTOINCREMENT, so that the number of a delivery that was purged is never given again.
-    .addColumn('seq', 'integer', (c) => c.primaryKey().autoIncrement())
+    // The number of a delivery that was purged is never given again.
+    .addColumn('seq', growing.type, (c) => growing.number(c.primaryKey()))
     .addColumn('delivery_id', 'text', (c) => c.notNull().unique())
     .addColumn('received_at', timestamp, (c) => c.notNull())
     .addColumn('state', 'text', (c) => c.notNull().defaultTo('waiting'))
@@ -22,7 +23,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('record_id', 'text')
     .addColumn('reason', 'text')
     .addColumn('headers', 'text', (c) => c.notNull())
-    .addColumn('body', 'blob', (c) => c.notNull())
+    .addColumn('body', bytes, (c) => c.notNull())
     .execute();
   // Most deliveries are finished, so the two questions that are asked all the time have an index of their own: what
   // waits, in the order in which it came, and what may go.

@@ -1,37 +1,54 @@
 import type { Kysely } from 'kysely';
-import { Migrator, type Migration } from 'kysely/migration';
+import { Migrator } from 'kysely/migration';
 import * as ownTables from '../../migrations/001-own-tables.ts';
 import * as deletes from '../../migrations/002-deletes.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
+import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
 /** The steps by which a kind of database of ours came to be, by name and in order. */
-export type Migrations = Readonly<Record<string, Migration>>;
+export type Migrations = Readonly<Record<string, { up(db: Kysely<unknown>, words: Words): Promise<void> }>>;
 
 /** Imported one by one, so that type stripping, a build and a bundle all find them. */
 export const WAREHOUSE_MIGRATIONS: Migrations = { '001-own-tables': ownTables, '002-deletes': deletes };
 export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
 
+export interface MigrateOptions {
+  migrations: Migrations;
+  words: Words;
+  /** The database, for messages. */
+  shown: string;
+  /** Where the tables are to be; the connection's own place where absent. */
+  schema?: string;
+  /** The table that remembers the steps; `_sync_migrations` where absent. */
+  table?: string;
+}
+
 /** Brings our own tables up to date. Throws `ConfigError` when the database was written by a newer version. */
-export async function migrate<Tables>(own: Kysely<Tables>, migrations: Migrations, database: string): Promise<void> {
+export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptions): Promise<void> {
+  const { migrations, words, shown, schema, table = '_sync_migrations' } = options;
+  const steps = Object.entries(migrations).map(
+    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, words) }] as const,
+  );
   const migrator = new Migrator({
     db: own,
-    provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
-    migrationTableName: '_sync_migrations',
-    migrationLockTableName: '_sync_migrations_lock',
+    provider: { getMigrations: () => Promise.resolve(Object.fromEntries(steps)) },
+    migrationTableName: table,
+    migrationLockTableName: `${table}_lock`,
+    ...(schema === undefined ? {} : { migrationTableSchema: schema }),
   });
-  const { error } = await migrator.migrateToLatest();
+  // The caller's transaction is around all of it.
+  const { error } = await migrator.migrateToLatest({ disableTransactions: true });
   if (error === undefined) return;
   const newer = /previously executed migration (\S+) is missing/.exec(messageOf(error))?.[1];
-  if (newer !== undefined) {
-    throw new ConfigError(
-      'warehouse_newer',
-      `${database} was last written by a newer content-sync (migration ${newer})`,
-      {
-        hint: 'run that version, or point `warehouse` at another database',
-        cause: error,
-      },
-    );
-  }
-  throw error;
+  if (newer === undefined) throw error;
+  throw writtenByNewer(shown, newer, error);
+}
+
+export function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {
+  return new ConfigError(
+    'warehouse_newer',
+    `${shown} was last written by a newer content-sync (migration ${migration})`,
+    { hint: 'run that version, or point `warehouse` at another database', cause },
+  );
 }

@@ -8,7 +8,7 @@ const OWN = "SELECT name FROM sqlite_schema WHERE name LIKE '\\_sync\\_%' ESCAPE
 
 const DONE = 'SELECT name FROM _sync_migrations ORDER BY name';
 const ALL = readdirSync(new URL('../../migrations', import.meta.url))
-  .filter((file) => file.endsWith('.ts'))
+  .filter((file) => /^\d{3}-.*\.ts$/.test(file))
   .map((file) => ({ name: file.replace('.ts', '') }))
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 

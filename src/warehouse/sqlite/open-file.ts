@@ -9,6 +9,7 @@ import { checkFile } from './check-file.ts';
 import { sqliteError } from './errors.ts';
 import { patientDialect } from './patient-dialect.ts';
 import { BUSY_TIMEOUT_MS, patience, type Patiently } from './wait-for-lock.ts';
+import { SQLITE_WORDS } from './words.ts';
 
 interface FileKind {
   migrations: Migrations;
@@ -77,7 +78,7 @@ async function migrateLocked<Tables>(
   // One write transaction around all steps: two processes that start together migrate one after the other.
   await patiently(() => db.exec('BEGIN IMMEDIATE'));
   try {
-    await migrate(own, migrations, file);
+    await migrate(own, { migrations, words: SQLITE_WORDS, shown: file });
     db.exec('COMMIT');
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK');

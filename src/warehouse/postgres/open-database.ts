@@ -1,0 +1,117 @@
+import { Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { migrate, writtenByNewer, type Migrations } from '../migrate.ts';
+import { postgresPlace } from './address.ts';
+import { ownDialect, sessionDialect } from './own-dialect.ts';
+import { borrowPool } from './pools.ts';
+import { execute, transact, type Database } from './transact.ts';
+import { POSTGRES_WORDS } from './words.ts';
+
+/** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
+const OPEN_MS = 5_000;
+/** 13: `pg_current_xact_id` and `pg_xact_status(xid8)`. */
+const OLDEST_SERVER = 130_000;
+const MIGRATE_MS = 600_000;
+
+/** One source's schema: reachable, checked and up to date. */
+export interface OpenDatabase<Tables> {
+  database: Database;
+  /** Queries on our own tables in the schema, as single statements. */
+  own: Kysely<Tables>;
+  close(): Promise<void>;
+}
+
+/** A set of tables of ours: the steps by which they came to be, and the table that remembers those. */
+export interface TableSet {
+  migrations: Migrations;
+  table: string;
+}
+
+/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` where it cannot be used. */
+export async function openDatabase<Tables>(
+  rest: string,
+  clock: Clock,
+  tables: TableSet,
+): Promise<OpenDatabase<Tables>> {
+  const { connection, schema, shown } = postgresPlace(rest);
+  const { pool, giveBack } = borrowPool(connection);
+  const database: Database = { pool, schema, shown, clock, random: Math.random };
+  try {
+    await checkServer(database);
+    await bringUpToDate(database, tables);
+  } catch (error) {
+    await giveBack();
+    throw error;
+  }
+  const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(schema);
+  return { database, own, close: giveBack };
+}
+
+interface ServerFacts {
+  version: number;
+  encoding: string;
+  datestyle: string;
+  strings: string;
+}
+
+/** What cannot work later is said now. */
+async function checkServer(database: Database): Promise<void> {
+  const { rows } = await execute(database, { patienceMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
+    `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
+      current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
+  );
+  const [facts] = rows;
+  if (facts === undefined) throw new Error('a server without settings');
+  const { shown } = database;
+  if (facts.version < OLDEST_SERVER) {
+    throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
+      hint: 'upgrade the server, or use a SQLite warehouse',
+    });
+  }
+  if (facts.encoding !== 'UTF8') {
+    throw new ConfigError('warehouse_unusable', `${shown}: the database is encoded in ${facts.encoding}, not UTF8`, {
+      hint: "make one for it: CREATE DATABASE content ENCODING 'UTF8' TEMPLATE template0",
+    });
+  }
+  if (facts.datestyle.startsWith('ISO') && facts.strings === 'on') return;
+  throw new ConfigError('warehouse_unusable', `${shown}: DateStyle must be ISO and standard_conforming_strings on`, {
+    hint: "ALTER ROLE ... SET datestyle TO 'ISO'; ALTER ROLE ... SET standard_conforming_strings TO on",
+  });
+}
+
+/** Two processes that start together migrate one after the other. */
+async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
+  if (await isUpToDate(database, tables)) return;
+  await transact(
+    database,
+    async (session) => {
+      const { schema, shown } = database;
+      // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
+      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
+      const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+      const name = schema.replaceAll('"', '""');
+      if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
+      await migrate(new Kysely({ dialect: sessionDialect(session) }), {
+        ...tables,
+        words: POSTGRES_WORDS,
+        shown,
+        schema,
+      });
+    },
+    { patienceMs: OPEN_MS, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
+  );
+}
+
+/** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
+async function isUpToDate(database: Database, { migrations, table: name }: TableSet): Promise<boolean> {
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
+  const there = await ask<{ there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [table]);
+  if (there.rows[0]?.there !== true) return false;
+  const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
+  const done = new Set(rows.map((row) => row.name));
+  const newer = [...done].find((step) => !(step in migrations));
+  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
+  return Object.keys(migrations).every((step) => done.has(step));
+}

@@ -1,0 +1,52 @@
+import {
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type QueryResult,
+} from 'kysely';
+import type { ExecuteSql, Session } from './session.ts';
+import { execute, type Database } from './transact.ts';
+
+/** Kysely's Postgres for single statements, which wait for the server as our transactions do. */
+export function ownDialect(database: Database): Dialect {
+  return statementDialect(execute(database));
+}
+
+/** Kysely's Postgres within a transaction that somebody else begins and ends. */
+export function sessionDialect(session: Session): Dialect {
+  return statementDialect(session.execute);
+}
+
+/** One statement after the other. No connection is held between two of them; a transaction is `transact`'s. */
+function statementDialect(run: ExecuteSql): Dialect {
+  const connection: DatabaseConnection = {
+    executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
+      const { rows, rowCount } = await run(sql, parameters);
+      // What a row is, is said where the query is made.
+      // oxlint-disable-next-line no-unsafe-type-assertion
+      return { rows: rows as Row[], numAffectedRows: BigInt(rowCount ?? 0) };
+    },
+    streamQuery: () => {
+      throw new Error('nothing of ours is read as a stream');
+    },
+  };
+  const none = (): Promise<never> => Promise.reject(new Error('single statements only: use transact'));
+  const nothing = (): Promise<void> => Promise.resolve();
+  return {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => ({
+      init: nothing,
+      acquireConnection: () => Promise.resolve(connection),
+      releaseConnection: nothing,
+      beginTransaction: none,
+      commitTransaction: none,
+      rollbackTransaction: none,
+      destroy: nothing,
+    }),
+    createIntrospector: (own) => new PostgresIntrospector(own),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  };
+}

@@ -1,0 +1,160 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Clock } from '../../model/clock.ts';
+import { postgresError, remedyOf } from './errors.ts';
+import { sessionOf, type ExecuteSql, type Session } from './session.ts';
+
+/** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
+const PATIENCE_MS = 60_000;
+const MOST_REPLAYS = 5;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 1_000;
+/** A statement that takes longer hangs: no page of ours does. */
+const STATEMENT_MS = 60_000;
+/** Longer than the server may take to notice that the one who held a lock is gone. */
+const LOCK_MS = 10_000;
+
+export interface TransactOptions {
+  /** How long to wait for the server; a minute where absent. 0 for one attempt. */
+  patienceMs?: number;
+  statementMs?: number;
+  lockMs?: number;
+}
+
+/** One source's tables in one database, and how to reach them. */
+export interface Database {
+  readonly pool: Pool;
+  readonly schema: string;
+  /** For messages. */
+  readonly shown: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/**
+ * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, where other sessions
+ * were in the way or the connection was lost, and not again where it turns out to have been committed. So `work` must
+ * begin from nothing each time. Throws `SyncError`.
+ */
+export async function transact<T>(
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions = {},
+): Promise<T> {
+  return patiently(database, options.patienceMs ?? PATIENCE_MS, () => attempt(database, work, options));
+}
+
+/** Runs one statement outside of a transaction, under the same patience: it may run twice. Throws `SyncError`. */
+export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
+  return (text, values) =>
+    patiently(database, options.patienceMs ?? PATIENCE_MS, () =>
+      database.pool.query(text, values === undefined ? undefined : [...values]),
+    );
+}
+
+async function patiently<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
+  const { clock, random, shown } = database;
+  const deadline = clock.monotonic() + patienceMs;
+  let replays = 0;
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const remedy = remedyOf(error);
+      if (remedy === 'replay') replays += 1;
+      const isOver = clock.monotonic() >= deadline || replays > MOST_REPLAYS;
+      if (remedy === 'none' || isOver) throw postgresError(error, shown);
+    }
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+    await clock.sleep(pause * (0.5 + random() / 2));
+  }
+}
+
+/** One attempt. A connection on which anything went wrong is not used again. */
+async function attempt<T>(
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions,
+): Promise<T> {
+  const client = await database.pool.connect();
+  // Between two statements the server may end the connection: the next statement tells.
+  const ignore = (): void => undefined;
+  client.on('error', ignore);
+  let failure: unknown = null;
+  try {
+    return await begunOn(client, database, work, options);
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    client.off('error', ignore);
+    client.release(failure !== null && !(await rolledBack(client, failure)));
+  }
+}
+
+async function begunOn<T>(
+  client: PoolClient,
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions,
+): Promise<T> {
+  const xid = await begin(client, database, options);
+  const result = await work(sessionOf(client));
+  try {
+    await client.query('COMMIT');
+  } catch (error) {
+    // Sent, and no answer: only the server knows.
+    if (remedyOf(error) !== 'server' || !(await isCommitted(database, xid))) throw error;
+  }
+  return result;
+}
+
+/** Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time. */
+async function begin(
+  client: PoolClient,
+  { schema }: Database,
+  { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
+): Promise<string> {
+  const text = [
+    'BEGIN',
+    `SET LOCAL search_path TO ${client.escapeIdentifier(schema)}`,
+    "SET LOCAL timezone TO 'UTC'",
+    // What this process takes for committed must outlive the server, because the process does.
+    'SET LOCAL synchronous_commit TO on',
+    `SET LOCAL statement_timeout TO ${statementMs}`,
+    `SET LOCAL lock_timeout TO ${lockMs}`,
+    'SELECT pg_current_xact_id()::text AS xid',
+  ].join(';');
+  const results: unknown = await client.query(text);
+  const last: unknown = Array.isArray(results) ? results.at(-1) : results;
+  return firstXid(last);
+}
+
+function firstXid(result: unknown): string {
+  if (typeof result === 'object' && result !== null && 'rows' in result && Array.isArray(result.rows)) {
+    const row: unknown = result.rows[0];
+    if (typeof row === 'object' && row !== null && 'xid' in row) return String(row.xid);
+  }
+  throw new Error('a transaction without a number');
+}
+
+/** True where a connection can be used again. */
+async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
+  if (remedyOf(failure) === 'server') return false;
+  return client.query('ROLLBACK').then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Asks, on another connection, what became of a transaction whose COMMIT got no answer. */
+async function isCommitted(database: Database, xid: string): Promise<boolean> {
+  const ask = execute(database);
+  const deadline = database.clock.monotonic() + PATIENCE_MS;
+  for (;;) {
+    const { rows } = await ask<{ status: string | null }>('SELECT pg_xact_status($1::xid8) AS status', [xid]);
+    const status = rows[0]?.status ?? null;
+    if (status !== 'in progress') return status === 'committed';
+    if (database.clock.monotonic() >= deadline) return false;
+    await database.clock.sleep(FIRST_PAUSE_MS);
+  }
+}

@@ -1,0 +1,6 @@
+import type { Words } from '../../../migrations/words.ts';
+
+export const POSTGRES_WORDS: Words = {
+  bytes: 'bytea',
+  growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
+};
