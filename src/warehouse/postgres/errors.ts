@@ -79,7 +79,7 @@ const ERRORS: readonly ErrorRow[] = [
 
 /** What `pg` says, without a code, of a connection that is no longer there. */
 const CONNECTION_GONE =
-  /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|server closed/i;
+  /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|query read timeout|server closed/i;
 
 /** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
 export function postgresError(error: unknown, shown: string): unknown {

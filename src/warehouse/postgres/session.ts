@@ -1,6 +1,6 @@
-import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import { finished } from 'node:stream/promises';
+import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 
 /** A value as `pg` binds it; arrays become Postgres arrays. */
 export type Bound = string | number | bigint | boolean | null | Uint8Array | readonly Bound[];
@@ -18,13 +18,21 @@ export interface Session {
   copyIn(statement: string, data: Buffer): Promise<void>;
 }
 
-export function sessionOf(client: PoolClient): Session {
+/** `answerMs` bounds the wait for each answer. */
+export function sessionOf(client: PoolClient, answerMs: number): Session {
   return {
-    execute: (text, values) => client.query(text, values === undefined ? undefined : [...values]),
+    execute: (text, values) => client.query(queryOf(text, values, answerMs)),
     copyIn: async (statement, data) => {
       const stream = client.query(copyFrom(statement));
       stream.end(data);
       await finished(stream);
     },
   };
+}
+
+/** One statement, with a bound on the wait for its answer: a network that is cut without a word never gives one. */
+export function queryOf(text: string, values: readonly unknown[] | undefined, answerMs: number): QueryConfig {
+  const query = { text, ...(values === undefined ? {} : { values: [...values] }) };
+  // Not in the types of `pg`, which takes it per statement as it does for a whole connection.
+  return Object.assign(query, { query_timeout: answerMs });
 }

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../../model/clock.ts';
 import { postgresError, remedyOf } from './errors.ts';
-import { sessionOf, type ExecuteSql, type Session } from './session.ts';
+import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
 const PATIENCE_MS = 60_000;
@@ -12,6 +12,9 @@ const LONGEST_PAUSE_MS = 1_000;
 const STATEMENT_MS = 60_000;
 /** Longer than the server may take to notice that the one who held a lock is gone. */
 const LOCK_MS = 10_000;
+
+/** An answer that the server has sent is here after this long. */
+const NETWORK_MS = 10_000;
 
 export interface TransactOptions {
   /** How long to wait for the server; a minute where absent. 0 for one attempt. */
@@ -47,7 +50,7 @@ export async function transact<T>(
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
     patiently(database, options.patienceMs ?? PATIENCE_MS, () =>
-      database.pool.query(text, values === undefined ? undefined : [...values]),
+      database.pool.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
     );
 }
 
@@ -97,10 +100,11 @@ async function begunOn<T>(
   work: (session: Session) => Promise<T>,
   options: TransactOptions,
 ): Promise<T> {
+  const answerMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
   const xid = await begin(client, database, options);
-  const result = await work(sessionOf(client));
+  const result = await work(sessionOf(client, answerMs));
   try {
-    await client.query('COMMIT');
+    await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
     if (remedyOf(error) !== 'server' || !(await isCommitted(database, xid))) throw error;
@@ -124,7 +128,7 @@ async function begin(
     `SET LOCAL lock_timeout TO ${lockMs}`,
     'SELECT pg_current_xact_id()::text AS xid',
   ].join(';');
-  const results: unknown = await client.query(text);
+  const results: unknown = await client.query(queryOf(text, undefined, NETWORK_MS));
   const last: unknown = Array.isArray(results) ? results.at(-1) : results;
   return firstXid(last);
 }
