@@ -25,7 +25,10 @@ export function sessionOf(client: PoolClient, answerMs: number): Session {
     copyIn: async (statement, data) => {
       const stream = client.query(copyFrom(statement));
       stream.end(data);
-      await finished(stream);
+      const tooLong = AbortSignal.timeout(answerMs);
+      await finished(stream, { signal: tooLong }).catch((error: unknown) => {
+        throw tooLong.aborted ? new Error('query read timeout', { cause: error }) : error;
+      });
     },
   };
 }

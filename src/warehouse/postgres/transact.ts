@@ -144,7 +144,7 @@ function firstXid(result: unknown): string {
 /** True where a connection can be used again. */
 async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
-  return client.query('ROLLBACK').then(
+  return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
     () => true,
     () => false,
   );
