@@ -4,7 +4,7 @@ import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from './qu
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from './rate-ceiling.ts';
 import type { QuotaHint, RateHint } from './rate-headers.ts';
 
-interface BudgetOptions {
+export interface BudgetOptions {
   dialect: RateDialect;
   /** What the service is known to allow, if anything; `share` counts here as well. */
   requestsPerSecond?: number | undefined;
@@ -16,7 +16,7 @@ interface BudgetOptions {
 }
 
 /** One answer as the budget sees it; `hint` is what its headers and body say. */
-interface BudgetAnswer {
+export interface BudgetAnswer {
   hint: RateHint;
   latencyMs: number;
   limited: boolean;
@@ -107,7 +107,7 @@ export function closedUntil(budget: Budget, at: number): number | null {
 }
 
 /** Requests per second at which to go on now; infinite while no limit is known. */
-function paceNow(budget: Budget, at: number): number {
+export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
   const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
   return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at));

@@ -1,22 +1,16 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
+import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/words.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
-import { restoreBudget, storeBudget, type Moment } from './budget-state.ts';
-import {
-  allowedRate,
-  closedUntil,
-  delayOf,
-  newBudget,
-  noteBudgetAnswer,
-  noteFailure,
-  noteStart,
-  type Budget,
-} from './budget.ts';
-import { LaneQueue, mayStart, yields, yieldingSlots, type LaneOptions } from './lane-queue.ts';
+import type { Arrival, BudgetKeeper, WaitingLine } from './budget-keeper.ts';
+import type { BudgetAnswer } from './budget.ts';
+import { LaneQueue, type LaneOptions } from './lane-queue.ts';
+import { LocalKeeper } from './local-keeper.ts';
 import { readRateHint } from './rate-headers.ts';
+import { SharedKeeper } from './shared-keeper.ts';
+import type { SharedBudget } from './shared-row.ts';
 import { newUsage, noteUsage, partUsed, type Usage } from './usage.ts';
 
 /** What the governor learns from one answer; header names are lower case, repeated headers are arrays. */
@@ -39,13 +33,16 @@ export interface Attempted<T> {
   facts: AnswerFacts | null;
 }
 
-/** For the progress line, the demo and the status: plain counters since the start, and where the budget stands. */
+/**
+ * For the progress line, the demo and the status: plain counters of this process since its start, and where the budget
+ * stands.
+ */
 export interface GovernorFigures {
   requests: number;
   limited: number;
   /** Requests per second that the service is understood to allow; null while nothing is known. */
   allowedPerSecond: number | null;
-  /** Part of what was allowed since the start that was used, 0..1; null while nothing is known. */
+  /** Part of what was allowed since the start that this process used, 0..1; null while nothing is known. */
   shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
@@ -57,13 +54,15 @@ export interface GovernorFigures {
 export interface Governor {
   /**
    * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one.
-   * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, and the signal's reason on abort.
+   * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
+   * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T>;
   figures(): GovernorFigures;
   /** What must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
-  close(): void;
+  /** Refuses all that waits. */
+  close(): void | Promise<void>;
 }
 
 export interface GovernorOptions {
@@ -77,46 +76,41 @@ export interface GovernorOptions {
   concurrency: number;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
-  /** What `state()` gave before the restart. */
+  /** What `state()` gave before the restart; for a budget of its own. */
   restored?: string | undefined;
+  /** The budget that all processes with this credential have in common; absent where this one has it for itself. */
+  shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
   random?: () => number;
 }
 
-/** Builds the governor. It sends nothing by itself and keeps no timer while nothing waits. */
+/** Builds the governor. It sends nothing by itself and keeps no timer while nothing waits or is under way. */
 export function createGovernor(options: GovernorOptions): Governor {
   return new QueueGovernor(options);
 }
 
-/** How long after a live request slots are kept free for the next one. */
-const LIVE_MS = 60_000;
-
 class QueueGovernor implements Governor {
   #clock: Clock;
   #dialect: RateDialect;
-  #maxWaitMs: number;
-  #budget: Budget;
-  /** Paused but for the moment in which the budget lets one task through; what waits in it holds no slot. */
+  #keeper: BudgetKeeper;
+  /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
   #queue: PQueue<LaneQueue, LaneOptions>;
-  #waiting = new Set<AbortController>();
-  #alarm: AbortController | null = null;
+  #waiting = new Map<AbortController, Arrival>();
   #usage: Usage = newUsage();
-  /** Requests under way that yield to the live lanes. */
-  #yielding = 0;
-  /** When a live lane was last used: without any, a backfill may have all slots. */
-  #liveAt = Number.NEGATIVE_INFINITY;
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
   #closed = false;
 
-  constructor({ clock, maxWaitMs, restored, random = Math.random, ...options }: GovernorOptions) {
+  constructor({ clock, maxWaitMs, restored, shared, random = Math.random, ...options }: GovernorOptions) {
     this.#clock = clock;
     this.#dialect = options.dialect;
-    this.#maxWaitMs = maxWaitMs;
-    this.#budget = newBudget({ ...options, random }, restoreBudget(restored, this.#moment()), clock.monotonic());
     // No `timeout` here: p-queue would free the slot while the request is still under way.
     const { concurrency } = options;
     this.#queue = new PQueue<LaneQueue, LaneOptions>({ queueClass: LaneQueue, concurrency, autoStart: false });
-    this.#queue.addEventListener('next', () => this.#pump());
+    const keeping = { clock, maxWaitMs, budget: { ...options, random } };
+    this.#keeper = shared
+      ? new SharedKeeper(keeping, this.#line(), shared)
+      : new LocalKeeper(keeping, this.#line(), restored);
+    this.#queue.addEventListener('next', () => this.#keeper.pump());
   }
 
   async run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T> {
@@ -130,112 +124,82 @@ class QueueGovernor implements Governor {
       signal?.removeEventListener('abort', abort);
     };
     signal?.addEventListener('abort', abort, { once: true });
-    this.#waiting.add(waiting);
+    this.#waiting.set(waiting, { lane, at: this.#clock.monotonic() });
     const task = () => {
       leave();
       return this.#attempt(lane, attempt);
     };
     const done = this.#queue.add(task, { lane, signal: waiting.signal }).finally(leave);
-    this.#pump();
+    this.#keeper.pump();
     return done;
   }
 
   figures(): GovernorFigures {
-    const { now, monotonic } = this.#moment();
-    const until = closedUntil(this.#budget, monotonic);
+    const until = this.#keeper.closedUntil();
     return {
       ...this.#counts,
-      allowedPerSecond: allowedRate(this.#budget, monotonic),
+      allowedPerSecond: this.#keeper.allowedRate(),
       shareUsed: partUsed(this.#usage),
-      pausedUntil: until === null ? null : Math.ceil(until - monotonic + now),
+      pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
     };
   }
 
   state(): string {
-    return storeBudget(this.#budget, this.#moment());
+    return this.#keeper.state();
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true;
-    this.#alarm?.abort();
+    const closed = this.#keeper.close();
     this.#refuseWaiting(closedReason());
+    await closed;
   }
 
-  /** Lets through what the budget allows now, and sets the alarm for the next one. */
-  #pump(): void {
-    this.#alarm?.abort();
-    this.#alarm = null;
-    while (!this.#closed && this.#hasTurn()) {
-      const delay = delayOf(this.#budget, this.#clock.monotonic());
-      if (delay > this.#maxWaitMs && Number.isFinite(delay)) this.#refuseWaiting(this.#deferred(delay));
-      else if (delay > 0) return this.#wakeIn(delay);
-      else this.#queue.start();
-    }
-  }
-
-  /** Somebody waits who may have one of the slots that are free. */
-  #hasTurn(): boolean {
-    const free = this.#queue.pending < this.#queue.concurrency;
-    const slots = this.#budget.slots.current;
-    const live = this.#clock.monotonic() - this.#liveAt < LIVE_MS;
-    return free && mayStart(this.#queue, this.#yielding, live ? yieldingSlots(slots) : slots);
-  }
-
-  /** Infinite delays end with an answer, which pumps by itself. */
-  #wakeIn(delay: number): void {
-    if (delay === Number.POSITIVE_INFINITY) return;
-    const alarm = new AbortController();
-    this.#alarm = alarm;
-    this.#clock.sleep(delay, alarm.signal).then(
-      () => this.#pump(),
-      () => undefined,
-    );
+  #line(): WaitingLine {
+    const queue = this.#queue;
+    return {
+      get size() {
+        return queue.size;
+      },
+      get free() {
+        return queue.concurrency - queue.pending;
+      },
+      sizeBy: (options) => queue.sizeBy(options),
+      arrivals: () => [...this.#waiting].flatMap(([{ signal }, arrival]) => (signal.aborted ? [] : arrival)),
+      // With nothing in it the queue would stay open for whatever comes next.
+      open: () => void (queue.size > 0 && queue.start()),
+      refuse: (reason) => this.#refuseWaiting(reason),
+    };
   }
 
   async #attempt<T>(lane: Lane, attempt: () => Promise<Attempted<T>>): Promise<T> {
     this.#queue.pause();
-    const { monotonic } = this.#moment();
-    const request = noteStart(this.#budget, monotonic);
+    const startedAt = this.#keeper.now();
+    const request = this.#keeper.start(lane);
     this.#counts.requests += 1;
-    if (yields(lane)) this.#yielding += 1;
-    else this.#liveAt = monotonic;
     let facts: AnswerFacts | null = null;
     try {
       const attempted = await attempt();
       facts = attempted.facts;
       return attempted.result;
     } finally {
-      if (yields(lane)) this.#yielding -= 1;
-      this.#learn(request, facts, monotonic);
+      this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
+      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#keeper.allowedRate());
     }
   }
 
-  #learn(request: number, facts: AnswerFacts | null, startedAt: number): void {
-    if (facts === null) return noteFailure(this.#budget, request);
-    const { now, monotonic } = this.#moment();
+  #learn(facts: AnswerFacts, startedAt: number): BudgetAnswer {
+    const now = this.#keeper.now();
     const hint = readRateHint(facts, this.#dialect);
-    // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
-    const at = Math.min(monotonic, Math.max(startedAt, monotonic - (now - facts.receivedAt)));
-    noteBudgetAnswer(this.#budget, request, { hint, latencyMs: facts.latencyMs, limited: facts.limited, at });
-    noteUsage(this.#usage, monotonic, allowedRate(this.#budget, monotonic));
     this.#counts.limited += facts.limited ? 1 : 0;
     this.#counts.malformedHeaders += hint.malformed;
+    // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
+    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - facts.receivedAt)));
+    return { hint, latencyMs: facts.latencyMs, limited: facts.limited, at };
   }
 
   #refuseWaiting(reason: Error): void {
-    for (const waiting of this.#waiting) waiting.abort(reason);
-  }
-
-  #deferred(delay: number): DeferredError {
-    const until = Math.ceil(this.#clock.now() + delay);
-    const when = new Date(until).toISOString();
-    return new DeferredError(`the service allows the next request only at ${when}`, until, {
-      hint: `run again after ${when}, or raise max_wait`,
-    });
-  }
-
-  #moment(): Moment {
-    return { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
+    for (const waiting of this.#waiting.keys()) waiting.abort(reason);
   }
 }
 

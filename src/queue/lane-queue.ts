@@ -16,7 +16,9 @@ interface Waiting {
 /** Lanes that never take all slots. */
 const YIELDING: ReadonlySet<Lane> = new Set(['backfill', 'bulk']);
 /** Every so many turns the request that has waited longest goes first, whatever its lane, so that none starves. */
-const OLDEST_EVERY = 5;
+export const OLDEST_EVERY = 5;
+/** How long after a live request slots are kept free for the next one. */
+export const LIVE_MS = 60_000;
 /** Part of the slots that is kept free of yielding lanes. */
 const KEPT_FREE = 0.2;
 
@@ -35,7 +37,8 @@ export function yieldingSlots(slots: number): number {
   return slots - Math.floor(slots * KEPT_FREE);
 }
 
-interface Waiters {
+/** How many wait, in all lanes or in one. */
+export interface Waiters {
   readonly size: number;
   sizeBy(options: { lane: Lane }): number;
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import type { Clock } from '../model/clock.ts';
@@ -6,10 +5,11 @@ import { SyncError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { LeaseRow } from '../warehouse/own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
+import { isOtherRunning, placeOfProcess } from './process-lookup.ts';
 
 /** A lease that is not renewed for this long is free again. */
-const LEASE_MS = 60_000;
-const RENEW_MS = 15_000;
+const LEASE_MS = 40_000;
+const RENEW_MS = 10_000;
 
 /** One owner per resource. The token grows with every owner, so that one who was frozen can no longer commit. */
 export interface Lease {
@@ -22,17 +22,18 @@ export interface Lease {
  * another process that may still be alive owns it.
  */
 export async function acquireLease(warehouse: Warehouse, resource: string, clock: Clock): Promise<Lease> {
-  const token = await takeOver(warehouse, resource, clock);
-  const proof = (): LeaseProof => ({ name: resource, token, expiresAt: timestampText(clock.now() + LEASE_MS) });
-  const renewal = setInterval(() => {
-    // A lost lease shows at the next commit, and a busy database is tried again: nothing to do about it here.
-    warehouse.apply([], proof()).catch(() => undefined);
-  }, RENEW_MS);
-  renewal.unref();
+  const time = warehouseTime(warehouse, clock);
+  await time.read();
+  const token = await takeOver(warehouse, resource, time.now());
+  const proof = (): LeaseProof => ({ name: resource, token, expiresAt: timestampText(time.now() + LEASE_MS) });
+  const renewal = keepUp(async () => {
+    await time.read();
+    await warehouse.apply([], proof());
+  });
   return {
     proof,
     release: async () => {
-      clearInterval(renewal);
+      await renewal.stop();
       const free = { expires_at: timestampText(0) };
       const released = warehouse.own
         .updateTable('_sync_leases')
@@ -46,68 +47,74 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
   };
 }
 
-async function takeOver(warehouse: Warehouse, resource: string, clock: Clock): Promise<number> {
+/** The clock of the warehouse, which all machines have in common, carried on by our own between two readings. */
+function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<void>; now(): number } {
+  let [reading, readAt] = [0, 0];
+  return {
+    read: async () => {
+      const now = await warehouse.now();
+      // The later of the two moments between which it was read: one who was frozen then takes it to be earlier, and so
+      // its lease to end earlier.
+      [reading, readAt] = [now, clock.monotonic()];
+    },
+    now: () => reading + clock.monotonic() - readAt,
+  };
+}
+
+/** Renews time and again until it is stopped, and one renewal after the other. */
+function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
+  let underWay: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    // A lost lease shows at the next commit, and a busy database is tried again: nothing to do about it here.
+    underWay ??= renew()
+      .catch(() => undefined)
+      .finally(() => {
+        underWay = null;
+      });
+  }, RENEW_MS);
+  timer.unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await underWay;
+    },
+  };
+}
+
+async function takeOver(warehouse: Warehouse, resource: string, now: number): Promise<number> {
   const { own } = warehouse;
-  const now = clock.now();
-  const held = await own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
-  if (held !== undefined && mayBeAlive(held, now)) throw leaseHeld(held);
+  const place = placeOfProcess(warehouse.isOnNetwork);
   const claim = {
     owner: `pid ${process.pid} on ${hostname()}`,
-    host: hostname(),
+    host: place,
     pid: process.pid,
     acquired_at: timestampText(now),
     expires_at: timestampText(now + LEASE_MS),
   };
-  // One statement decides: whoever came between the look and this one has raised the token.
-  const taken = await own
-    .insertInto('_sync_leases')
-    .values({ name: resource, token: 1, ...claim })
-    .onConflict((conflict) =>
-      conflict
-        .column('name')
-        .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
-        .where('_sync_leases.token', '=', held?.token ?? -1),
-    )
-    .returning('token')
-    .executeTakeFirst();
-  if (taken !== undefined) return taken.token;
-  const winner = await own
-    .selectFrom('_sync_leases')
-    .selectAll()
-    .where('name', '=', resource)
-    .executeTakeFirstOrThrow();
-  throw leaseHeld(winner);
+  for (;;) {
+    const held = await own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
+    if (held !== undefined && mayBeAlive(held, place, now)) throw leaseHeld(held);
+    // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.
+    // That may have been ourselves, where the connection was lost before the answer.
+    const taken = await own
+      .insertInto('_sync_leases')
+      .values({ name: resource, token: 1, ...claim })
+      .onConflict((conflict) =>
+        conflict
+          .column('name')
+          .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
+          .where('_sync_leases.token', '=', held?.token ?? -1),
+      )
+      .returning('token')
+      .executeTakeFirst();
+    if (taken !== undefined) return taken.token;
+  }
 }
 
-/** A process on this host can be looked up, so that a restart after a kill need not wait for the lease to run out. */
-function mayBeAlive(held: LeaseRow, now: number): boolean {
+/** A process of this place can be looked up, so that a restart after a kill need not wait for the lease to run out. */
+function mayBeAlive(held: LeaseRow, place: string, now: number): boolean {
   if (timestampMs(held.expires_at) <= now) return false;
-  if (held.host !== hostname()) return true;
-  // Our own pid in a lease that we do not hold: an earlier process had it, such as pid 1 of a restarted container.
-  return held.pid !== process.pid && isRunning(held.pid);
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return !isZombie(pid);
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
-/**
- * True for a process that is dead but that its parent has not taken note of yet: it still takes signals. In containers
- * that may last. Known on Linux only; elsewhere the lease runs out.
- */
-function isZombie(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The state follows the command's name, which stands in brackets and may itself hold some.
-    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z');
-  } catch {
-    return false;
-  }
+  return held.host !== place || isOtherRunning(held.pid);
 }
 
 function leaseHeld(held: LeaseRow): SyncError {

@@ -261,7 +261,7 @@ describe('waiting', () => {
     const service = scripted(clock, [refused({ 'retry-after': '60' })]);
     await clock.finish(governor.run('backfill', service.attempt));
     const waiting = governor.run('backfill', service.attempt);
-    governor.close();
+    void governor.close();
     await expect(waiting).rejects.toMatchObject({ code: 'closed' });
     await expect(governor.run('backfill', service.attempt)).rejects.toMatchObject({ code: 'closed' });
     expect(clock.sleeping).toBe(0);
@@ -471,7 +471,7 @@ describe('on the real clock', () => {
     const from = performance.now();
     for (let request = 0; request < 51; request += 1) await governor.run('backfill', silent);
     expect(performance.now() - from).toBeGreaterThan(700);
-    governor.close();
+    void governor.close();
   });
 
   it('the system clock ends a sleep with the reason of its signal', async () => {

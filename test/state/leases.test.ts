@@ -69,7 +69,7 @@ describe('a lease', () => {
     const { warehouse, file } = await tempWarehouse(new HandClock());
     leaveLease(file, await owner());
     const lease = await acquireLease(warehouse, 'content', new HandClock());
-    expect(lease.proof()).toEqual({ name: 'content', token: 8, expiresAt: '2026-11-20 08:01:00.000' });
+    expect(lease.proof()).toEqual({ name: 'content', token: 8, expiresAt: '2026-11-20 08:00:40.000' });
     expect(rowsIn(file, 'SELECT token, host, pid, acquired_at FROM _sync_leases')).toEqual([
       { token: 8n, host: hostname(), pid: BigInt(process.pid), acquired_at: '2026-11-20 08:00:00.000' },
     ]);
@@ -128,10 +128,10 @@ describe('a lease', () => {
     const { warehouse, file } = await tempWarehouse(clock);
     const lease = await acquireLease(warehouse, 'content', clock);
     const expiry = 'SELECT expires_at FROM _sync_leases';
-    expect(rowsIn(file, expiry)).toEqual([{ expires_at: '2026-11-20 08:01:00.000' }]);
+    expect(rowsIn(file, expiry)).toEqual([{ expires_at: '2026-11-20 08:00:40.000' }]);
     clock.step(15_000);
-    vi.advanceTimersByTime(15_000);
-    await vi.waitFor(() => expect(rowsIn(file, expiry)).toEqual([{ expires_at: '2026-11-20 08:01:15.000' }]));
+    vi.advanceTimersByTime(10_000);
+    await vi.waitFor(() => expect(rowsIn(file, expiry)).toEqual([{ expires_at: '2026-11-20 08:00:55.000' }]));
     await lease.release();
     expect(rowsIn(file, expiry)).toEqual([{ expires_at: '1970-01-01 00:00:00.000' }]);
     clock.step(15_000);

@@ -1,0 +1,69 @@
+import { createGovernor } from '../../src/queue/governor.ts';
+import type { Lane } from '../../src/model/words.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
+import { openHub } from '../../src/warehouse/open-hub.ts';
+
+/** What a process asks of a service, as fast as the budget that it shares with others lets it. */
+export interface Asking {
+  warehouse: string;
+  url: string;
+  apiKey: string;
+  lane: Lane;
+  /** How many requests want to be under way at once. */
+  workers: number;
+  concurrency: number;
+  forMs: number;
+}
+
+const asking: Asking = JSON.parse(process.argv[2] ?? '{}');
+const hub = await openHub(asking.warehouse, systemClock);
+if (hub === null) throw new Error('a Postgres is needed');
+const statements: number[] = [];
+const timed = async <T>(work: Promise<T>): Promise<T> => {
+  const start = performance.now();
+  const result = await work;
+  statements.push(performance.now() - start);
+  return result;
+};
+const governor = createGovernor({
+  clock: systemClock,
+  dialect: rateDialectSchema.parse('auto'),
+  share: 1,
+  concurrency: asking.concurrency,
+  maxWaitMs: 60_000,
+  shared: {
+    read: () => timed(hub.readBudget('account')),
+    swap: (version, state) => timed(hub.swapBudget('account', version, state)),
+  },
+});
+
+async function request() {
+  const start = performance.now();
+  const response = await fetch(asking.url, { headers: { authorization: `Bearer ${asking.apiKey}` } });
+  const latencyMs = performance.now() - start;
+  const receivedAt = Date.now();
+  await response.arrayBuffer();
+  const { status } = response;
+  const headers = Object.fromEntries(response.headers);
+  const facts = { status, headers, body: undefined, receivedAt, latencyMs, limited: status === 429 };
+  return { result: status, facts };
+}
+
+process.stdout.write('ready\n');
+const counts = { served: 0, limited: 0 };
+const end = AbortSignal.timeout(asking.forMs);
+const ask = async (): Promise<void> => {
+  while (!end.aborted) {
+    const status = await governor.run(asking.lane, request, end).catch(() => null);
+    if (status === 200) counts.served += 1;
+    if (status === 429) counts.limited += 1;
+  }
+};
+await Promise.all(Array.from({ length: asking.workers }, ask));
+await governor.close();
+await hub.close();
+const sorted = statements.toSorted((a, b) => a - b);
+const quantile = (part: number): number => Math.round((sorted[Math.floor(sorted.length * part)] ?? 0) * 10) / 10;
+const figures = { ...counts, statements: sorted.length, p50: quantile(0.5), p95: quantile(0.95) };
+process.stdout.write(`${JSON.stringify(figures)}\n`);

@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { POSTGRES } from '../support/databases.ts';
+import { askingStage, figuresOf } from './asking-stage.ts';
+
+const LONG_MS = 90_000;
+
+/** How much of the limit they use beside other tests is no measure; the soak tests say it. */
+describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Postgres', () => {
+  it(
+    'are never over its limit, also while one is killed and one is frozen',
+    async () => {
+      const { sandbox, ask } = await askingStage({ rate: 50, burst: 10, rateHeaders: 'ietf', latency: 20 });
+      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: 9_000 })));
+      await vi.waitFor(() => expect(sandbox.requests.total).toBeGreaterThan(10), LONG_MS);
+      killed?.child.kill('SIGKILL');
+      frozen?.child.kill('SIGSTOP');
+      const before = sandbox.requests.total;
+      await sleep(1_500);
+      frozen?.child.kill('SIGCONT');
+      await Promise.all([frozen, other].flatMap((script) => (script ? [figuresOf(script)] : [])));
+      expect(sandbox.requests.byStatus[429]).toBeUndefined();
+      expect(sandbox.requests.total - before).toBeGreaterThan(10);
+    },
+    LONG_MS,
+  );
+
+  it(
+    'are all told by the 429 of one, and one request goes first when the wait is over',
+    async () => {
+      const { sandbox, ask } = await askingStage({ rate: null, latency: 60 });
+      const scripts = await Promise.all([1, 2, 3].map(() => ask({ forMs: 5_000 })));
+      await sleep(1_000);
+      sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '2', nth: 1 });
+      await Promise.all(scripts.map(figuresOf));
+      const entries = sandbox.requests.entries();
+      const told = entries.findIndex(({ status }) => status === 429);
+      const toldAt = entries[told]?.at ?? 0;
+      const after = entries.slice(told + 1).map(({ at }) => at - toldAt);
+      const first = after.find((at) => at > 1_000) ?? 0;
+      expect(first).toBeGreaterThan(1_950);
+      // What was granted before all knew of it.
+      expect(after.indexOf(first)).toBeLessThanOrEqual(8);
+      expect((after[after.indexOf(first) + 1] ?? 0) - first).toBeGreaterThan(50);
+      expect(after.at(-1)).toBeGreaterThan(first);
+    },
+    LONG_MS,
+  );
+});
