@@ -84,7 +84,7 @@ export interface InboxFigures {
   dead: number;
   /** When the oldest that waits was received. */
   oldest: TimestampText | null;
-  /** Size of the file and of its write-ahead log. */
+  /** Size of the file and of its write-ahead log; on Postgres of the table, whose log is the server's: 0. */
   bytes: number;
   walBytes: number;
 }
@@ -101,7 +101,8 @@ export interface InboxPort {
 export interface Inbox extends InboxPort {
   /**
    * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
-   * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is.
+   * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is, and
+   * `warehouse_unreachable` where the server is away; what was on its way then may be stored, and its repeat counts as one.
    */
   write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
   /** Removes finished deliveries from before a moment, dead ones from before another; returns how many went. */

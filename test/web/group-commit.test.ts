@@ -9,9 +9,9 @@ const BUSY = new SyncError('warehouse_busy', 'locked', { recovery: 'stop' });
 function store(most?: number) {
   const clock = new HandClock();
   const writes: string[][] = [];
-  const state = { locked: false, refused: new Set<string>() };
+  const state = { locked: false, refused: new Set<string>(), answers: Promise.resolve() };
   const write = async (items: readonly string[]): Promise<string[]> => {
-    await Promise.resolve();
+    await state.answers;
     if (state.locked) throw BUSY;
     if (items.some((item) => state.refused.has(item))) throw new Error('cannot be bound');
     writes.push([...items]);
@@ -51,9 +51,28 @@ describe('a group commit', () => {
     await clock.advance(310);
     await expect(early).rejects.toBe(BUSY);
     state.locked = false;
-    await clock.advance(20);
+    await clock.advance(60);
     expect(await Promise.all([late, patient])).toEqual(['late is in', 'patient is in']);
     expect(writes).toEqual([['patient', 'late']]);
+  });
+
+  it('tells each when its patience is over although the database says nothing, and takes the answer that comes late', async () => {
+    const { commits, clock, state, writes } = store();
+    const answer = Promise.withResolvers<void>();
+    state.answers = answer.promise;
+    const hasty = commits.add('hasty', TERMS);
+    const patient = commits.add('patient', { patienceMs: 30_000 });
+    const outcome = hasty.catch((error: unknown) => error);
+    await clock.advance(500);
+    const next = commits.add('next', TERMS).catch((error: unknown) => error);
+    await clock.advance(400);
+    expect(await outcome).toMatchObject({ code: 'inbox_slow' });
+    await clock.advance(500);
+    expect(await next).toMatchObject({ code: 'inbox_slow' });
+    answer.resolve();
+    expect(await patient).toBe('patient is in');
+    // One was stored all the same, the other one had not begun.
+    expect(writes).toEqual([['hasty', 'patient']]);
   });
 
   it('T6 works on by itself once the disk takes something again', async () => {

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startScript } from '../support/child-script.ts';
+import { SQLITE } from '../support/databases.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { openSocket } from './raw-socket.ts';
 import { receivedSource, send, signed } from './receiver-stage.ts';
@@ -37,7 +38,15 @@ describe('a disk that is full', () => {
       context.skip('this user may not mount a small volume');
     }
     const command = [`${mount} && "$2" "$3" "$1" "$4" "$5" "$6"`, 'sh', folder, process.execPath, FILLING.pathname];
-    const args = ['-m', 'sh', '-c', ...command, '8000000', '20', JSON.stringify(receivedSource(folder))];
+    const args = [
+      '-m',
+      'sh',
+      '-c',
+      ...command,
+      '8000000',
+      '20',
+      JSON.stringify(receivedSource(`sqlite:${folder}/blog.db`)),
+    ];
     const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
     expect(stderr).toBe('');
     const told: Filled = JSON.parse(stdout);
@@ -49,7 +58,7 @@ describe('a disk that is full', () => {
 
   it('F125 is told the same way where it is a file-size limit', async () => {
     const folder = tempFolder();
-    const args = [folder, '0', '1', JSON.stringify(receivedSource(folder))];
+    const args = [folder, '0', '1', JSON.stringify(receivedSource(`sqlite:${folder}/blog.db`))];
     const { stdout, stderr } = await startScript(FILLING, args, 'ulimit -f 6000; exec').ended;
     expect(stderr).toBe('');
     expectHonest(JSON.parse(stdout));
@@ -58,8 +67,8 @@ describe('a disk that is full', () => {
 
 describe('a process that may open no more files', () => {
   it('F153 lives on, and takes deliveries again when some are closed', async () => {
-    const source = receivedSource(tempFolder());
-    const { child, ready, ended } = startScript(RECEIVING, [JSON.stringify(source)], 'ulimit -n 64; exec');
+    const source = receivedSource(await SQLITE.address());
+    const { child, ready, ended } = startScript(RECEIVING, [JSON.stringify([source])], 'ulimit -n 64; exec');
     const port = Number((await ready).trim());
     const crowd = Array.from({ length: 200 }, () => openSocket(port));
     await delay(500);

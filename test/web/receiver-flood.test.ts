@@ -18,6 +18,6 @@ it(`G8 nothing that is malformed is accepted or does harm, and what is signed ge
   const { statuses } = await flooding;
   expect(Object.keys(statuses).filter((status) => Number(status) >= 500 || /^[123]/.test(status))).toEqual([]);
   expect(answers).toEqual(Array(20).fill(202));
-  expect(stage.rows().length).toBe(20);
+  expect((await stage.rows()).length).toBe(20);
   expect(stage.notes).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
 import { listenTo, openSocket, say, statuses } from './raw-socket.ts';
 import { receiverStage, send, signed, type Sent, type Stage } from './receiver-stage.ts';
 
@@ -102,7 +103,7 @@ describe('a sender that takes its time', () => {
     const stage = await receiverStage({ limits: { pipelined: 4 } });
     const requests = Array.from({ length: 20 }, () => written(signed(stage.source)));
     const said = await say(stage.port, requests.join(''), 3_000);
-    expect([said.closed, stage.rows().length]).toEqual([true, 4]);
+    expect([said.closed, (await stage.rows()).length]).toEqual([true, 4]);
     expect((await stage.receiver.figures()).refused['pipelined']).toBeGreaterThan(0);
   });
 
@@ -119,9 +120,9 @@ describe('a sender that takes its time', () => {
   });
 });
 
-describe('a flood', () => {
+describe.for(DATABASES)('a flood on $name', (database) => {
   it('F189 of unsigned requests leaves signed ones their turn', async () => {
-    const stage = await receiverStage();
+    const stage = await receiverStage({ database });
     const flood = new AbortController();
     const flooding = Array.from({ length: 40 }, () => keepFlooding(stage, flood.signal));
     const answers: number[] = [];
@@ -131,7 +132,7 @@ describe('a flood', () => {
     expect(answers.filter((status) => status === 202).length).toBe(40);
     const blog = (await stage.receiver.figures()).sources['blog'];
     expect(blog?.refused['no_signature']).toBeGreaterThan(40);
-    expect(stage.rows().length).toBe(40);
+    expect((await stage.rows()).length).toBe(40);
   });
 });
 

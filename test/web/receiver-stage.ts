@@ -1,5 +1,3 @@
-import { request as httpRequest } from 'node:http';
-import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -10,7 +8,8 @@ import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
 import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/receiver.ts';
 import type { ReceiverNote } from '../../src/web/receiver/messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver/setup.ts';
-import { asOther, tempFolder } from '../support/temp-warehouse.ts';
+import { SQLITE, type TestDatabase } from '../support/databases.ts';
+import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -20,41 +19,21 @@ function webhookProfile(webhooks: object = {}): WebhookProfile {
     .webhooks;
 }
 
+/** A source whose inbox lies beside the warehouse at `warehouse`. */
 export function receivedSource(
-  folder: string,
+  warehouse: string,
   changes: Partial<ReceivedSource> & { webhooks?: object } = {},
 ): ReceivedSource {
   const { webhooks, ...own } = changes;
   const webhook = { secrets: [{ value: SECRET }], max_body: 1_048_576, keep: 7 * 86_400_000, attempts: 8 };
-  const inbox = inboxAddress(`sqlite:${path.join(folder, 'blog.db')}`);
-  return { name: 'blog', inbox, webhook, profile: webhookProfile(webhooks), ...own };
+  return { name: 'blog', inbox: inboxAddress(warehouse), webhook, profile: webhookProfile(webhooks), ...own };
 }
 
 /** A request, signed or not, as it is sent. */
-export interface Sent {
-  method?: string;
-  path?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: Buffer | string;
-}
+export type Sent = Partial<RawRequest>;
 
-export interface Answered {
-  status: number;
-  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  body: string;
-}
-
-export async function send(port: number, { method = 'POST', path = '/webhooks/blog', headers = {}, body = '' }: Sent) {
-  const { promise, resolve, reject } = Promise.withResolvers<Answered>();
-  const request = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('end', () =>
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() }),
-    );
-  });
-  request.on('error', reject).end(body);
-  return promise;
+export function send(port: number, sent: Sent): Promise<Answered> {
+  return rawRequest('127.0.0.1', port, { method: 'POST', path: '/webhooks/blog', headers: {}, body: '', ...sent });
 }
 
 let ids = 0;
@@ -92,10 +71,9 @@ export interface Stage {
   port: number;
   receiver: OpenReceiver;
   source: ReceivedSource;
-  file: string;
   notes: ReceiverNote[];
   arrivals: number[];
-  rows(): DeliveryRow[];
+  rows(): Promise<DeliveryRow[]>;
 }
 
 interface StageOptions {
@@ -103,13 +81,19 @@ interface StageOptions {
   limits?: Partial<ReceiverLimits>;
   source?: Partial<ReceivedSource> & { webhooks?: object };
   host?: Partial<ReceiverHost>;
-  folder?: string;
+  /** SQLite where absent. */
+  database?: TestDatabase;
+}
+
+/** All that stands in an inbox, as another program reads it. */
+export function rowsOf({ inbox }: ReceivedSource, database: TestDatabase = SQLITE): Promise<DeliveryRow[]> {
+  return database.read(inbox, (db) => db.prepare<[], DeliveryRow>('SELECT * FROM _sync_deliveries ORDER BY seq').all());
 }
 
 /** Closed when the test is over. */
 export async function receiverStage(options: StageOptions = {}): Promise<Stage> {
-  const { clock = systemClock, limits, folder = tempFolder() } = options;
-  const source = receivedSource(folder, options.source);
+  const { clock = systemClock, limits, database = SQLITE } = options;
+  const source = receivedSource(await database.address(), options.source);
   const [notes, arrivals]: [ReceiverNote[], number[]] = [[], []];
   const receiver = await openReceiver(
     { host: '127.0.0.1', port: 0, sources: [source], limits: { ...RECEIVER_LIMITS, ...limits } },
@@ -129,14 +113,12 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
     await receiver.close();
   };
   onTestFinished(close);
-  const file = path.join(folder, 'blog-inbox.db');
   return {
     port: receiver.port,
     receiver: { ...receiver, close },
     source,
-    file,
     notes,
     arrivals,
-    rows: () => asOther(file, (db) => db.prepare<[], DeliveryRow>('SELECT * FROM _sync_deliveries ORDER BY seq').all()),
+    rows: () => rowsOf(source, database),
   };
 }

@@ -10,8 +10,8 @@ import { RECEIVER_LIMITS } from '../../src/web/receiver/setup.ts';
 import { speakWithReceiver } from '../../src/web/receiver/thread-port.ts';
 import { startReceiver, type Receiver, type ReceiverOptions } from '../../src/web/receiver/start-receiver.ts';
 import { startScript } from '../support/child-script.ts';
-import { asOther, rowsIn, tempFolder } from '../support/temp-warehouse.ts';
-import { receivedSource, send, signed } from './receiver-stage.ts';
+import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
 
 const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
 const LATER = '2999-01-01 00:00:00.000';
@@ -21,7 +21,8 @@ interface Threaded {
   receiver: Receiver;
   port: number;
   source: ReturnType<typeof receivedSource>;
-  folder: string;
+  /** Of the warehouse. */
+  address: string;
   arrivals: [string, number][];
   notes: ReceiverNote[];
 }
@@ -29,9 +30,9 @@ interface Threaded {
 const nothing = (): void => undefined;
 const noPages = (): Promise<never> => Promise.reject(new Error('there are none'));
 
-async function threaded(options: Partial<ReceiverOptions> = {}): Promise<Threaded> {
-  const folder = tempFolder();
-  const source = receivedSource(folder);
+async function threaded(options: Partial<ReceiverOptions> = {}, database: TestDatabase = SQLITE): Promise<Threaded> {
+  const address = await database.address();
+  const source = receivedSource(address);
   const [arrivals, notes]: [[string, number][], ReceiverNote[]] = [[], []];
   const receiver = await startReceiver({
     serve: { host: '127.0.0.1', port: 0 },
@@ -44,12 +45,16 @@ async function threaded(options: Partial<ReceiverOptions> = {}): Promise<Threade
     ...options,
   });
   onTestFinished(() => receiver.close());
-  return { receiver, port: Number(new URL(receiver.url).port), source, folder, arrivals, notes };
+  return { receiver, port: Number(new URL(receiver.url).port), source, address, arrivals, notes };
 }
 
-describe('the receiver in its thread', () => {
+function fileOf(address: string): string {
+  return address.slice('sqlite:'.length);
+}
+
+describe.for(DATABASES)('the receiver in its thread, on $name', (database) => {
   it('stores, tells the main thread, and settles what that says', async () => {
-    const { receiver, port, source, arrivals } = await threaded();
+    const { receiver, port, source, arrivals } = await threaded({}, database);
     expect((await send(port, signed(source, { id: 'msg_a' }))).status).toBe(202);
     await vi.waitFor(() => expect(arrivals).toEqual([['blog', 1]]));
     const inbox = receiver.inbox('blog');
@@ -63,6 +68,22 @@ describe('the receiver in its thread', () => {
     });
   });
 
+  it('answers what is in hand when it is closed, and takes nothing new', async () => {
+    const { receiver, port, source } = await threaded({}, database);
+    const answers = Promise.all(Array.from({ length: 50 }, () => send(port, signed(source)).catch(() => null)));
+    await delay(20);
+    await receiver.close();
+    const stored = (await answers).filter((answer) => answer?.status === 202).length;
+    const rows = await rowsOf(source, database);
+    expect(rows.length).toBeGreaterThanOrEqual(stored);
+    await expect(send(port, signed(source))).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await receiver.close();
+    const none = { seq: 1, state: 'done', finished_at: LATER, ...SETTLED } as const;
+    await expect(receiver.inbox('blog').settle([none])).rejects.toMatchObject({ code: 'receiver_gone' });
+  });
+});
+
+describe('the receiver in its thread', () => {
   it('tells its figures without being asked', async () => {
     const onFigures = vi.fn<(figures: ReceiverFigures) => void>();
     const { port, source } = await threaded({ onFigures });
@@ -108,10 +129,10 @@ describe('the receiver in its thread', () => {
   });
 
   it('F128 G7 answers at once while the main thread hangs and while another process holds the warehouse', async () => {
-    const { port, source, folder } = await threaded({ limits: { figuresMs: 50, aliveMs: 500 } });
-    const warehouse = await openWarehouse(`sqlite:${folder}/blog.db`, systemClock);
+    const { port, source, address } = await threaded({ limits: { figuresMs: 50, aliveMs: 500 } });
+    const warehouse = await openWarehouse(address, systemClock);
     onTestFinished(() => warehouse.close());
-    const holder = startScript(HOLDER, [`${folder}/blog.db`, '2500']);
+    const holder = startScript(HOLDER, [fileOf(address), '2500']);
     await holder.ready;
     const sender = startScript(new URL('sending.ts', import.meta.url), [String(port), '20', JSON.stringify(source)]);
     await sender.ready;
@@ -129,8 +150,8 @@ describe('the receiver in its thread', () => {
   });
 
   it('F178 T2 says 503 within a second while its own file is locked, and takes the repeat', async () => {
-    const { port, source, folder, notes } = await threaded();
-    const holder = startScript(HOLDER, [`${folder}/blog-inbox.db`, '4000']);
+    const { port, source, notes } = await threaded();
+    const holder = startScript(HOLDER, [fileOf(source.inbox), '4000']);
     await holder.ready;
     const deliveries = Array.from({ length: 20 }, () => signed(source));
     const began = performance.now();
@@ -141,30 +162,14 @@ describe('the receiver in its thread', () => {
     );
     expect(took).toBeGreaterThan(700);
     expect(took).toBeLessThan(3_000);
-    expect(rowsIn(`${folder}/blog-inbox.db`, 'SELECT * FROM _sync_deliveries')).toEqual([]);
+    expect(await rowsOf(source)).toEqual([]);
     // A page and its health are none of the inbox's business.
     expect((await send(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     await holder.ended;
     const taken = await Promise.all(deliveries.map((delivery) => send(port, delivery)));
     expect(new Set(taken.map(({ status }) => status))).toEqual(new Set([202]));
-    expect(
-      asOther(`${folder}/blog-inbox.db`, (db) => db.prepare('SELECT count(*) FROM _sync_deliveries').pluck().get()),
-    ).toBe(20);
+    expect((await rowsOf(source)).length).toBe(20);
     expect(notes.map(({ event }) => event)).toEqual(['inbox_refuses', 'inbox_recovered']);
-  });
-
-  it('answers what is in hand when it is closed, and takes nothing new', async () => {
-    const { receiver, port, source, folder } = await threaded();
-    const answers = Promise.all(Array.from({ length: 50 }, () => send(port, signed(source)).catch(() => null)));
-    await delay(20);
-    await receiver.close();
-    const stored = (await answers).filter((answer) => answer?.status === 202).length;
-    const rows = rowsIn(`${folder}/blog-inbox.db`, 'SELECT * FROM _sync_deliveries');
-    expect(rows.length).toBeGreaterThanOrEqual(stored);
-    await expect(send(port, signed(source))).rejects.toMatchObject({ code: 'ECONNREFUSED' });
-    await receiver.close();
-    const none = { seq: 1, state: 'done', finished_at: LATER, ...SETTLED } as const;
-    await expect(receiver.inbox('blog').settle([none])).rejects.toMatchObject({ code: 'receiver_gone' });
   });
 
   it('refuses an address that another program listens on, and an inbox that cannot be', async () => {
@@ -175,7 +180,7 @@ describe('the receiver in its thread', () => {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const taken = { name: 'ConfigError', code: 'address_in_use', hint: expect.stringContaining('serve.port') };
     await expect(threaded({ serve: { host: '127.0.0.1', port } })).rejects.toMatchObject(taken);
-    const nowhere = { ...receivedSource(tempFolder()), inbox: 'sqlite:/proc/none/blog-inbox.db' };
+    const nowhere = { ...receivedSource(await SQLITE.address()), inbox: 'sqlite:/proc/none/blog-inbox.db' };
     await expect(threaded({ sources: [nowhere] })).rejects.toMatchObject({
       name: 'ConfigError',
       code: 'warehouse_unreachable',

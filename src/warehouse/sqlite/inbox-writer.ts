@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { DeliveryState, InboxEffect, InboxEntry, InboxSettlement, NewDelivery } from '../inbox.ts';
+import { repetition, type Repetition } from '../repetition.ts';
 
 const INSERT = `INSERT INTO "_sync_deliveries" ("delivery_id", "received_at", "headers", "body") VALUES (?, ?, ?, ?)
   ON CONFLICT ("delivery_id") DO NOTHING`;
@@ -11,18 +12,6 @@ const WAIT_AGAIN = `UPDATE "_sync_deliveries" SET "repeats" = "repeats" + 1, "ev
   "received_at" = ?, "headers" = ?, "body" = ? WHERE "seq" = ?`;
 const SETTLE = `UPDATE "_sync_deliveries" SET "state" = ?, "attempts" = ?, "due_at" = ?, "finished_at" = ?,
   "reason" = ?, "kind" = ?, "resource" = ?, "record_id" = ? WHERE "seq" = ? AND "events" = coalesce(?, "events")`;
-
-/** What a request means whose delivery stands there already; the statement that it takes. */
-type Repetition = 'count' | 'countEvent' | 'waitAgain';
-
-/**
- * A repeat of the sender's own id is no news, unless nobody could work on the first one. Where the id is only the hash
- * of the body, the same body may be a new event: a finished one is worked on again, a waiting one not settled unread.
- */
-export function repetition(state: DeliveryState, isIdSent: boolean): Repetition {
-  if (isIdSent) return state === 'dead' ? 'waitAgain' : 'count';
-  return state === 'waiting' ? 'countEvent' : 'waitAgain';
-}
 
 /** Writes entries, through statements that are compiled once. Inside the caller's transaction. */
 export function inboxWriter(db: Database): (entries: readonly InboxEntry[]) => InboxEffect[] {

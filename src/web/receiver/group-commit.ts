@@ -22,8 +22,9 @@ interface Terms {
 /** Writes what arrives at about the same time as one transaction: the disk is waited for once, not once for each. */
 export interface GroupCommit<T, R> {
   /**
-   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once where too many wait, and with the
-   * error of the last attempt when the patience is over; such an item is not stored.
+   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once where too many wait, and when the
+   * patience is over with the error of the last attempt, or `inbox_slow` where that has brought none yet; such an item
+   * may be stored all the same where an answer of the database was lost.
    */
   add(item: T, terms: Terms): Promise<R>;
   /** Items that are not committed yet. */
@@ -40,77 +41,112 @@ interface Waiting<T, R> {
 }
 
 const MOST = 1_000;
-/** Between two attempts; long enough for the thread to do its other work. */
-const PAUSE_MS = 10;
+/** Between two attempts; long enough for the thread to do its other work, then so long that it does little else. */
+const PAUSES_MS = [10, 10, 20, 40] as const;
+const LONGEST_PAUSE_MS = 50;
+/** How often the waiting are looked at while the database has not answered. */
+const LOOK_MS = 100;
 
 export function createGroupCommit<T, R>(options: GroupCommitOptions<T, R>): GroupCommit<T, R> {
-  const { write, mayPass, clock, most = MOST } = options;
-  let queue: Waiting<T, R>[] = [];
-  let running: Promise<void> | null = null;
+  return new OneAtATime(options);
+}
 
-  /** At most one transaction is under way. What arrives meanwhile is the next one. */
-  async function run(): Promise<void> {
-    // Everything that this turn of the event loop brings goes along.
-    await turn();
-    while (queue.length > 0) {
-      const group = queue.slice(0, most);
-      const error = await attempt(group);
-      if (error === null) queue = queue.slice(group.length);
-      else if (!mayPass(error)) await eachAlone(queue.splice(0, group.length));
-      else {
-        giveUpOn(error);
-        await clock.sleep(PAUSE_MS);
-      }
-      await turn();
-    }
-    running = null;
+/** At most one transaction is under way. What arrives meanwhile is the next one. */
+class OneAtATime<T, R> implements GroupCommit<T, R> {
+  readonly #options: GroupCommitOptions<T, R>;
+  #queue: Waiting<T, R>[] = [];
+  #underWay: Waiting<T, R>[] = [];
+  #running: Promise<void> | null = null;
+
+  constructor(options: GroupCommitOptions<T, R>) {
+    this.#options = options;
   }
 
-  async function attempt(group: readonly Waiting<T, R>[]): Promise<unknown> {
+  get waiting(): number {
+    return this.#underWay.length + this.#queue.length;
+  }
+
+  add(item: T, { patienceMs, bound = Infinity }: Terms): Promise<R> {
+    if (this.waiting >= bound) return Promise.reject(overloaded(this.waiting));
+    const { promise, resolve, reject } = Promise.withResolvers<R>();
+    this.#queue.push({ item, deadline: this.#options.clock.monotonic() + patienceMs, resolve, reject });
+    this.#running ??= this.#run();
+    return promise;
+  }
+
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Everything that this turn of the event loop brings goes along.
+    await turn();
+    for (let failures = 0; this.#queue.length > 0; await turn()) {
+      this.#underWay = this.#queue.splice(0, this.#options.most ?? MOST);
+      const error = await this.#attempt(this.#underWay);
+      failures = error === null ? 0 : failures + 1;
+      if (error !== null) await this.#afterFailure(error, failures);
+      this.#underWay = [];
+    }
+    this.#running = null;
+  }
+
+  async #attempt(group: readonly Waiting<T, R>[]): Promise<unknown> {
+    const over = new AbortController();
+    void this.#watch(over.signal);
     try {
-      const effects = await write(group.map(({ item }) => item));
+      const effects = await this.#options.write(group.map(({ item }) => item));
       for (const [at, { resolve }] of group.entries()) resolve(effectAt(effects, at));
       return null;
     } catch (error) {
       return error ?? new Error('a write failed without an error');
+    } finally {
+      over.abort();
     }
   }
 
+  /** A database that does not answer keeps nobody waiting: each is told when its patience is over. */
+  async #watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      if (!signal.aborted) this.#giveUpOn(slow());
+    }
+  }
+
+  async #afterFailure(error: unknown, failures: number): Promise<void> {
+    if (!this.#options.mayPass(error)) return this.#eachAlone(this.#underWay);
+    this.#queue.unshift(...this.#underWay.splice(0));
+    this.#giveUpOn(error);
+    await this.#options.clock.sleep(PAUSES_MS[failures - 1] ?? LONGEST_PAUSE_MS);
+  }
+
   /** An item that cannot be written does not take the others along. */
-  async function eachAlone(group: readonly Waiting<T, R>[]): Promise<void> {
+  async #eachAlone(group: readonly Waiting<T, R>[]): Promise<void> {
     for (const one of group) {
-      const error = await attempt([one]);
+      const error = await this.#attempt([one]);
       if (error !== null) one.reject(error);
     }
   }
 
-  function giveUpOn(error: unknown): void {
-    const now = clock.monotonic();
-    for (const { reject } of queue.filter(({ deadline }) => deadline <= now)) reject(error);
-    queue = queue.filter(({ deadline }) => deadline > now);
+  /** Those that are under way go on: only the database knows what becomes of them. */
+  #giveUpOn(error: unknown): void {
+    const now = this.#options.clock.monotonic();
+    for (const { deadline, reject } of [...this.#underWay, ...this.#queue]) if (deadline <= now) reject(error);
+    this.#queue = this.#queue.filter(({ deadline }) => deadline > now);
   }
-
-  return {
-    add: (item, { patienceMs, bound = Infinity }) => {
-      if (queue.length >= bound) return Promise.reject(overloaded(queue.length));
-      const { promise, resolve, reject } = Promise.withResolvers<R>();
-      queue.push({ item, deadline: clock.monotonic() + patienceMs, resolve, reject });
-      running ??= run();
-      return promise;
-    },
-    get waiting() {
-      return queue.length;
-    },
-    idle: async () => {
-      await running;
-    },
-  };
 }
 
 function effectAt<R>(effects: readonly R[], at: number): R {
   const effect = effects[at];
   if (effect === undefined) throw new Error('a write told less than one effect per item');
   return effect;
+}
+
+function slow(): SyncError {
+  return new SyncError('inbox_slow', 'the database has not answered in time', {
+    recovery: 'retry',
+    hint: 'the sender repeats it; if this lasts, look at the database server',
+  });
 }
 
 function overloaded(waiting: number): SyncError {

@@ -2,6 +2,7 @@ import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import { askDrain } from '../../trigger/work/ask-drain.ts';
 import type {
   Inbox,
   InboxEffect,
@@ -10,9 +11,10 @@ import type {
   InboxSettlement,
   NewDelivery,
 } from '../../warehouse/inbox.ts';
-import { openPatiently } from './patient-inbox.ts';
+import type { InboxOptions } from '../../warehouse/open-inbox.ts';
+import { patientInbox } from './patient-inbox.ts';
 import type { ReceiverNote } from './messages.ts';
-import type { ReceiverLimits } from './setup.ts';
+import type { Asks, ReceiverLimits } from './setup.ts';
 
 /** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
 export interface SourceInbox {
@@ -29,6 +31,13 @@ export interface SourceInbox {
 interface SourceInboxOptions {
   source: string;
   address: string;
+  asks: Asks;
+  /** True where it is to be open before anything is asked of it. */
+  isOpenedNow: boolean;
+  /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
+  turn: number;
+  /** How many share the thread, and perhaps one database. */
+  inboxes: number;
   /** How long what is finished is kept. */
   keepMs: number;
   clock: Clock;
@@ -39,7 +48,13 @@ interface SourceInboxOptions {
 }
 
 /** Conditions that end by themselves or by the operator's hand, while the receiver lives on. */
-const PASSING: ReadonlySet<string> = new Set(['warehouse_busy', 'warehouse_full', 'warehouse_io']);
+const PASSING: ReadonlySet<string> = new Set([
+  'warehouse_busy',
+  'warehouse_full',
+  'warehouse_io',
+  'warehouse_unreachable',
+  'warehouse_refused',
+]);
 /** The drain has time: nobody waits for an answer. */
 const SETTLE_MS = 30_000;
 const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'again', 'overtaken']);
@@ -51,10 +66,20 @@ const PURGE_PAUSE_MS = 100;
 const DEAD_FACTOR = 4;
 /** Counting a long queue takes its time: at most one part in so many of the thread's. */
 const FIGURES_PART = 50;
+/** Inboxes that are counted with every look; where there are more, each is counted less often. */
+const COUNTED_AT_ONCE = 20;
+const COUNTED_EVERY_MS = 50;
+
+/** How a delivery asks for its work, by who is asked. */
+const ASKED: Readonly<Record<Asks, (source: string) => InboxOptions>> = {
+  nobody: () => ({}),
+  workers: (source) => ({ asked: (execute) => askDrain(source, execute) }),
+};
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
-  const { source, address, clock, limits, note } = options;
-  const inbox = await openPatiently(address, clock);
+  const { source, address, asks, isOpenedNow, clock, limits, note } = options;
+  const inbox = patientInbox(address, clock, ASKED[asks](source));
+  if (isOpenedNow) await inbox.open();
   const { problem } = inbox;
   if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
   const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
@@ -66,7 +91,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
     },
     store: (delivery) => commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }),
     settle: (settlements) => settleAll(commits, settlements),
-    figures: sparingly(clock, () => inbox.figures()),
+    figures: sparingly(clock, restOf(options), () => inbox.figures()),
     close: async () => {
       stop.abort();
       await Promise.all([commits.idle(), purging]);
@@ -92,9 +117,10 @@ function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOption
   return async (entries) => {
     try {
       const effects = await inbox.write(entries);
+      // What had no answer may have been stored, and looks like a repeat now.
+      const count = trouble === null ? effects.filter((effect) => TO_WORK_ON.has(effect)).length : effects.length;
       if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
       trouble = null;
-      const count = effects.filter((effect) => TO_WORK_ON.has(effect)).length;
       if (count > 0) arrived(count);
       return effects;
     } catch (error) {
@@ -107,7 +133,12 @@ function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOption
 }
 
 /** Removes what is older than it is kept, some rows at a time so that no answer waits for it. Never throws. */
-async function keepPurging(inbox: Inbox, { clock, keepMs }: SourceInboxOptions, signal: AbortSignal): Promise<void> {
+async function keepPurging(
+  inbox: Inbox,
+  { clock, keepMs, turn }: SourceInboxOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (turn > 0) await clock.sleep(turn * PURGE_MS, signal).catch(() => undefined);
   while (!signal.aborted) {
     const now = clock.now();
     const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
@@ -117,15 +148,27 @@ async function keepPurging(inbox: Inbox, { clock, keepMs }: SourceInboxOptions, 
   }
 }
 
-/** Asks anew only when the last answer is old enough for what it has cost. */
-function sparingly<T>(clock: Clock, ask: () => Promise<T>): () => Promise<T> {
+/** Between two counts, so that those of all inboxes together stay few. */
+function restOf({ inboxes }: SourceInboxOptions): number {
+  return inboxes > COUNTED_AT_ONCE ? inboxes * COUNTED_EVERY_MS : 0;
+}
+
+/** Asks anew only when the last answer is old enough for what it has cost, and at least so old; once at a time. */
+function sparingly<T>(clock: Clock, leastMs: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { answer: T; until: number } | null = null;
-  return async () => {
+  let asking: Promise<T> | null = null;
+
+  async function askNow(): Promise<T> {
     const began = clock.monotonic();
-    if (last !== null && began < last.until) return last.answer;
-    const answer = await ask();
-    const ended = clock.monotonic();
-    last = { answer, until: ended + (ended - began) * FIGURES_PART };
-    return answer;
-  };
+    try {
+      const answer = await ask();
+      const ended = clock.monotonic();
+      last = { answer, until: ended + Math.max(leastMs, (ended - began) * FIGURES_PART) };
+      return answer;
+    } finally {
+      asking = null;
+    }
+  }
+
+  return async () => (last !== null && clock.monotonic() < last.until ? last.answer : (asking ??= askNow()));
 }

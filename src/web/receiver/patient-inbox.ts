@@ -1,19 +1,24 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
-import { openInbox } from '../../warehouse/open-inbox.ts';
+import { openInbox, type InboxOptions } from '../../warehouse/open-inbox.ts';
 
-/** An inbox that is opened as soon as it can be. */
+/** An inbox that may not be there yet. */
 export interface PatientInbox extends Inbox {
   /** Why it could not be opened so far; null where it is open. */
   readonly problem: unknown;
+  /** Opens it now, or finds out why it cannot be. Does not throw. */
+  open(): Promise<void>;
 }
 
 /** Between two attempts, which somebody has to ask for: a disk that is not mounted yet, or a file that is put back. */
 const REOPEN_MS = 5_000;
 
-/** Opens an inbox; where that cannot be, all that is asked of it throws the reason until it can. Does not throw. */
-export async function openPatiently(address: string, clock: Clock): Promise<PatientInbox> {
+/**
+ * An inbox that opens when something is asked of it first. Where it cannot be, all that is asked of it throws the reason
+ * until it can.
+ */
+export function patientInbox(address: string, clock: Clock, options?: InboxOptions): PatientInbox {
   let open: Inbox | null = null;
   let problem: unknown = null;
   let isClosed = false;
@@ -22,7 +27,7 @@ export async function openPatiently(address: string, clock: Clock): Promise<Pati
 
   async function attempt(): Promise<void> {
     try {
-      open = await openInbox(address, clock);
+      open = await openInbox(address, clock, options);
       problem = null;
     } catch (error) {
       problem = error;
@@ -37,8 +42,8 @@ export async function openPatiently(address: string, clock: Clock): Promise<Pati
     throw notOpen(problem);
   }
 
-  await opened().catch(() => undefined);
   return {
+    open: async () => void (await opened().catch(() => undefined)),
     get problem() {
       return problem;
     },

@@ -2,6 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { InboxSettlement } from '../../warehouse/inbox.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections } from './connections.ts';
+import { fewAtATime } from './few-at-a-time.ts';
 import { sourceFigures, type ReceiverFigures } from './figures.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { openSourceInbox, type SourceInbox } from './inbox.ts';
@@ -35,6 +36,15 @@ export interface OpenReceiver {
   close(): Promise<void>;
 }
 
+/** Fewer than a database lends connections to, so that an inbox that is opened already gets one. */
+const OPENED_AT_ONCE = 4;
+/** Those that are not open by then open when something is asked of them: nobody waits for hundreds at a slow server. */
+const OPENING_MS = 15_000;
+/** Inboxes that are counted at the same time: deliveries need connections too. */
+const COUNTED_AT_ONCE = 2;
+/** The main thread shows by its answer to figures that it lives: a database that hangs is none of its business. */
+const COUNTING_MS = 500;
+
 interface Received extends Addressee {
   inbox: SourceInbox;
 }
@@ -48,11 +58,13 @@ export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Pr
   try {
     const sources = new Map<string, Received>();
     const masked = maskedSecrets(setup.secrets ?? []);
-    for (const source of setup.sources) {
-      const received = await openSource(source, setup, host, masked);
+    const until = host.clock.monotonic() + OPENING_MS;
+    const all = await fewAtATime(OPENED_AT_ONCE, setup.sources, async (source) => {
+      const received = await openSource(source, { setup, host, masked, isOpenedNow: host.clock.monotonic() < until });
       opened.defer(() => received.inbox.close());
-      sources.set(source.name, received);
-    }
+      return [source.name, received] as const;
+    });
+    for (const [name, received] of all) sources.set(name, received);
     refuseWithoutInbox([...sources.values()]);
     const open = await serve(setup, host, sources, opened);
     return { ...open, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
@@ -67,21 +79,27 @@ function refuseWithoutInbox(sources: readonly Received[]): void {
   if (first !== undefined && sources.every(({ inbox }) => inbox.problem !== null)) throw first.inbox.problem;
 }
 
-async function openSource(
-  source: ReceivedSource,
-  { limits }: ReceiverSetup,
-  host: ReceiverHost,
-  masked: readonly string[],
-): Promise<Received> {
-  const { name, inbox: address } = source;
+interface Opening {
+  setup: ReceiverSetup;
+  host: ReceiverHost;
+  masked: readonly string[];
+  isOpenedNow: boolean;
+}
+
+async function openSource(source: ReceivedSource, { setup, host, masked, isOpenedNow }: Opening): Promise<Received> {
+  const { name, inbox: address, asks = 'nobody' } = source;
   // Before any file is made: a secret that cannot be used is for the operator to mend.
   const recipient = recipientOf(source, masked, (delivery) => inbox.store(delivery));
   const inbox = await openSourceInbox({
     source: name,
     address,
+    asks,
+    isOpenedNow,
+    turn: setup.sources.indexOf(source) / setup.sources.length,
+    inboxes: setup.sources.length,
     keepMs: keepMsOf(source),
     clock: host.clock,
-    limits,
+    limits: setup.limits,
     arrived: (count) => host.arrived(name, count),
     note: host.note,
   });
@@ -106,7 +124,7 @@ async function serve(
   return {
     port: bound,
     settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
-    figures: () => figuresOf(sources, { refused: { ...unclaimed }, connections: connections.count }),
+    figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
     close: () => {
       isStopping = true;
       return opened.disposeAsync();
@@ -116,12 +134,17 @@ async function serve(
 
 async function figuresOf(
   sources: ReadonlyMap<string, Received>,
+  clock: Clock,
   totals: Omit<ReceiverFigures, 'sources'>,
 ): Promise<ReceiverFigures> {
-  const read = async ([name, { figures, inbox }]: [string, Received]) => {
+  const read = async ({ figures, inbox }: Received): Promise<void> => {
     // What was read last stays where it cannot be read now.
     figures.inbox = await inbox.figures().catch(() => figures.inbox);
-    return [name, structuredClone(figures)] as const;
   };
-  return { ...totals, sources: Object.fromEntries(await Promise.all([...sources].map(read))) };
+  const over = new AbortController();
+  const patience = clock.sleep(COUNTING_MS, over.signal).catch(() => undefined);
+  await Promise.race([fewAtATime(COUNTED_AT_ONCE, [...sources.values()], read), patience]);
+  over.abort();
+  const told = [...sources].map(([name, { figures }]) => [name, structuredClone(figures)] as const);
+  return { ...totals, sources: Object.fromEntries(told) };
 }

@@ -1,11 +1,16 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { WebhookProfile } from '../../source/profile.ts';
 
+/** `workers`: any process on the same Postgres. `nobody`: the main thread of this one is told, and does it. */
+export type Asks = 'nobody' | 'workers';
+
 /** A source that receives webhooks; plain data, because it goes to a thread of its own. */
 export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
   inbox: string;
+  /** Who is asked, with each delivery's own transaction, to work on it; `nobody` where absent. */
+  asks?: Asks;
   webhook: WebhookSettings;
   profile: WebhookProfile;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { inboxPort } from '../../warehouse/inbox-port.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
-import { openPatiently } from './patient-inbox.ts';
+import { patientInbox } from './patient-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
@@ -49,8 +49,8 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const thread = speakWithReceiver(setup, options);
   const port = await thread.listening;
   const inboxes = new Map<string, Inbox>();
-  // By now they are made and migrated where they can be: this thread only reads them.
-  for (const { name, inbox } of sources) inboxes.set(name, await openPatiently(inbox, clock));
+  // By now they are made and migrated where they can be: this thread only reads them, some of them perhaps never.
+  for (const { name, inbox } of sources) inboxes.set(name, patientInbox(inbox, clock));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (source) => {

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import type { DeliveryRow, Inbox, InboxEffect, InboxEntry } from '../../src/warehouse/inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { POSTGRES, SQLITE } from '../support/databases.ts';
+import { freshSeed, randomFrom, type Random } from '../support/random.ts';
+import { delivery, moment, settlement } from './deliveries.ts';
+
+const seed = freshSeed();
+const ROUNDS = 80;
+const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+const STATES = ['waiting', 'done', 'ignored', 'dead'] as const;
+
+/** An entry in words that both databases share: a settlement names the delivery, whose number may differ. */
+type Draft = { deliver: InboxEntry } | { settle: string; readEvents: number | null; to: ReturnType<typeof settlement> };
+
+describe.skipIf(POSTGRES.missing !== null)('both kinds of inbox', () => {
+  it(`do the same with whatever is written, in whatever order, in one go or one by one (SEED=${seed})`, async () => {
+    const random = randomFrom(seed);
+    const sqlite = await openInbox(inboxAddress(await SQLITE.address()), systemClock);
+    const postgres = await openInbox(inboxAddress(await POSTGRES.address()), systemClock);
+    try {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const drafts = Array.from({ length: random.whole(1, 12) }, () => draft(random, round));
+        const oneByOne = random.chance(0.2);
+        const effects = await Promise.all([sqlite, postgres].map((inbox) => written(inbox, drafts, oneByOne)));
+        expect(effects[1], `round ${round}`).toEqual(effects[0]);
+        expect(await contents(postgres), `round ${round}`).toEqual(await contents(sqlite));
+      }
+    } finally {
+      await Promise.all([sqlite.close(), postgres.close()]);
+    }
+  });
+});
+
+function draft(random: Random, round: number): Draft {
+  const id = random.chance(0.3) ? `${random.pick(IDS)}${round}` : random.pick(IDS);
+  if (random.chance(0.6)) {
+    const body = Buffer.from(Array.from({ length: random.whole(0, 40) }, () => random.whole(0, 255)));
+    const received_at = moment(random.whole(0, 59));
+    return {
+      deliver: delivery(id, { body, received_at, is_id_sent: random.chance(0.5), headers: `{"n":${body.length}}` }),
+    };
+  }
+  const due_at = random.chance(0.5) ? moment(random.whole(0, 59)) : null;
+  const to = settlement(0, random.pick(STATES), {
+    due_at,
+    attempts: random.whole(1, 9),
+    reason: random.pick(['é', null]),
+  });
+  return { settle: id, readEvents: random.pick([null, 1, 2, 3]), to };
+}
+
+async function written(inbox: Inbox, drafts: readonly Draft[], oneByOne: boolean): Promise<InboxEffect[]> {
+  const entries: InboxEntry[] = [];
+  for (const one of drafts) {
+    // One that is not there yet: settling it comes to nothing.
+    const seq = 'settle' in one ? ((await inbox.get(one.settle))?.seq ?? 1_000_000) : 0;
+    entries.push('settle' in one ? { settlement: { ...one.to, seq, readEvents: one.readEvents } } : one.deliver);
+  }
+  const effects: InboxEffect[] = [];
+  for (const group of oneByOne ? entries.map((entry) => [entry]) : [entries])
+    effects.push(...(await inbox.write(group)));
+  return effects;
+}
+
+/** All deliveries in the order of their numbers, without those. */
+async function contents(inbox: Inbox): Promise<DeliveryRow[]> {
+  return (await inbox.list({ limit: 9_999 })).map((row) => Object.assign(row, { seq: 0 }));
+}

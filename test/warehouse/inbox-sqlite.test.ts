@@ -1,0 +1,65 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import type { Inbox } from '../../src/warehouse/inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInboxFile } from '../../src/warehouse/sqlite/open-inbox.ts';
+import { startScript } from '../support/child-script.ts';
+import { asOther, tempFolder } from '../support/temp-warehouse.ts';
+import { delivery, moment } from './deliveries.ts';
+
+const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
+
+async function tempInbox(): Promise<{ inbox: Inbox; file: string }> {
+  const file = `${tempFolder()}/blog-inbox.db`;
+  const inbox = await openInbox(`sqlite:${file}`, systemClock);
+  onTestFinished(() => inbox.close());
+  return { inbox, file };
+}
+
+describe('an inbox in a file', () => {
+  it('stands in a file of its own beside the warehouse', () => {
+    expect(inboxAddress('sqlite:/var/lib/x/blog.db')).toBe('sqlite:/var/lib/x/blog-inbox.db');
+    expect(inboxAddress('sqlite:/var/lib/x/blog')).toBe('sqlite:/var/lib/x/blog-inbox.db');
+    expect(() => inboxAddress('oracle:blog')).toThrow('no inbox is known by "oracle:"');
+  });
+
+  it('T1 is written with synchronous=FULL, also after a write and after it was opened again', async () => {
+    const file = `${tempFolder()}/blog-inbox.db`;
+    for (const id of ['a', 'b']) {
+      const { db, own } = await openInboxFile(file, systemClock);
+      const insert = 'INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body) VALUES (?, ?, ?, ?)';
+      db.prepare(insert).run(id, moment(0), '{}', Buffer.from('{}'));
+      expect(db.pragma('synchronous', { simple: true })).toBe(2);
+      expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
+      await own.destroy();
+    }
+  });
+
+  it('finds what waits and what may go by an index, however much is finished', async () => {
+    const { file } = await tempInbox();
+    const plan = (query: string): string =>
+      asOther(file, (db) => JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${query}`).all()));
+    const waiting = `SELECT * FROM _sync_deliveries WHERE state = 'waiting' AND seq > 5 ORDER BY seq LIMIT 9`;
+    expect(plan(waiting)).toContain('_sync_deliveries_waiting');
+    const finished = `SELECT seq FROM _sync_deliveries WHERE state <> 'waiting' AND state = 'done' AND finished_at < 'x'`;
+    expect(plan(finished)).toContain('_sync_deliveries_finished');
+  });
+
+  it('T2 F178 says at once that another program holds the lock, and takes the next one', async () => {
+    const { inbox, file } = await tempInbox();
+    const holder = startScript(HOLDER, [file, '300']);
+    await holder.ready;
+    const began = performance.now();
+    await expect(inbox.write([delivery('a')])).rejects.toMatchObject({ name: 'SyncError', code: 'warehouse_busy' });
+    // SQLite's own patience would have been five seconds.
+    expect(performance.now() - began).toBeLessThan(1_000);
+    await holder.ended;
+    expect(await inbox.write([delivery('a')])).toEqual(['new']);
+  });
+
+  it('is refused where there can be none', async () => {
+    await expect(openInbox('sqlite:/proc/no/inbox.db', systemClock)).rejects.toMatchObject({
+      code: 'warehouse_unreachable',
+    });
+  });
+});
