@@ -6,4 +6,6 @@ export interface Words {
   bytes: ColumnDataType | RawBuilder<unknown>;
   /** A column whose value is given by the database, and grows with every row. */
   growing: { type: ColumnDataType; number: (column: ColumnDefinitionBuilder) => ColumnDefinitionBuilder };
+  /** A moment of a table of ours, in a view, with the type that people who read it expect. */
+  moment: (expression: RawBuilder<unknown>) => RawBuilder<unknown>;
 }

@@ -9,6 +9,7 @@ import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
 import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import { warehouseFinding } from './warehouse-finding.ts';
 import { withApp } from './with-app.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
@@ -25,6 +26,8 @@ interface CheckReport {
   resources: ResourceCheck[];
   /** What the answers said of the service's limits. */
   limits: Finding;
+  /** Where the copy is kept. */
+  warehouse: Finding;
 }
 
 const MARKS: Readonly<Record<Finding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
@@ -62,7 +65,8 @@ async function checkSource(app: App, resources: readonly string[], context: CliC
     checks.push({ resource, findings: await checkResource({ resource, profile, listing, client, clock, signal }) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
-  return { source: app.source.name, resources: checks, limits: limitsFinding(app, isAnswered) };
+  const limits = limitsFinding(app, isAnswered);
+  return { source: app.source.name, resources: checks, limits, warehouse: await warehouseFinding(app) };
 }
 
 function limitsFinding(app: App, isAnswered: boolean): Finding {
@@ -82,8 +86,9 @@ function limitsFinding(app: App, isAnswered: boolean): Finding {
 }
 
 function textOf(report: CheckReport): string {
-  const groups = [...report.resources, { resource: 'service', findings: [report.limits] }];
-  const lines = groups.flatMap(({ resource, findings }) =>
+  const service = { resource: 'service', findings: [report.limits] };
+  const copy = { resource: 'copy', findings: [report.warehouse] };
+  const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, hint }) => [
       `  ${MARKS[status]}  ${resource} ${check}: ${detail}`,
       ...(hint === undefined ? [] : [`        → ${hint}`]),

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import { loadSettings } from '../settings/load-settings.ts';
+import { refusalOf } from '../settings/refusal.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
@@ -18,8 +19,9 @@ export interface ChosenSource {
 
 /**
  * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes to the shell. A
- * source that cannot be worked on is told and never takes the others along. Throws `ConfigError` before anything is
- * asked of any service where the settings or the names on the command line cannot be used.
+ * source that cannot be worked on, or whose own file was refused, is told and never takes the others along. Throws
+ * `ConfigError` before anything is asked of any service where the settings or the names on the command line cannot be
+ * used.
  */
 export async function forEachSource(
   context: CliContext,
@@ -27,13 +29,15 @@ export async function forEachSource(
   names: readonly string[],
   work: (chosen: ChosenSource) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  const sources = chooseSources(context, options, names);
-  const codes: ExitCode[] = [];
+  const settings = readSettings(context, options);
+  const sources = chooseSources(context, settings, options, names);
+  const codes = await tellRefused(context, settings, options.source);
+  const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
       codes.push(await work(chosen));
     } catch (error) {
-      if (sources.length === 1) throw error;
+      if (isAlone) throw error;
       await tellError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
@@ -45,8 +49,12 @@ export async function forEachSource(
   return code;
 }
 
-function chooseSources(context: CliContext, options: SourceOptions, names: readonly string[]): ChosenSource[] {
-  const settings = readSettings(context, options);
+function chooseSources(
+  context: CliContext,
+  settings: Settings,
+  options: SourceOptions,
+  names: readonly string[],
+): ChosenSource[] {
   // A terminal shows live lines; what is logged would tear them apart, so it must be asked for.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
@@ -64,15 +72,28 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   return settings;
 }
 
-/** The source of that name, or all where none is named. Throws `ConfigError('usage')`. */
+/** The source of that name, or all that can be used where none is named. Throws `ConfigError`. */
 export function namedSources(settings: Settings, name: string | undefined): readonly SourceSettings[] {
   const sources = Object.values(settings.sources);
   if (name === undefined) return sources;
   const found = sources.filter((source) => source.name === name);
   if (found.length > 0) return found;
+  const refused = settings.refused.filter((source) => source.name === name);
+  if (refused.length > 0) throw refusalOf(...refused);
   throw new ConfigError('usage', `the config has no source "${name}"`, {
     hint: `it has ${sources.map((source) => source.name).join(', ')}`,
   });
+}
+
+/** Tells of the sources that were left out; the exit code of each. Where one is named, the others are nobody's concern. */
+export async function tellRefused(
+  context: CliContext,
+  { refused }: Pick<Settings, 'refused'>,
+  name: string | undefined,
+): Promise<ExitCode[]> {
+  if (name !== undefined) return [];
+  for (const source of refused) await tellError(context, refusalOf(source), source.name);
+  return refused.map(() => EXIT_CODES.usage);
 }
 
 function chosenResources(source: SourceSettings, names: readonly string[]): string[] {

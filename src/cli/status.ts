@@ -7,6 +7,7 @@ import { countOpenRejects } from '../state/rejects.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { lastRun } from '../state/runs.ts';
 import { openWarehouse } from '../warehouse/open.ts';
+import { shownPlace } from '../warehouse/shown-place.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { CliContext } from './context.ts';
@@ -58,7 +59,7 @@ async function statusOfSource({ source, resources }: ChosenSource, { clock }: Cl
   try {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
-    return { source: source.name, warehouse: source.warehouse, resources: statuses };
+    return { source: source.name, warehouse: shownPlace(source.warehouse), resources: statuses };
   } finally {
     await warehouse.close();
   }

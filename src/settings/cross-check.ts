@@ -3,22 +3,35 @@ import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme
 import { secretFault } from '../source/signature-secret.ts';
 import type { Finding } from './fault.ts';
 import { suggestion } from './known-keys.ts';
-import type { ScheduleSettings, SettingsFile, WebhookSettings } from './settings.ts';
+import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
+import { schemaTemplate } from './warehouse-address.ts';
+import { sourceSchemaFault } from './warehouse-schema.ts';
 
-/** What can only be seen from several fields, or from the config and its profiles, together. */
-export function crossFindings(file: SettingsFile, profiles: ReadonlyMap<string, Profile>): Finding[] {
-  const findings = Object.entries(file.sources).flatMap(([name, source]) => {
+/** What can only be seen from several fields of a source, or from the config and its profiles, together. */
+export function crossFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): Finding[] {
+  return Object.entries(sources).flatMap(([name, source]) => {
     const profile = profiles.get(name);
     return profile === undefined ? [] : sourceFindings(name, source, profile);
   });
-  if (Object.keys(file.sources).length > 1 && !file.warehouse.includes('{source}')) {
-    const message = 'expected {source} in the path, because each of several sources has its own file, got none';
-    findings.push({ path: ['warehouse'], part: 'value', message });
-  }
-  return findings;
 }
 
-function sourceFindings(name: string, source: SettingsFile['sources'][string], profile: Profile): Finding[] {
+/** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
+export function placeFindings(warehouse: string, sources: readonly string[], isOpen: boolean): Finding[] {
+  const template = schemaTemplate(warehouse);
+  const hasOwn = template === undefined ? warehouse.includes('{source}') : (template?.includes('{source}') ?? true);
+  if (!hasOwn && (isOpen || sources.length > 1)) {
+    const [where, what] = template === undefined ? ['path', 'file'] : ['schema', 'schema'];
+    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
+    return [{ path: ['warehouse'], part: 'value', message }];
+  }
+  if (template === undefined) return [];
+  return sources.flatMap((name): Finding[] => {
+    const message = sourceSchemaFault(template, name, sources);
+    return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
+  });
+}
+
+function sourceFindings(name: string, source: SourcesFile[string], profile: Profile): Finding[] {
   const known = Object.keys(profile.resources);
   const unknown = (resource: string, path: (string | number)[], part: Finding['part']): Finding[] => {
     if (known.includes(resource)) return [];

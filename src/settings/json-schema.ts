@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { profileSchema } from '../source/profile.ts';
-import { settingsSchema } from './settings.ts';
+import { anySettingsSchema } from './settings.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** JSON Schema of the config file, for editors and `content-sync config schema`. */
 export function configJsonSchema(): JsonSchema {
-  return { title: 'content-sync config', ...z.toJSONSchema(settingsSchema, { io: 'input' }) };
+  return { title: 'content-sync config', ...z.toJSONSchema(anySettingsSchema, { io: 'input' }) };
 }
 
 /**

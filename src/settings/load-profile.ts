@@ -38,6 +38,17 @@ interface Layer {
 
 const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
 
+/** Reads profiles as `loadProfile` does, each of them once however many sources name it. */
+export function profileReader(): typeof loadProfile {
+  const known = new Map<string, ReturnType<typeof loadProfile>>();
+  return (name, folder, place) => {
+    const path = profilePath(name, folder);
+    const loaded = known.get(path) ?? loadProfile(name, folder, place);
+    known.set(path, loaded);
+    return loaded;
+  };
+}
+
 /**
  * Reads a profile and all that it extends. A bare name means a profile that comes with this package
  * (`config/profiles/<name>.yaml`), anything else is a path relative to `folder`.

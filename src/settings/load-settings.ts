@@ -2,20 +2,21 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
-import { checkValue } from './check-value.ts';
-import { crossFindings } from './cross-check.ts';
+import { checkFile, type CheckedFile } from './check-file.ts';
+import { placeFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
-import type { Fault, Finding } from './fault.ts';
-import { pathKey, renderFaults } from './fault.ts';
-import { interpolate } from './interpolate.ts';
-import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
-import { loadProfile } from './load-profile.ts';
+import type { Fault } from './fault.ts';
+import type { ProfilePlace } from './load-profile.ts';
+import { profileReader } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
+import { refusalOf } from './refusal.ts';
 import { readSecretFile } from './secret-file.ts';
 import { withParts } from './secret-parts.ts';
-import type { Settings, SettingsFile, SourceSettings } from './settings.ts';
-import { settingsSchema } from './settings.ts';
-import { readYamlFile } from './yaml-file.ts';
+import type { RefusedSource, Settings, SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
+import { folderSettingsSchema, settingsSchema } from './settings.ts';
+import { readSourceFolder, type SourceFile } from './source-folder.ts';
+import { addressSecrets, sourceAddress } from './warehouse-address.ts';
+import { readYamlFile, type YamlFile } from './yaml-file.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -29,76 +30,113 @@ export interface SettingsPlace {
 }
 
 /**
- * Reads the config file, the secret files and all profiles that it names.
+ * Reads the config file, the files of its sources, the secret files and all profiles that they name.
  * @throws ConfigError `settings_not_found`, or `settings_invalid` with every fault of all files in one message,
- *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it.
+ *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it. A source that has a file of
+ *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
 export function loadSettings({ path, env, cwd }: SettingsPlace): Settings {
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
-  const place: ProfilePlace = { env, readSecret: readSecretFile, shown: (file) => shownPath(file, cwd) };
-  if (!existsSync(configPath)) throw notFound(place.shown(configPath));
-  const { settings, faults } = read(configPath, cwd, place);
-  const all = [...faults, ...tlsFaults(env)];
-  if (settings === null || all.length > 0) throw invalid(all);
-  return deepFreeze(settings);
+  const shown = (file: string): string => shownPath(file, cwd);
+  if (!existsSync(configPath)) throw notFound(shown(configPath));
+  const { read, faults } = readYamlFile(configPath, shown(configPath));
+  if (read === null) throw refusalOf({ faults });
+  const place: ConfigPlace = { env, cwd, readSecret: readSecretFile, shown, readProfile: profileReader() };
+  const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
+  const loaded = (isFolder ? readFolder : readWhole)(read, place);
+  const all = [...loaded.faults, ...tlsFaults(env)];
+  if (loaded.settings === null || all.length > 0) throw refusalOf({ faults: all });
+  return deepFreeze(loaded.settings);
 }
 
-function read(path: string, cwd: string, place: ProfilePlace): { settings: Settings | null; faults: Fault[] } {
-  const { read: file, faults } = readYamlFile(path, place.shown(path));
-  if (file === null) return { settings: null, faults };
-  const filled = interpolate(file.value, place);
-  const unfilled = new Set(filled.findings.map((finding) => pathKey(finding.path)));
-  const checked = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
-  const loaded = loadProfiles(filled.value, unfilled, dirname(path), place);
-  // A field whose variable is not set is said to be so, not also that its placeholder is no URL.
-  const findings = [...filled.findings, ...(checked.findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)))];
-  if (checked.data !== null) findings.push(...crossFindings(checked.data, loaded.profiles));
-  const all = [...[...findings, ...loaded.findings].map((finding) => file.locate(finding)), ...loaded.faults];
-  if (checked.data === null || all.length > 0) return { settings: null, faults: all };
-  const secrets = withParts([...filled.secrets, ...loaded.secrets, ...credentials(checked.data)]);
-  return { settings: { path, ...assemble(checked.data, loaded.profiles, cwd), secrets }, faults: [] };
+interface ConfigPlace extends ProfilePlace {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+  readProfile: ReturnType<typeof profileReader>;
 }
 
-interface LoadedProfiles {
-  profiles: Map<string, Profile>;
-  findings: Finding[];
+interface Loaded {
+  settings: Settings | null;
   faults: Fault[];
-  secrets: string[];
 }
 
-/** Loads each profile that the config names, also where other fields of the config are at fault. */
-function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, folder: string, place: ProfilePlace) {
-  const loaded: LoadedProfiles = { profiles: new Map(), findings: [], faults: [], secrets: [] };
-  const sources = valueAt(value, ['sources']);
-  for (const source of Object.keys(typeof sources === 'object' && sources !== null ? sources : {})) {
-    const path = ['sources', source, 'profile'];
-    const name = valueAt(value, path);
-    if (typeof name !== 'string' || name === '' || unfilled.has(pathKey(path))) continue;
-    const result: LoadedProfile | { missing: string } = loadProfile(name, folder, place);
-    if ('missing' in result) {
-      loaded.findings.push({ path, part: 'value', message: result.missing });
-      continue;
-    }
-    if (result.profile !== null) loaded.profiles.set(source, result.profile);
-    loaded.faults.push(...result.faults);
-    loaded.secrets.push(...result.secrets);
-  }
-  return loaded;
+/** All in one file: its faults are faults of all. */
+function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
+  const readProfile = (name: string) => place.readProfile(name, dirname(file.path), place);
+  const checked = checkFile(settingsSchema, file, place, readProfile);
+  const { data, profiles } = checked;
+  if (data === null) return { settings: null, faults: checked.faults };
+  const places = placeFindings(data.warehouse, Object.keys(data.sources), false);
+  const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
+  if (faults.length > 0) return { settings: null, faults };
+  const found = { ...data, profiles, refused: [], secrets: checked.secrets };
+  return { settings: assemble(file.path, found, place), faults };
 }
 
-function assemble(file: SettingsFile, profiles: ReadonlyMap<string, Profile>, cwd: string) {
-  const sources = Object.entries(file.sources).map(([name, source]): [string, SourceSettings] => {
-    const profile = profiles.get(name);
-    if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
+/** A file per source: the faults of one are its own. */
+function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
+  const checked = checkFile(folderSettingsSchema, file, place, () => ({ missing: '' }));
+  if (checked.data === null) return { settings: null, faults: checked.faults };
+  const folder = resolve(dirname(file.path), checked.data.sources);
+  const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
+  const found = 'files' in read ? read.files : [];
+  const places = placeFindings(
+    checked.data.warehouse,
+    found.map(({ name }) => name),
+    true,
+  );
+  const files = found.map((each) => withPlaceFaults(each, places));
+  const faults = [
+    ...checked.faults,
+    ...places.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
+    ...('problem' in read ? [file.locate({ path: ['sources'], part: 'value', message: read.problem })] : []),
+  ];
+  const good = files.flatMap((each) =>
+    each.source === null || each.faults.length > 0 ? [] : [{ ...each, ...each.source }],
+  );
+  if (faults.length > 0 || good.length === 0)
+    return { settings: null, faults: [...faults, ...files.flatMap((each) => each.faults)] };
+  const parts = {
+    ...checked.data,
+    sources: Object.fromEntries(good.map(({ name, settings }) => [name, settings])),
+    profiles: new Map(good.map(({ name, profile }) => [name, profile])),
+    refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
+    secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
+  };
+  return { settings: assemble(file.path, parts, place), faults };
+}
+
+/** The same file with what is wrong with its place in the warehouse. */
+function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placeFindings>): SourceFile {
+  const own = places.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
+  const faults = own.map(({ message }): Fault => ({ file: source.file, line: 1, column: 1, field: '', message }));
+  return { ...source, faults: [...source.faults, ...faults] };
+}
+
+interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
+  sources: SourcesFile;
+  refused: readonly RefusedSource[];
+}
+
+function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
+  const { warehouse, profiles, refused, serve, log } = parts;
+  const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
+    const profile = profileOf(name, profiles);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
-    const path = resolve(cwd, file.warehouse.slice('sqlite:'.length).replaceAll('{source}', name));
     const webhook = source.webhook ?? null;
-    return [name, { ...source, name, profile, resources, webhook, warehouse: `sqlite:${path}` }];
+    return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
-  return { sources: Object.fromEntries(sources), serve: file.serve, log: file.log };
+  const secrets = withParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
+  return { path, sources: Object.fromEntries(sources), refused, serve, log, secrets };
 }
 
-function credentials({ sources, serve }: SettingsFile): string[] {
+function profileOf(source: string, profiles: ReadonlyMap<string, Profile>): Profile {
+  const profile = profiles.get(source);
+  if (profile === undefined) throw new Error(`no profile was loaded for ${source}`);
+  return profile;
+}
+
+function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {
   const found = serve.auth === undefined ? [] : [serve.auth.password];
   for (const { auth, webhook, ping } of Object.values(sources)) {
     found.push(auth.type === 'api_key' ? auth.key : auth.client_secret);
@@ -126,12 +164,6 @@ function notFound(shown: string): ConfigError {
   const example = join(packageRoot(), 'config', 'content-sync.example.yaml');
   return new ConfigError('settings_not_found', `${shown}: expected a config file, got none`, {
     hint: `Copy ${example} to ${DEFAULT_PATH} and fill it in, or name your own file with --config.`,
-  });
-}
-
-function invalid(faults: readonly Fault[]): ConfigError {
-  return new ConfigError('settings_invalid', renderFaults(faults), {
-    hint: 'Correct the lines above; `content-sync config schema` prints what an editor needs to help with it.',
   });
 }
 

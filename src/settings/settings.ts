@@ -6,6 +6,8 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import { byteSize, duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
 import type { WebhookSecret } from '../source/signature-secret.ts';
+import type { Fault } from './fault.ts';
+import { warehouseSchema } from './warehouse-address.ts';
 
 const URL_EXPECTED =
   'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';
@@ -148,24 +150,43 @@ const sourceSchema = z.strictObject({
   ping: pingSchema.prefault({}),
 });
 
-/** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({
-  warehouse: z
-    .string()
-    .regex(
-      /^sqlite:(?!\/\/|:memory:)([^{}]|\{source\})+$/,
-      'expected sqlite:<path>, where {source} may stand in the path',
-    )
-    .meta({ description: 'sqlite:<path>; {source} stands for the name of the source, one file each' }),
-  sources: z
-    .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as blog'), sourceSchema)
-    .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
-    .meta({ description: 'Content service accounts by name; each has its own file in the warehouse' }),
+export const SOURCE_NAME = /^[a-z][a-z0-9_-]{0,40}$/;
+
+const sourcesSchema = z
+  .record(z.string().regex(SOURCE_NAME, 'expected a lower-case name such as blog'), sourceSchema, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'expected a map, or the path of a folder' : undefined),
+  })
+  .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
+  .meta({ description: 'Content service accounts by name; each has its own file or schema in the warehouse' });
+
+const folderSchema = z
+  .string()
+  .min(1)
+  .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
+
+const beside = {
   serve: serveSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
+};
+
+/** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
+export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...beside });
+
+/** One whose sources are files of their own, */
+export const folderSettingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: folderSchema, ...beside });
+
+/** and one of those files, under its name. */
+export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
+
+/** For editors, which see but one schema. */
+export const anySettingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: z.union([sourcesSchema, folderSchema]),
+  ...beside,
 });
 
 export type SettingsFile = z.output<typeof settingsSchema>;
+export type SourcesFile = SettingsFile['sources'];
 export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type DeleteSettings = z.output<typeof deletesSchema>;
@@ -189,8 +210,15 @@ export interface SourceSettings {
   readonly webhook: WebhookSettings | null;
   readonly deletes: DeleteSettings;
   readonly ping: PingSettings;
-  /** Where this source's rows go: `sqlite:` and an absolute path. */
+  /** Where this source's rows go: `sqlite:` and an absolute path, or `postgres://…?schema=…`, which may hold a password. */
   readonly warehouse: string;
+}
+
+/** A source whose own file cannot be used; the others do not depend on it. */
+export interface RefusedSource {
+  readonly name: string;
+  /** All that is wrong with it, in its file and in its profile. */
+  readonly faults: readonly Fault[];
 }
 
 /** Everything that was set, read once, whole and deeply frozen. */
@@ -198,6 +226,8 @@ export interface Settings {
   /** Absolute path of the config file. */
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
+  /** Sources of a folder that were left out: to be told (`refusalOf`) at the start, on the page and by the exit code. */
+  readonly refused: readonly RefusedSource[];
   readonly serve: ServeSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials that the settings hold: texts that must not be logged or printed. */

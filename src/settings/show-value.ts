@@ -1,5 +1,6 @@
 import type { FieldPath } from './fault.ts';
 import { pathKey } from './fault.ts';
+import { shownAddress } from './warehouse-address.ts';
 
 const MAX_SHOWN = 60;
 const SECRET_NAME = /(^|[_-])(key|secret|password|passwd|token|credentials?|authorization|cookie)s?$/i;
@@ -10,7 +11,9 @@ export function showValue(value: unknown, path: FieldPath, filled: ReadonlySet<s
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object') return 'a map';
   if (isSecretField(path) || filled.has(pathKey(path))) return `a ${KINDS[typeof value] ?? 'value'} (***)`;
-  return typeof value === 'string' ? shorten(JSON.stringify(withoutCredentials(value))) : JSON.stringify(value);
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const show = path.length === 1 && path[0] === 'warehouse' ? shownAddress : withoutCredentials;
+  return shorten(JSON.stringify(show(value)));
 }
 
 const KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };

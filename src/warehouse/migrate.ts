@@ -2,15 +2,20 @@ import type { Kysely } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import * as ownTables from '../../migrations/001-own-tables.ts';
 import * as deletes from '../../migrations/002-deletes.ts';
+import * as freshness from '../../migrations/003-freshness.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
 /** The steps by which a kind of database of ours came to be, by name and in order. */
-export type Migrations = Readonly<Record<string, { up(db: Kysely<unknown>, words: Words): Promise<void> }>>;
+export type Migrations = Readonly<Record<string, { up: (db: Kysely<unknown>, words: Words) => Promise<void> }>>;
 
 /** Imported one by one, so that type stripping, a build and a bundle all find them. */
-export const WAREHOUSE_MIGRATIONS: Migrations = { '001-own-tables': ownTables, '002-deletes': deletes };
+export const WAREHOUSE_MIGRATIONS: Migrations = {
+  '001-own-tables': ownTables,
+  '002-deletes': deletes,
+  '003-freshness': freshness,
+};
 export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
 
 export interface MigrateOptions {

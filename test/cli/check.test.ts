@@ -126,7 +126,7 @@ describe('content-sync check', () => {
     expect(stdout).toMatch(hint);
     expect([code, stderr]).toEqual([stdout.includes('FAIL') ? 1 : 0, '']);
     // It looks at the service and copies nothing.
-    expect(stage.read((db) => db.prepare('SELECT count(*) FROM _sync_runs').pluck().get())).toBe(0);
+    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_runs').pluck().get())).toBe(0);
   });
 
   it('ends as a process of its own as it does here', async () => {
@@ -140,7 +140,7 @@ describe('content-sync check', () => {
     const { code, stdout, stage } = await check({ profile: everywhere({ id: 'uuid' }) }, 'images', '--json');
     const report = JSON.parse(stdout);
     expect(code).toBe(1);
-    expect(Object.keys(report)).toEqual(['source', 'resources', 'limits']);
+    expect(Object.keys(report)).toEqual(['source', 'resources', 'limits', 'warehouse']);
     expect(report.resources).toHaveLength(1);
     expect(report.resources[0]).toMatchObject({
       resource: 'images',

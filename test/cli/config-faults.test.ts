@@ -88,7 +88,7 @@ describe('a secret', () => {
       await blog.start('status').ended,
     ];
     expect(run.code).toBe(1);
-    const stored = blog.read((db) => JSON.stringify(db.prepare('SELECT * FROM _sync_runs').all()));
+    const stored = await blog.read((db) => JSON.stringify(db.prepare('SELECT * FROM _sync_runs').all()));
     const written = [run, json, check, status].flatMap(({ stdout, stderr }) => [stdout, stderr]).join('\n') + stored;
     expect(written).toContain('The key ***');
     expect(written).not.toContain(SECRET);

@@ -54,8 +54,8 @@ describe('content-sync deletes', () => {
       0,
       { source: 'blog', resources: [{ resource: 'content', decision: 'confirm', count: 30, deleted: 29, left: null }] },
     ]);
-    expect(stage.deleted()).toEqual(rest);
-    expect(stage.faults()).toEqual([]);
+    expect(await stage.deleted()).toEqual(rest);
+    expect(await stage.faults()).toEqual([]);
     // 29 went on a person's word: 7 of 71 more are a tenth, and are believed.
     stage.remove(7);
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 7, held: 0 });
@@ -67,7 +67,7 @@ describe('content-sync deletes', () => {
     expect((await stage.start('deletes', 'confirm', '--id', one).ended).stdout).toContain(
       '1 confirmed, 1 deleted by now',
     );
-    expect(stage.deleted()).toEqual([one]);
+    expect(await stage.deleted()).toEqual([one]);
     const { code, stderr } = await stage.start('deletes', 'discard', '--id', 'nobody').ended;
     expect([code, stderr.includes('no delete of nobody waits')]).toEqual([2, true]);
     expect((await stage.walk('sync')).held).toBe(29);
@@ -79,7 +79,7 @@ describe('content-sync deletes', () => {
       'content: 30 forgotten, their rows stay live\n',
     );
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', held: 0 });
-    expect(stage.live()).toHaveLength(100);
+    expect(await stage.live()).toHaveLength(100);
     expect(await stage.walk()).toMatchObject({ status: 'partial', held: 30 });
   });
 
@@ -92,10 +92,10 @@ describe('content-sync deletes', () => {
       0,
       expect.stringMatching(/30 confirmed, 0 deleted by now; .* content is being synced by pid/),
     ]);
-    expect(stage.live()).toHaveLength(100);
+    expect(await stage.live()).toHaveLength(100);
     expect(await app.settleReleased('content', new AbortController().signal)).toMatchObject({ deleted: 30 });
     await app.holdings.giveBack('content');
     await app.close();
-    expect(stage.deleted()).toEqual(gone);
+    expect(await stage.deleted()).toEqual(gone);
   });
 });

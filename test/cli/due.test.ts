@@ -45,7 +45,9 @@ describe('sync --due', () => {
       const swept = await stage.sync('--due');
       expect([swept.code, modesOf(swept)]).toEqual([0, { content: 'full', images: 'full', analytics: 'full' }]);
       expect((await stage.sync('--due')).report.resources).toEqual([]);
-      const commands = stage.query<{ command: string }>('SELECT command FROM _sync_runs ORDER BY started_at, run_id');
+      const commands = await stage.query<{ command: string }>(
+        'SELECT command FROM _sync_runs ORDER BY started_at, run_id',
+      );
       expect(new Set(commands.map(({ command }) => command))).toEqual(new Set(['backfill', 'sync']));
     }));
 
@@ -57,7 +59,7 @@ describe('sync --due', () => {
       await atHalfPast(stage, 10);
       const ended = await stage.sync('--due');
       expect([ended.code, modesOf(ended)]).toEqual([0, { content: 'incremental', images: 'full' }]);
-      const ids = stage.query('SELECT DISTINCT command FROM _sync_runs WHERE run_id = ?', ended.report.run_id);
+      const ids = await stage.query('SELECT DISTINCT command FROM _sync_runs WHERE run_id = ?', ended.report.run_id);
       expect(ids).toHaveLength(2);
     });
   });

@@ -64,7 +64,7 @@ describe('exit codes', () => {
     expect(statusesOf(ended)).toEqual(['ok', 'failed', 'ok']);
     const error = { code: 'forbidden', message: expect.stringContaining('answered 403'), hint: expect.any(String) };
     expect(reportOf(ended).resources[1].error).toEqual(error);
-    expect(blog.read((db) => db.prepare('SELECT count(*) FROM analytics').pluck().get())).toBe(210);
+    expect(await blog.read((db) => db.prepare('SELECT count(*) FROM analytics').pluck().get())).toBe(210);
   });
 
   it('3 where a record is set aside', async () => {

@@ -47,7 +47,7 @@ const rows: FaultRow[] = [
   ['a key twice', config({ 'max_wait: 15m': 'max_wait: 15m\n    ‸max_wait: 1m' }), '', /each key once/],
   // What is missing
   ['no source at all', 'warehouse: sqlite:x.db\nsources: ‸{}\n', 'sources', /at least one source, got a map/],
-  ['no sources', '‸warehouse: sqlite:x.db\n', 'sources', /a map, got nothing/],
+  ['no sources', '‸warehouse: sqlite:x.db\n', 'sources', /a map, or the path of a folder, got nothing/],
   [
     'a source without a profile',
     config({ '    profile: content-service\n': '', 'blog:': '‸blog:' }),

@@ -26,7 +26,12 @@ const rows: FaultRow[] = [
   ],
   ['null where a map belongs', config({ [RATE]: '‸null' }), 'sources.blog.rate', /a map, got nothing \(null\)/],
   ['a list where a map belongs', config({ [RATE]: '‸[1]' }), 'sources.blog.rate', /a map, got a list/],
-  ['a list instead of the sources', 'warehouse: sqlite:x.db\nsources: ‸[]\n', 'sources', /a map, got an empty list/],
+  [
+    'a list instead of the sources',
+    'warehouse: sqlite:x.db\nsources: ‸[]\n',
+    'sources',
+    /a map, or the path of a folder, got an empty list/,
+  ],
   ['a text instead of everything', '‸hello\n', '', /a map, got "hello"/],
   ['a list instead of everything', '‸- a\n', '', /a map, got a list/],
   [
@@ -67,9 +72,9 @@ const rows: FaultRow[] = [
   ['an unknown log level', config({ 'level: info': 'level: ‸loud' }), 'log.level', /one of trace.*got "loud"/],
   [
     'a warehouse that is not there yet',
-    config({ 'sqlite:data/{source}.db': '‸postgres://bi@db/warehouse' }),
+    config({ 'sqlite:data/{source}.db': '‸mysql://bi@db/warehouse' }),
     'warehouse',
-    /sqlite:<path>.*got "postgres:\/\/\*\*\*@db/,
+    /sqlite:<path>.*got "mysql:\/\/\*\*\*@db/,
   ],
   ['a warehouse without a kind', config({ 'sqlite:data/{source}.db': '‸data/blog.db' }), 'warehouse', /sqlite:<path>/],
   [

@@ -3,20 +3,25 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 
 /**
- * The receiver as `serve` runs it, for one source given as JSON. Prints its port, then each note; on SIGTERM it closes.
+ * The receiver as `serve` runs it, for sources given as a JSON array. Prints its port, then each note; on SIGTERM it closes,
+ * and it ends at once where its thread does.
  */
 // As `main.ts` does.
 v8.setFlagsFromString('--semi-space-growth-factor=1');
 v8.setFlagsFromString('--heap-growing-percent=100');
-const [source = ''] = process.argv.slice(2);
+const [sources = ''] = process.argv.slice(2);
 const receiver = await startReceiver({
   serve: { host: '127.0.0.1', port: 0 },
-  sources: [JSON.parse(source)],
+  sources: JSON.parse(sources),
   clock: systemClock,
   pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
   onArrival: () => undefined,
   onFigures: () => undefined,
   onNote: (note) => console.log(JSON.stringify(note)),
+});
+receiver.failed.catch((error: unknown) => {
+  console.error(error);
+  process.exit(1);
 });
 process.once('SIGTERM', () => void receiver.close());
 console.log(new URL(receiver.url).port);

@@ -125,6 +125,7 @@ export function snapshotWith(fields: Partial<StatusSnapshot> = {}): StatusSnapsh
     started_at: NOW - 53 * HOUR,
     stopping: false,
     sources: [sourceWith('blog')],
+    refused: [],
     ...fields,
   };
 }

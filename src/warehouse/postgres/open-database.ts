@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { migrate, writtenByNewer, type Migrations } from '../migrate.ts';
 import { postgresPlace } from './address.ts';
+import { hideOwnTables } from './hide-own-tables.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowPool } from './pools.ts';
 import { execute, transact, type Database } from './transact.ts';
@@ -98,6 +99,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
         shown,
         schema,
       });
+      await hideOwnTables(session, schema);
     },
     { patienceMs: OPEN_MS, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
   );

@@ -1,6 +1,8 @@
+import { sql } from 'kysely';
 import type { Words } from '../../../migrations/words.ts';
 
 export const POSTGRES_WORDS: Words = {
   bytes: 'bytea',
   growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
+  moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,
 };

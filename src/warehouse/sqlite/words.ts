@@ -3,4 +3,6 @@ import type { Words } from '../../../migrations/words.ts';
 export const SQLITE_WORDS: Words = {
   bytes: 'blob',
   growing: { type: 'integer', number: (column) => column.autoIncrement() },
+  // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.
+  moment: (expression) => expression,
 };

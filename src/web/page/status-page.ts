@@ -8,7 +8,7 @@ import { runTable } from './runs.ts';
 import { trafficPlots } from './traffic.ts';
 import { bytesText, momentText, time } from './words.ts';
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
-import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+import type { RefusedStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { STYLESHEET } from './stylesheet.ts';
 import { raw } from 'hono/html';
 
@@ -30,6 +30,7 @@ export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): strin
 <section class="summary ${headline.tone}" aria-labelledby="headline">${icon(headline.tone)}<h2 id="headline">${headline.text}</h2></section>
 ${found.length === 0 ? null : attentionList(found, snapshot.sources.length > 1)}
 ${snapshot.sources.map((source) => sourceSection(source, snapshot.at))}
+${snapshot.refused.map(refusedSection)}
 ${pageFoot(snapshot)}</main>
 <script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
   return page.toString();
@@ -68,6 +69,16 @@ ${
 <h3 class="hidden">Last hour</h3>${trafficPlots(source, now)}
 ${sourceNotes(source, now)}
 <details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, now)}</details></section>`;
+}
+
+/** A source that is not there, with every line that has to be corrected. */
+function refusedSection({ source, problem }: RefusedStatus): Markup {
+  const lines = problem.message.split('\n').map((line) => markup`<br><code>${line}</code>`);
+  return markup`<section class="source stale" id="${source}" aria-labelledby="${source}-title">
+<div class="title"><h2 id="${source}-title">${source}</h2></div>
+<p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${
+    problem.hint === null ? null : markup`<br><span class="hint">→ ${problem.hint}</span>`
+  }</span></p></section>`;
 }
 
 function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {

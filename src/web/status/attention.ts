@@ -37,7 +37,11 @@ export function attentionOf(snapshot: StatusSnapshot): Attention[] {
     ...findings(SOURCE_CHECKS, source, null, snapshot.at, source),
     ...source.resources.flatMap((status) => findings(RESOURCE_CHECKS, status, status.resource, snapshot.at, source)),
   ]);
-  return found.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  const refused = snapshot.refused.map(({ source, problem }): Attention => {
+    const what = 'It is left out, because its settings cannot be used';
+    return { ...finding('down', what, problem.hint), source, resource: null };
+  });
+  return [...refused, ...found].toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 }
 
 function findings<T>(
@@ -117,8 +121,9 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const what = `The ${running.mode} walk stands still: its last page came ${agoText(running.last_page_at, now)}`;
     return finding('late', what, 'see the log; a restart goes on at the last page');
   },
-  function ownedElsewhere({ owner }, now) {
-    if (owner === null) return null;
+  function ownedElsewhere({ owner }, now, { warehouse }) {
+    // On Postgres the work goes to whoever is free.
+    if (owner === null || warehouse.address.startsWith('postgres:')) return null;
     const what = `Another process (${owner.name}) works on it since ${agoText(owner.since, now)}`;
     return finding('look', what, 'this one takes over by itself when that one ends');
   },

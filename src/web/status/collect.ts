@@ -1,19 +1,29 @@
-import { sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { SourceActivity } from '../../observe/activity.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
-import type { SourceSettings } from '../../settings/settings.ts';
+import { renderFaults } from '../../settings/fault.ts';
+import type { RefusedSource, SourceSettings } from '../../settings/settings.ts';
 import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
+import { shownPlace } from '../../warehouse/shown-place.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Readiness } from '../pages.ts';
 import { scrubProblem, scrubStatus } from './scrub-status.ts';
 import { createSparingReader, type LastRead } from './sparing-reader.ts';
-import { fileSizes, type FileSizes } from './files.ts';
+import { storedSizes, type StoredSizes } from './files.ts';
 import { readState, type StoredState } from './reads.ts';
 import { resourceStatus, type RowCount } from './resource.ts';
-import type { Problem, ScheduleStatus, SourceStatus, StatusSnapshot, WebhookStatus } from './snapshot.ts';
+import type {
+  Problem,
+  RefusedStatus,
+  ScheduleStatus,
+  SourceStatus,
+  StatusSnapshot,
+  WebhookStatus,
+} from './snapshot.ts';
 import { changesStatus, limitStatus, webhookTraffic } from './traffic.ts';
 
 /** What the page needs of one source that is being served. */
@@ -37,6 +47,8 @@ export interface CollectorOptions {
   /** When the process began to serve, epoch milliseconds. */
   startedAt: number;
   sources: readonly StatusParts[];
+  /** Sources whose settings cannot be used. */
+  refused?: readonly RefusedSource[];
   stopping: () => boolean;
 }
 
@@ -52,7 +64,9 @@ const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
 /** Begins to watch; reads nothing before it is asked. */
-export function createCollector({ version, clock, startedAt, sources, stopping }: CollectorOptions): Collector {
+export function createCollector(options: CollectorOptions): Collector {
+  const { version, clock, startedAt, sources, stopping } = options;
+  const refused = (options.refused ?? []).map(refusedStatus);
   const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
   const probes = sources.map(
     (parts) => [parts.source.name, createSparingReader(() => probe(parts), { clock, ...PROBE })] as const,
@@ -60,7 +74,7 @@ export function createCollector({ version, clock, startedAt, sources, stopping }
   return {
     snapshot: async () => {
       const read = await Promise.all(readers.map((reader) => reader()));
-      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read };
+      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, refused };
     },
     ready: async () => {
       const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
@@ -71,9 +85,15 @@ export function createCollector({ version, clock, startedAt, sources, stopping }
   };
 }
 
+function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
+  const hint = 'correct the lines, and start again';
+  return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
+}
+
 async function probe(parts: StatusParts): Promise<true> {
-  await fileSizes(parts.source.warehouse);
-  await sql`SELECT 1 FROM "_sync_leases" LIMIT 1`.execute(parts.warehouse().own);
+  const own = (): Kysely<OwnTables> => parts.warehouse().own;
+  await storedSizes(parts.source.warehouse, own);
+  await own().selectFrom('_sync_leases').select('name').limit(1).execute();
   return true;
 }
 
@@ -83,14 +103,14 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
 
 interface Stored {
   state: StoredState;
-  sizes: FileSizes;
+  sizes: StoredSizes;
 }
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
   const { source, activity } = parts;
   const readStored = createSparingReader(
     async (): Promise<Stored> => {
-      const sizes = await fileSizes(source.warehouse);
+      const sizes = await storedSizes(source.warehouse, () => parts.warehouse().own);
       return { sizes, state: await readState(parts.warehouse().own, source.resources, clock.now()) };
     },
     { clock, ...STATE },
@@ -143,7 +163,7 @@ const SLOW: Problem = {
 function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<Stored>): SourceStatus['warehouse'] {
   const late = stored.isLate ? SLOW : null;
   return {
-    address: source.warehouse.replace(/^sqlite:/, ''),
+    address: shownPlace(source.warehouse).replace(/^sqlite:/, ''),
     problem: stored.error === null ? late : problemOf(stored.error, scrub),
     read_at: stored.readAt,
     ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),

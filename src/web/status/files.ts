@@ -1,18 +1,28 @@
 import { stat } from 'node:fs/promises';
+import { sql, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
+import { postgresPlace } from '../../warehouse/postgres/address.ts';
 
-/** Sizes in bytes; null where the warehouse is no file of ours. */
-export interface FileSizes {
+/** Sizes in bytes of all that a source has in the warehouse; null where there is no such thing. */
+export interface StoredSizes {
   file_bytes: number | null;
   wal_bytes: number | null;
 }
 
-const SQLITE = 'sqlite:';
+type ReadSizes = (rest: string, own: () => Kysely<OwnTables>) => Promise<StoredSizes>;
 
-/** Sizes of a warehouse. Throws where its file is gone: SQLite itself would go on writing into what nobody finds. */
-export async function fileSizes(warehouse: string): Promise<FileSizes> {
-  if (!warehouse.startsWith(SQLITE)) return { file_bytes: null, wal_bytes: null };
-  const file = warehouse.slice(SQLITE.length);
+/** By the scheme of the `warehouse` setting. */
+const DATABASES: Readonly<Record<string, ReadSizes>> = { sqlite: fileSizes, postgres: schemaSize };
+
+/** Throws where the warehouse is gone, or cannot be asked. */
+export function storedSizes(warehouse: string, own: () => Kysely<OwnTables>): Promise<StoredSizes> {
+  const [, scheme = '', rest = ''] = /^([a-z]+):(.*)$/s.exec(warehouse) ?? [];
+  return DATABASES[scheme]?.(rest, own) ?? Promise.resolve({ file_bytes: null, wal_bytes: null });
+}
+
+/** Throws where the file is gone: SQLite itself would go on writing into what nobody finds. */
+async function fileSizes(file: string): Promise<StoredSizes> {
   try {
     const { size } = await stat(file);
     const wal = await stat(`${file}-wal`).catch(() => null);
@@ -24,4 +34,13 @@ export async function fileSizes(warehouse: string): Promise<FileSizes> {
       cause: error,
     });
   }
+}
+
+/** Tables with their indexes and long values. The log belongs to the whole server. */
+async function schemaSize(rest: string, own: () => Kysely<OwnTables>): Promise<StoredSizes> {
+  const { schema } = postgresPlace(rest);
+  const { rows } = await sql<{ bytes: number }>`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = ${schema} AND c.relkind IN ('r', 'm')`.execute(own());
+  return { file_bytes: rows[0]?.bytes ?? null, wal_bytes: null };
 }

@@ -11,6 +11,13 @@ export interface StatusSnapshot {
   /** True while the process is on its way out. */
   stopping: boolean;
   sources: SourceStatus[];
+  /** Sources that were left out, because their settings cannot be used. */
+  refused: RefusedStatus[];
+}
+
+export interface RefusedStatus {
+  source: string;
+  problem: Problem;
 }
 
 export interface SourceStatus {
@@ -40,6 +47,7 @@ export interface WarehouseStatus {
   problem: Problem | null;
   /** When the figures that come from it were read. */
   read_at: Moment;
+  /** On Postgres all of the source's schema, with its indexes. */
   file_bytes: number | null;
   wal_bytes: number | null;
 }

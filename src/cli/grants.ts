@@ -1,0 +1,51 @@
+import { Command } from 'commander';
+import { visibleText } from '../model/visible-text.ts';
+import { countText } from '../observe/figures.ts';
+import { changeReaders } from '../warehouse/change-readers.ts';
+import type { Readers } from '../warehouse/readers.ts';
+import type { CliContext } from './context.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { forEachSource } from './open-sources.ts';
+import { print } from './print.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
+
+interface GrantOptions extends SourceOptions {
+  role: string;
+  revoke?: true;
+  json?: true;
+}
+
+/** `content-sync grants`: lets a role of Postgres read the copied tables and views, and nothing that is ours alone. */
+export function grantsCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('grants'))
+    .requiredOption('--role <name>', 'the role that is to read; made, without a login, where it is missing')
+    .option('--revoke', 'take the rights away again; the role itself stays')
+    .option('--json', 'print one JSON object per source on stdout')
+    .action(async (options: GrantOptions) => {
+      const { role, json } = options;
+      const request = { role, revoke: options.revoke === true };
+      await forEachSource(context, options, [], async ({ source }) => {
+        const readers = await changeReaders(source.warehouse, context.clock, request);
+        print(context, json === true ? reportOf(source.name, request, readers) : textOf(source.name, request, readers));
+        return EXIT_CODES.ok;
+      });
+    });
+}
+
+type Request = Readonly<{ role: string; revoke: boolean }>;
+
+function reportOf(source: string, { role, revoke }: Request, { schema, isNew, readable, others }: Readers): object {
+  return { source, schema, role, revoked: revoke, role_made: isNew, tables: readable, left_out: others };
+}
+
+function textOf(source: string, { role, revoke }: Request, { schema, isNew, readable, others }: Readers): string {
+  const tables = `${countText(readable.length)} tables and views of schema ${schema}`;
+  const lines = revoke
+    ? [`${role} may no longer read the ${tables}`]
+    : [
+        ...(isNew ? [`${role} was made, without a login: GRANT it to those who are to read`] : []),
+        `${role} may read the ${tables}, and those that are copied later`,
+      ];
+  if (others.length > 0) lines.push(`left as they are, because they belong to other roles: ${others.join(', ')}`);
+  return lines.map((line) => visibleText(`${source}: ${line}`)).join('\n');
+}

@@ -1,0 +1,6 @@
+import { postgresPlace } from './postgres/address.ts';
+
+/** Where a warehouse is, as a person would look for it; never with user or password. */
+export function shownPlace(address: string): string {
+  return address.startsWith('postgres:') ? postgresPlace(address.slice('postgres:'.length)).shown : address;
+}

@@ -1,0 +1,207 @@
+import { Client } from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { grantsCommand } from '../../src/cli/grants.ts';
+import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { runInProcess } from './in-process.ts';
+
+let made = 0;
+
+/** The name of a role that no other test has: they belong to the whole server. Gone, with its rights, after the test. */
+function roleName(address: string, name: string): string {
+  made += 1;
+  const role = `${name}_${process.pid}_${made}_${Date.now().toString(36)}`;
+  onTestFinished(() =>
+    asOtherClient(address, async (client) => {
+      const there = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [role]);
+      if (there.rowCount !== 0) await client.query(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`);
+    }),
+  );
+  return role;
+}
+
+/** A database of its own, for roles hold on to what they may read, and the schema is called `blog`. */
+const OWN_DATABASE = { ...POSTGRES, setting: async () => `${await postgresDatabase()}?schema=blog` };
+
+async function copied(): Promise<Journey> {
+  const blog = await journey({
+    database: OWN_DATABASE,
+    sandbox: { generate: { content: 6, images: 2, analytics: 2 } },
+  });
+  await blog.run('backfill');
+  return blog;
+}
+
+/** A copy made by a role that may make schemas in its database, and nothing else; and the name of one that is missing. */
+async function writtenByMereRole(): Promise<{ theirs: Journey; writer: string; bi: string }> {
+  const url = new URL(await postgresDatabase());
+  const [writer, bi] = [roleName(url.href, 'writer'), roleName(url.href, 'bi')];
+  const database = url.pathname.slice(1);
+  await asOtherClient(url.href, (client) =>
+    client.query(`CREATE ROLE ${writer} LOGIN; GRANT CREATE ON DATABASE ${database} TO ${writer}`),
+  );
+  url.username = writer;
+  const setting = (): Promise<string> => Promise.resolve(`${url.href}?schema=blog`);
+  const sandbox = { generate: { content: 1, images: 0, analytics: 0 } };
+  const theirs = await journey({ database: { ...POSTGRES, setting }, sandbox });
+  await theirs.run('backfill', { resources: ['content'] });
+  return { theirs, writer, bi };
+}
+
+function asAdmin(blog: Journey, statements: string): Promise<unknown> {
+  const url = new URL(blog.address);
+  url.username = 'postgres';
+  return asOtherClient(url.href, (client) => client.query(statements));
+}
+
+const grants = (blog: Journey, ...args: string[]) =>
+  runInProcess(grantsCommand, [...args, '--config', blog.config], blog.folder);
+
+/** What a login with this role may do: the rows of a query, or the SQLSTATE with which it is refused. */
+async function asReader(blog: Journey, login: string, ...queries: string[]): Promise<unknown[]> {
+  const url = new URL(blog.address);
+  url.searchParams.delete('schema');
+  url.username = login;
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  try {
+    const answers: unknown[] = [];
+    for (const text of queries) {
+      const asked = client.query(text);
+      answers.push(
+        await asked.then(
+          ({ rows }) => rows,
+          ({ code }: { code?: string }) => code,
+        ),
+      );
+    }
+    return answers;
+  } finally {
+    await client.end();
+  }
+}
+
+const REFUSED = '42501';
+
+/** A role that reads, made by the command, and a login that has it. */
+async function withReader(blog: Journey): Promise<{ bi: string; ann: string }> {
+  const [bi, ann] = [roleName(blog.address, 'bi'), roleName(blog.address, 'ann')];
+  const { code, stdout } = await grants(blog, '--role', bi);
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`${bi} was made, without a login`)]);
+  await asOtherClient(blog.address, (client) => client.query(`CREATE ROLE ${ann} LOGIN IN ROLE ${bi}`));
+  return { bi, ann };
+}
+
+describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
+  it('F146 reads copied tables and freshness, and neither writes nor sees anything that is ours alone', async () => {
+    const blog = await copied();
+    const inbox = await openInbox(blog.address, systemClock);
+    await inbox.close();
+    const { ann } = await withReader(blog);
+    const names = await asOtherClient(blog.address, async (client) => {
+      const text =
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'blog'::regnamespace AND relkind IN ('r', 'v')";
+      return (await client.query<{ name: string }>(text)).rows.map(({ name }) => name);
+    });
+    const own = names.filter((name) => name.startsWith('_sync_'));
+    expect(own).toEqual(expect.arrayContaining(['_sync_versions', '_sync_deliveries', '_sync_migrations']));
+    for (const name of own) {
+      expect([name, await asReader(blog, ann, `SELECT * FROM blog."${name}" LIMIT 1`)]).toEqual([name, [REFUSED]]);
+    }
+    const others = names.filter((name) => !name.startsWith('_sync_'));
+    expect(others).toEqual(expect.arrayContaining(['content', 'content_tags', 'images', 'sync_freshness']));
+    for (const name of others) {
+      const table = `blog."${name}"`;
+      const [read, ...written] = await asReader(
+        blog,
+        ann,
+        `SELECT * FROM ${table}`,
+        `DELETE FROM ${table}`,
+        `TRUNCATE ${table}`,
+        `ALTER TABLE ${table} RENAME TO x`,
+      );
+      expect([name, read]).toEqual([name, expect.any(Array)]);
+      // A view that joins cannot be written by anybody, which is said first.
+      const refusals = name === 'sync_freshness' ? ['55000', '42809', REFUSED] : [REFUSED, REFUSED, REFUSED];
+      expect([name, written]).toEqual([name, refusals]);
+    }
+    expect(await asReader(blog, ann, 'CREATE TABLE blog.mine (a int)')).toEqual([REFUSED]);
+    expect(await asReader(blog, ann, 'SELECT resource FROM blog.sync_freshness ORDER BY 1')).toEqual([
+      [{ resource: 'analytics' }, { resource: 'content' }, { resource: 'images' }],
+    ]);
+  });
+
+  it('F146 reads tables that come to be later, and not those of ours that do', async () => {
+    const blog = await copied();
+    const { ann } = await withReader(blog);
+    // A field with a list makes a table; webhooks make an inbox.
+    const [first] = blog.sandbox.store.list('content');
+    const changed = { ...JSON.parse(first?.text ?? ''), sizes: [1, 2], updated_at: new Date().toISOString() };
+    blog.sandbox.store.put('content', changed);
+    await blog.run('sync');
+    const inbox = await openInbox(blog.address, systemClock);
+    await inbox.close();
+    const answers = await asReader(
+      blog,
+      ann,
+      'SELECT count(*)::int AS n FROM blog.content_sizes',
+      'SELECT * FROM blog._sync_deliveries',
+      'SELECT * FROM blog._sync_inbox_migrations',
+    );
+    expect(answers).toEqual([[{ n: 2 }], REFUSED, REFUSED]);
+    // Also after all tables were thrown away and made again.
+    await blog.run('backfill', { restart: true });
+    expect(await asReader(blog, ann, 'SELECT count(*)::int AS n FROM blog.content')).toEqual([[{ n: 6 }]]);
+  });
+
+  it('is granted as often as wanted, and reads nothing any more once that is revoked', async () => {
+    const blog = await copied();
+    const { bi, ann } = await withReader(blog);
+    const again = await grants(blog, '--role', bi, '--json');
+    expect(JSON.parse(again.stdout)).toMatchObject({ source: 'blog', schema: 'blog', role: bi, role_made: false });
+    // What somebody gave away by mistake is taken back.
+    await asOtherClient(blog.address, (client) => client.query(`GRANT ALL ON blog._sync_versions TO ${bi}`));
+    await grants(blog, '--role', bi, '--source', 'blog');
+    expect(await asReader(blog, ann, 'SELECT 1 FROM blog._sync_versions')).toEqual([REFUSED]);
+    const revoked = await grants(blog, '--role', bi, '--revoke');
+    expect(revoked).toMatchObject({ code: 0, stdout: expect.stringMatching(/may no longer read the \d+ tables/) });
+    await blog.run('backfill', { restart: true });
+    expect(await asReader(blog, ann, 'SELECT 1 FROM blog.content')).toEqual([REFUSED]);
+    // Nothing is left that would keep the role from being dropped.
+    await asOtherClient(blog.address, (client) => client.query(`DROP ROLE ${ann}; DROP ROLE ${bi}`));
+  });
+
+  it('is made by an administrator where content-sync may not: it says with which statement', async () => {
+    const { theirs, writer, bi } = await writtenByMereRole();
+    await expect(grants(theirs, '--role', bi)).rejects.toMatchObject({
+      code: 'role_missing',
+      hint: expect.stringContaining(`CREATE ROLE "${bi}" NOLOGIN`),
+    });
+    await asAdmin(theirs, `CREATE ROLE ${bi} NOLOGIN`);
+    expect(await grants(theirs, '--role', bi)).toMatchObject({ code: 0 });
+    await expect(grants(theirs, '--role', writer)).rejects.toMatchObject({ code: 'role_writes' });
+  });
+
+  it('leaves what other roles have made, and says so', async () => {
+    const { theirs, bi } = await writtenByMereRole();
+    await asAdmin(theirs, `CREATE ROLE ${bi} NOLOGIN; CREATE TABLE blog.notes (a int)`);
+    const { stdout } = await grants(theirs, '--role', bi);
+    expect(stdout).toMatch(/left as they are, because they belong to other roles: notes/);
+  });
+});
+
+describe('content-sync grants', () => {
+  it('says on SQLite why not', async () => {
+    const blog = await journey();
+    const ended = await blog.start('grants', '--role', 'bi').ended;
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toMatch(/SQLite knows no roles \[grants_unsupported\]\n.*rights of files/);
+  });
+
+  it.each(['public', 'pg_read_all_data', 'x'.repeat(64), ''])('refuses %j as the name of a role', async (role) => {
+    const blog = await journey();
+    await expect(grants(blog, '--role', role)).rejects.toMatchObject({ code: 'usage' });
+  });
+});
