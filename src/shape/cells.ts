@@ -2,6 +2,7 @@ import type { JsonValue } from '../model/json.ts';
 import type { Cell } from '../model/table.ts';
 import type { ColumnType } from '../model/words.ts';
 import { isExact } from './exact-number.ts';
+import { jsonText } from './json-text.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 import { fitsNumeric, toBigInt } from './type-lattice.ts';
 
@@ -63,10 +64,10 @@ function repairText(text: string, notes: CellNotes): string {
 }
 
 function jsonCell(value: JsonValue, notes: CellNotes): Cell {
-  return repairJson(JSON.stringify(value), notes);
+  return repairJson(jsonText(value), notes);
 }
 
-/** What `JSON.stringify` wrote, with the same repair: jsonb refuses the same characters, escaped as they are. */
+/** What `jsonText` wrote, with the same repair: jsonb refuses the same characters, escaped as they are. */
 export function repairJson(text: string, notes: CellNotes): string {
   if (!notes.suspect) return text;
   const repaired = text.replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, repairEscape);

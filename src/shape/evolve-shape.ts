@@ -27,13 +27,15 @@ interface Draft {
  * away; a column appears with its first value that is not null, a table with its first column (or that of an array in it).
  *
  * A field that has been an object or array at one time and something else at another gets a JSON column that holds
- * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere.
+ * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere, `spills` those of tables
+ * that need an `_overflow` column, because a row of theirs is too wide for a database.
  */
 export function evolveShape(
   shape: ResourceShape,
   profile: ShapeProfile,
   values: readonly JsonObject[],
   tableNames: ReadonlySet<string>,
+  spills: ReadonlySet<string> = new Set(),
 ): ResourceShape {
   const tables = shape.tables.map((table) => ({ ...table, columns: table.columns.map((column) => ({ ...column })) }));
   const draft: Draft = {
@@ -43,6 +45,7 @@ export function evolveShape(
     columnNames: tables.map((table) => new Set([...table.key, ...table.columns.map((column) => column.name)])),
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
+  for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);
   const grown = draft.tree.tables.map((table) => table.shape);
   return { resource: shape.resource, tables: grown.filter((table, at) => at < tables.length || isUsed(table, grown)) };
 }

@@ -3,11 +3,13 @@ import type { ColumnType } from '../model/words.ts';
 import { OVERFLOW } from './source-path.ts';
 
 /**
- * Widenings that the stored values alone cannot tell: a timestamp stands as UTC and not as the source wrote it, and the
- * text `5` may have been a text or a number. All others keep what the wider type would have stored.
+ * Widenings that the stored values alone cannot tell: a timestamp stands as UTC and not as the source wrote it, the text
+ * `5` may have been a text or a number, and Postgres's numeric keeps the number and not that it was written `1e400`.
+ * All others keep what the wider type would have stored.
  */
 const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
   timestamp: ['text', 'json'],
+  numeric: ['text'],
   text: ['json'],
 };
 

@@ -10,12 +10,19 @@ const MAX_VALUES = 100_000;
 /** Characters of one field name; it is stored with each column and never meant to be longer. */
 const MAX_KEY_LENGTH = 1024;
 
+/** Bytes of one record's source; Postgres's jsonb and the one parameter of a page end at 256 MiB. */
+const MAX_BYTES = 192 << 20;
+
 /** A record without fields. */
 export const NOT_AN_OBJECT: SetAside = { reason: 'not_an_object', detail: 'the record is not a JSON object' };
 
-/** Why a record is too deep, too wide or not an object at all, else null. Whatever passes is safe to recurse into. */
-export function refusal(value: JsonValue): SetAside | null {
+/**
+ * Why a record (its value, and its source's length) is too deep, too wide, too large or not an object at all, else
+ * null. Whatever passes is safe to recurse into.
+ */
+export function refusal(value: JsonValue, bytes: number): SetAside | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
+  if (bytes > MAX_BYTES) return { reason: 'too_large', detail: `a record of more than ${MAX_BYTES} bytes` };
   const count = countObject(value, 1, 0);
   return count <= MAX_VALUES ? null : (REFUSALS[count] ?? REFUSALS[Infinity] ?? null);
 }

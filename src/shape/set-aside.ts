@@ -9,6 +9,7 @@ export type RejectReason =
   | 'not_an_object'
   | 'too_deep'
   | 'too_wide'
+  | 'too_large'
   | 'key_too_long'
   | 'contract';
 

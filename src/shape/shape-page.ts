@@ -17,7 +17,7 @@ export interface ShapeInput {
 }
 
 /** A page as rows. `rows` names the tables of `shape` that have any; the own table's rows stand in record order. */
-export interface ShapedPage extends Omit<WrittenRows, 'misfit'> {
+export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
   /** The same object as went in where nothing had to change. */
   shape: ResourceShape;
   changes: ShapeChange[];
@@ -39,18 +39,28 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
   const isNew = shape.tables.every((table) => table.columns.length === 0);
   const contract: Contract = isNew ? 'evolve' : profile.contract;
-  const checked = records.map(({ key, value, bytes }) => ({ key, value, bytes, refused: refusal(value) }));
+  const checked = records.map(({ key, value, bytes }) => ({
+    key,
+    value,
+    bytes,
+    refused: refusal(value, bytes.length),
+  }));
   let current = shape;
   for (;;) {
-    const { misfit, ...written } = writeRows(treeOf(current, profile), contract, checked);
+    const { misfit, spills, ...written } = writeRows(treeOf(current, profile), contract, checked);
     if (!misfit) return finished(shape, current, written);
-    const grown = evolveShape(current, profile, usable(checked), new Set([...viewNames(shape), ...tableNames]));
+    const names = new Set([...viewNames(shape), ...tableNames]);
+    const grown = evolveShape(current, profile, usable(checked), names, spills);
     if (shapeChanges(current, grown).length === 0) throw new Error(`the shape of ${shape.resource} does not settle`);
     current = grown;
   }
 }
 
-function finished(before: ResourceShape, after: ResourceShape, written: Omit<WrittenRows, 'misfit'>): ShapedPage {
+function finished(
+  before: ResourceShape,
+  after: ResourceShape,
+  written: Omit<WrittenRows, 'misfit' | 'spills'>,
+): ShapedPage {
   const { setAside, overflowed, discarded, repaired } = written;
   const rows = written.rows.filter((table) => table.cells.length > 0);
   return { shape: after, changes: shapeChanges(before, after), rows, setAside, overflowed, discarded, repaired };

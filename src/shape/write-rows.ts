@@ -1,10 +1,13 @@
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Cell, SourcePath, TableRows } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
 import type { Contract } from '../model/words.ts';
 import { repairJson, type CellNotes } from './cells.ts';
 import { carriesValue, isObject } from './field-at.ts';
 import { NOT_AN_OBJECT } from './limits.ts';
+import { jsonText } from './json-text.ts';
+import { beyondPage } from './row-width.ts';
 import type { SetAside } from './set-aside.ts';
 import { isFull, type Level, type List, type ShapeTree, type Slot, type TableNode } from './shape-tree.ts';
 import { pathPart, pathText } from './source-path.ts';
@@ -33,6 +36,8 @@ export interface WrittenRows {
   repaired: number;
   /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
   misfit: boolean;
+  /** Tables in which a row was too wide and that have no `_overflow` column yet, by name. */
+  spills: Set<string>;
 }
 
 /** The page under way. Arrays are by table, in the order of the shape. */
@@ -57,18 +62,27 @@ const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
     run.misfit = true;
   },
   freeze: (run, path) => {
-    throw new SyncError('contract_frozen', `record ${run.key}: ${pathText(path)} does not fit the tables as they are`, {
-      recovery: 'stop',
-      hint: 'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.',
-    });
+    throw new SyncError(
+      'contract_frozen',
+      `record ${run.key}: ${shownPath(path)} does not fit the tables as they are`,
+      {
+        recovery: 'stop',
+        hint: 'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.',
+      },
+    );
   },
   discard_row: (run, path) => {
-    run.refused ??= { reason: 'contract', detail: `${pathText(path)} does not fit the tables as they are` };
+    run.refused ??= { reason: 'contract', detail: `${shownPath(path)} does not fit the tables as they are` };
   },
   discard_value: (run) => {
     run.discarded++;
   },
 };
+
+/** A path for people and for a database: a key may hold anything, a NUL too. */
+function shownPath(path: SourcePath): string {
+  return visibleText(pathText(path).toWellFormed());
+}
 
 /** Writes the records into rows of the tree's tables, in order. Throws `SyncError('contract_frozen')`. */
 export function writeRows(tree: ShapeTree, contract: Contract, records: readonly CheckedRecord[]): WrittenRows {
@@ -87,6 +101,7 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     discarded: 0,
     repaired: 0,
     misfit: false,
+    spills: new Set(),
   };
   records.forEach((record, index) => {
     const refused = record.refused ?? writeRecord(run, record);
@@ -125,10 +140,27 @@ function startRow(run: Run, table: TableNode): void {
 }
 
 function endRow(run: Run, table: TableNode): void {
+  const [cells, base] = [run.cells[table.index] ?? [], run.bases[table.index] ?? 0];
+  for (const index of beyondPage(table.shape, cells, base)) spill(run, table, index);
   const overflow = run.overflow[table.index];
   if (overflow === undefined || overflow.length === 0) return;
   setCell(run, table, table.overflowAt, `{${overflow.join(',')}}`);
   overflow.length = 0;
+}
+
+/** Moves a value that has a column into the overflow of a row that is too wide for a database. */
+function spill(run: Run, table: TableNode, index: number): void {
+  const column = table.shape.columns[index];
+  const at = table.shape.key.length + index;
+  if (column === undefined || at === table.overflowAt) return;
+  const cell = run.cells[table.index]?.[(run.bases[table.index] ?? 0) + at] ?? null;
+  setCell(run, table, at, null);
+  if (table.overflowAt < 0) {
+    run.spills.add(table.shape.name);
+    ON_MISFIT[run.contract](run, column.path);
+  } else {
+    overflows(run, table, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
+  }
 }
 
 function setCell(run: Run, table: TableNode, at: number, cell: Cell): void {
@@ -193,7 +225,11 @@ function placeless(run: Run, table: TableNode, path: SourcePath, value: JsonValu
     ON_MISFIT[run.contract](run, path);
     return;
   }
-  const member = `${JSON.stringify(pathText(path.slice(table.shape.path.length)))}:${JSON.stringify(value)}`;
-  run.overflow[table.index]?.push(repairJson(member, run));
+  overflows(run, table, path, repairJson(jsonText(value), run));
+}
+
+function overflows(run: Run, table: TableNode, path: SourcePath, json: string): void {
+  const name = repairJson(JSON.stringify(pathText(path.slice(table.shape.path.length))), run);
+  run.overflow[table.index]?.push(`${name}:${json}`);
   run.overflowed++;
 }

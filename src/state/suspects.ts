@@ -175,7 +175,7 @@ export async function countSuspects(
   own: Kysely<OwnTables>,
   resource: string,
   state: SuspectRow['state'],
-  since: TimestampText = '',
+  since: TimestampText = '0001-01-01 00:00:00.000',
 ): Promise<number> {
   const { n } = await own
     .selectFrom('_sync_suspects')
@@ -191,4 +191,15 @@ function inParts(ids: readonly string[]): string[][] {
   const parts: string[][] = [];
   for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT));
   return parts;
+}
+
+/** The resources with deletes that a person has released and nobody has carried out yet. */
+export async function releasedResources(own: Kysely<OwnTables>): Promise<string[]> {
+  const rows = await own
+    .selectFrom('_sync_suspects')
+    .select('resource')
+    .distinct()
+    .where('state', '=', 'released')
+    .execute();
+  return rows.map(({ resource }) => resource);
 }

@@ -1,34 +1,18 @@
 import type { CompiledQuery } from 'kysely';
-import type { Clock } from '../model/clock.ts';
-import type { SourceRecord } from '../model/json.ts';
 import type { ResourceShape } from '../model/table.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import { sameJson, textHash } from '../shape/fingerprint.ts';
-import { parseJson } from '../shape/parse-json.ts';
+import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
-import type { ResourceProfile } from '../source/profile.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
 import { suspectListed } from '../state/suspects.ts';
-import { currentBodies } from '../state/versions.ts';
-import type { PageCommit, Warehouse } from '../warehouse/warehouse.ts';
-import { difference, type Difference, type Reading } from '../load/diff.ts';
-import { keyRecords, type KeyedRecord, type SetAside, type Updated } from '../load/key-records.ts';
+import type { PageCommit } from '../warehouse/warehouse.ts';
+import type { Difference } from '../load/diff.ts';
+import type { KeyedRecord, SetAside, Updated } from '../load/key-records.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
-import type { Holding } from './holding.ts';
+import type { LoaderOptions } from './loader-options.ts';
+import { pagesAhead } from './pages-ahead.ts';
+import { keyOf, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
-
-export interface LoaderOptions {
-  warehouse: Warehouse;
-  holding: Holding;
-  profile: ResourceProfile;
-  /** All resources of the profile. */
-  resources: readonly string[];
-  reading: Reading;
-  runId: string;
-  clock: Clock;
-  signal: AbortSignal;
-}
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
 export interface PageFacts {
@@ -58,16 +42,15 @@ export interface PageOutcome {
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /**
+   * Begins to understand a page while the one before it is still being written. Loading it takes up what came of that
+   * where nothing has happened meanwhile that it does not know, and begins anew otherwise.
+   */
+  prepare(page: LoadablePage): void;
+  /**
    * Loads one page, in a turn of its own. `statements` is asked, once the page is understood, for what must be committed with it (the
    * checkpoint). Throws `SyncError`; then nothing of the page was written.
    */
   load(page: LoadablePage, statements: (facts: PageFacts) => CompiledQuery[]): Promise<PageOutcome>;
-}
-
-export interface LoadablePage {
-  records: readonly SourceRecord[];
-  /** Local epoch milliseconds just before the page was asked for. */
-  requestedAt: number;
 }
 
 /** What every step of loading knows. */
@@ -77,8 +60,21 @@ type LoaderContext = LoaderOptions & GrowthContext;
 export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
   const { holding } = options;
   const context = { ...options, resource: holding.resource, lease: () => holding.lease() };
-  await holding.takeTurn(() => openTables(context));
-  return { load: (page, statements) => holding.takeTurn(() => loadPage(context, page, statements)) };
+  const ahead = pagesAhead(context);
+  await holding.takeTurn(async () => {
+    await openTables(context);
+    ahead.wrote(new Set());
+  });
+  return {
+    prepare: (page) => ahead.begin(page),
+    load: (page, statements) =>
+      holding.takeTurn(async () => {
+        const prepared = (await ahead.take(page)) ?? (await preparePage(context, shapeOf(holding), page));
+        const written = await loadPage(context, page, prepared, statements);
+        ahead.wrote(written.keys);
+        return written.outcome;
+      }),
+  };
 }
 
 async function openTables(context: LoaderContext): Promise<void> {
@@ -92,15 +88,15 @@ async function openTables(context: LoaderContext): Promise<void> {
 async function loadPage(
   context: LoaderContext,
   page: LoadablePage,
+  prepared: PreparedPage,
   statements: (facts: PageFacts) => CompiledQuery[],
-): Promise<PageOutcome> {
-  const { warehouse, holding, resource, profile } = context;
-  const { keyed, setAside } = keyRecords(page.records, profile);
+): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
+  const { warehouse, holding, resource } = context;
+  const { keyed, found, fresh } = prepared;
+  const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
-  const found = await findDifference(context, shapeOf(holding), keyed, timestampText(page.requestedAt));
   const requestedAt = found.stampedAt;
-  const fresh = [...found.inserts, ...found.updates];
-  const shaped = await shapedFor(context, fresh);
+  const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
 
   const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
   const written = fresh.filter((_, index) => !aside.has(index));
@@ -120,7 +116,8 @@ async function loadPage(
   holding.openRejects += setAside.length;
   for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
   const { overflowed, discarded, repaired } = shaped;
-  return { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
+  const outcome = { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
+  return { outcome, keys: new Set(written.map(keyOf)) };
 }
 
 /** The records as rows of tables that have grown to hold them. */
@@ -133,34 +130,6 @@ async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]
   holding.shape = shaped.shape;
   holding.shape = await finishReshape(context, shaped.shape, context.signal);
   return shaped;
-}
-
-function shapeOf({ shape, resource }: Holding): ResourceShape {
-  if (shape === null) throw new Error(`the tables of ${resource} were not opened`);
-  return shape;
-}
-
-async function findDifference(
-  context: LoaderContext,
-  shape: ResourceShape,
-  keyed: readonly KeyedRecord[],
-  requestedAt: string,
-): Promise<Difference> {
-  const { warehouse, resource, profile, reading, clock } = context;
-  const [table] = shape.tables;
-  if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
-  const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
-  const stored = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
-  const found = difference(keyed, stored, requestedAt, reading, timestampText(clock.now()));
-  if (profile.history === 'none' || found.updates.length === 0) return found;
-
-  const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
-  // The same members in another order, or other spacing, is no change.
-  const changed = found.updates.filter(({ key, value }) => {
-    const body = bodies.get(key);
-    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(parseJson(body), value);
-  });
-  return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
 }
 
 function pageRows(
@@ -222,10 +191,6 @@ function noteMet(watch: Map<string, number>, records: readonly KeyedRecord[], re
     const before = watch.get(key);
     if (before !== undefined && before < requestedAt) watch.set(key, requestedAt);
   }
-}
-
-function keyOf(record: { key: string }): string {
-  return record.key;
 }
 
 function updatedTimes(records: readonly KeyedRecord[]): Updated[] {

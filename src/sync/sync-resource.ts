@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
+import type { Page } from '../extract/page.ts';
 import { walk } from '../extract/walk.ts';
 import type { PageFacts, PageLoader } from './page-loader.ts';
 import type { Lane, WalkMode } from '../model/words.ts';
@@ -17,12 +18,13 @@ const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incr
 
 /**
  * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
- * committed as one. A kill between two lines of this loop costs the page in hand and nothing else.
+ * committed as one; while a page is being written, the next one is fetched and understood. A kill between two lines of
+ * this loop costs the pages in hand and nothing else.
  * Returns the finished checkpoint; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function syncResource(job: ResourceJob, loader: PageLoader, start: CheckpointRow): Promise<CheckpointRow> {
   let checkpoint = start;
-  for await (const page of walk(walkOptions(job, start))) {
+  const write = async (page: Page): Promise<void> => {
     let next = checkpoint;
     const outcome = await loader.load(page, (facts) => {
       next = storable(
@@ -34,8 +36,20 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
     checkpoint = next;
     job.passed(page, outcome);
     job.signal.throwIfAborted();
-    // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
-    await nextTurn();
+  };
+  let writing = Promise.resolve();
+  try {
+    for await (const page of walk(walkOptions(job, start))) {
+      loader.prepare(page);
+      await writing;
+      writing = write(page);
+      // What goes wrong with it is thrown at the next page, or at the end.
+      writing.catch(() => undefined);
+      // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
+      await nextTurn();
+    }
+  } finally {
+    await writing;
   }
   return checkpoint;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
+import { openPostgres } from './postgres/open.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -8,9 +9,14 @@ type OpenWarehouse = (place: string, clock: Clock) => Promise<Warehouse>;
 /** By the scheme of the `warehouse` setting; a further database is a further row. */
 const DATABASES: Readonly<Record<string, OpenWarehouse>> = {
   sqlite: openSqlite,
+  postgres: openPostgres,
+  postgresql: openPostgres,
 };
 
-/** Opens the warehouse at an address such as `sqlite:/var/lib/content-sync/blog.db`. */
+/**
+ * Opens the warehouse at an address such as `sqlite:/var/lib/content-sync/blog.db` or
+ * `postgres://host/database?schema=blog`.
+ */
 export function openWarehouse(address: string, clock: Clock): Promise<Warehouse> {
   const [, scheme = '', place = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
   const open = DATABASES[scheme];

@@ -117,6 +117,10 @@ export interface Upkeep {
 export interface Warehouse {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
   readonly own: Kysely<OwnTables>;
+  /** True where processes of other machines may write to it too. */
+  readonly isOnNetwork: boolean;
+  /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
+  now(): Promise<number>;
   /** Rows already there among `keys`, by key; `updated` names the column to bring along. */
   stored(table: TableShape, keys: readonly string[], updated: string | null): Promise<Map<string, StoredRow>>;
   /** Names of all tables and views that there are, ours and others', in lower case. */

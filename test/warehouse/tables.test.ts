@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { DATABASES, warehouseOn } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
-import { asOther, openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+import { asOther, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
-describe('tables that grow', () => {
+describe('tables that grow on sqlite', () => {
   it('keep the views, indexes and triggers that people made, through a widening', async () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse);
@@ -25,26 +26,30 @@ describe('tables that grow', () => {
     expect(rowsIn(file, 'SELECT * FROM seen')).toEqual([{ score: 2 }]);
     expect(rowsIn(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   });
+});
 
+describe.for(DATABASES)('tables that grow on $name', (database) => {
   it('are refused where somebody else has a table of that name', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    asOther(file, (db) => db.exec('CREATE TABLE Content(mine); INSERT INTO Content VALUES (1)'));
+    const { warehouse, rows, write } = await warehouseOn(database);
+    await write('CREATE TABLE Content(mine integer)');
+    await write('INSERT INTO Content VALUES (1)');
     await expect(loading(warehouse)).rejects.toMatchObject({
       name: 'ConfigError',
       code: 'table_exists',
       hint: /rename it/,
     });
-    expect(rowsIn(file, 'SELECT * FROM Content')).toEqual([{ mine: 1n }]);
-    expect(rowsIn(file, 'SELECT * FROM _sync_columns')).toEqual([]);
+    expect(await rows('SELECT * FROM Content')).toEqual([{ mine: 1n }]);
+    expect(await rows('SELECT * FROM _sync_columns')).toEqual([]);
   });
 
   it('leave the names of other tables, views and resources alone', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    asOther(file, (db) => db.exec('CREATE TABLE content_notes(mine); CREATE VIEW Content_Marks AS SELECT 1 AS mine'));
+    const { warehouse, rows, write } = await warehouseOn(database);
+    await write('CREATE TABLE content_notes(mine integer)');
+    await write('CREATE VIEW Content_Marks AS SELECT 1 AS mine');
     const resources = ['content', 'content_tags', 'content_live'];
     const { load } = await loading(warehouse, { resources });
     await load(['{"id":"1","tags":["a"],"notes":["b"],"marks":["c"],"live":["d"],"plain":["e"]}']);
-    const tables = rowsIn(file, "SELECT DISTINCT table_name AS name FROM _sync_columns WHERE role = 'key' ORDER BY 1");
+    const tables = await rows("SELECT DISTINCT table_name AS name FROM _sync_columns WHERE role = 'key' ORDER BY 1");
     expect(tables.map(({ name }) => name)).toEqual([
       'content',
       expect.stringMatching(/^content_live_\w{8}$/),
@@ -55,57 +60,55 @@ describe('tables that grow', () => {
     ]);
     const other = await loading(warehouse, { resource: 'content_tags', resources });
     await other.load(['{"id":"1","value":"mine"}']);
-    expect(rowsIn(file, 'SELECT id, value FROM content_tags')).toEqual([{ id: '1', value: 'mine' }]);
-    expect(rowsIn(file, `SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([
+    expect(await rows('SELECT id, value FROM content_tags')).toEqual([{ id: '1', value: 'mine' }]);
+    expect(await rows(`SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([
       { content_id: '1', position: 0n, value: 'a' },
     ]);
   });
 
   it('two resources whose lists want one name get two tables', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const resources = ['content', 'content_tags'];
     const first = await loading(warehouse, { resource: 'content_tags', resources });
     const second = await loading(warehouse, { resource: 'content', resources });
     await first.load(['{"id":"1","more":["from content_tags"]}']);
     await second.load(['{"id":"1","tags_more":["from content"]}']);
-    const tables = rowsIn(file, "SELECT table_name AS name FROM _sync_columns WHERE column_name = 'value' ORDER BY 1");
-    expect(tables.map(({ name }) => rowsIn(file, `SELECT value FROM "${String(name)}"`))).toEqual([
-      [{ value: 'from content_tags' }],
-      [{ value: 'from content' }],
-    ]);
+    const tables = await rows("SELECT table_name AS name FROM _sync_columns WHERE column_name = 'value' ORDER BY 1");
+    const values = tables.map(({ name }) => rows(`SELECT value FROM "${String(name)}"`));
+    expect(await Promise.all(values)).toEqual([[{ value: 'from content_tags' }], [{ value: 'from content' }]]);
   });
 
   it('a list whose elements hold nothing but lists has a table without columns, also after a restart', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows, address } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load(['{"id":"1","rows":[{"cells":["a","b"]},{"cells":["c"]}]}']);
     await warehouse.close();
-    const again = await loading(await openFor(file));
+    const again = await loading((await warehouseOn(database, address)).warehouse);
     await again.load(['{"id":"2","rows":[{"cells":["d"]}]}']);
-    expect(rowsIn(file, 'SELECT * FROM content_rows ORDER BY 1, 2')).toEqual([
+    expect(await rows('SELECT * FROM content_rows ORDER BY 1, 2')).toEqual([
       { content_id: '1', position: 0n },
       { content_id: '1', position: 1n },
       { content_id: '2', position: 0n },
     ]);
-    expect(rowsIn(file, 'SELECT * FROM content_rows_cells WHERE content_id = 2')).toEqual([
+    expect(await rows('SELECT * FROM content_rows_cells WHERE content_id = 2')).toEqual([
       { content_id: '2', position: 0n, position_2: 0n, value: 'd' },
     ]);
   });
 
   it('F109 keep a mapping from names to source paths that is stable when the same comes again', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load(['{"id":"1","ID":2,"Id":3,"a-b":1,"a_b":2}']);
-    const columns = rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1');
+    const columns = await rows('SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1');
     expect(new Set(columns.map((column) => column['column_name'])).size).toBe(5);
     await load(['{"id":"2","a_b":2,"a-b":1,"Id":3,"ID":2}']);
-    expect(rowsIn(file, 'SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(
+    expect(await rows('SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(
       columns,
     );
   });
 });
 
-describe('names from the source', () => {
+describe.for(DATABASES)('names from the source on $name', (database) => {
   const NAMES = [
     '"; DROP TABLE content;--',
     "'); DELETE FROM content;--",
@@ -134,51 +137,48 @@ describe('names from the source', () => {
   ];
 
   it('F108 F114 become columns that can be queried by their catalogue, and nothing is run or parsed', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     const members = NAMES.map((name, index) => `${JSON.stringify(name)}:"value ${index}"`);
     await load([`{"id":"1",${members.join(',')}}`]);
     // A second page goes through the look-up by these names, a third through a widening.
     await load([`{"id":"1",${members.join(',')},"more":1}`], Date.now() + 1);
     await load([`{"id":"2",${NAMES.map((name) => `${JSON.stringify(name)}:{"now":"an object"}`).join(',')}}`]);
-    const paths = rowsIn(
-      file,
+    const paths = await rows(
       "SELECT column_name AS name, source_path AS path FROM _sync_columns WHERE role = 'source'",
     );
     const columns = new Map(paths.map(({ name, path }) => [JSON.parse(String(path))[0], String(name)]));
-    const found = NAMES.map((name) => {
-      const rows = rowsIn(file, `SELECT "${columns.get(name) ?? 'missing'}" AS v FROM content ORDER BY id`);
-      return [name, ...rows.map(({ v }) => v)];
+    const cells = NAMES.map((name, index) => `"${columns.get(name) ?? 'missing'}" AS v${index}`);
+    const [first, second] = await rows(`SELECT ${cells.join(', ')} FROM content ORDER BY id`);
+    const found = NAMES.map((name, index) => {
+      const both = [first?.[`v${index}`], second?.[`v${index}`]];
+      return [name, ...both.map((cell): unknown => JSON.parse(String(cell)))];
     });
-    expect(found).toEqual(NAMES.map((name, index) => [name, JSON.stringify(`value ${index}`), '{"now":"an object"}']));
+    expect(found).toEqual(NAMES.map((name, index) => [name, `value ${index}`, { now: 'an object' }]));
   });
 
   it('F108 become child tables in the same way', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load([
       `{"id":"1",${NAMES.map((name) => `${JSON.stringify(name)}:[{${JSON.stringify(name)}:1}]`).join(',')}}`,
     ]);
-    const tables = rowsIn(
-      file,
-      "SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'",
-    );
+    const tables = await rows("SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'");
     expect(tables).toHaveLength(NAMES.length);
-    for (const { name, col } of tables) {
-      expect(rowsIn(file, `SELECT "${String(col)}" AS v FROM "${String(name)}"`)).toEqual([{ v: 1n }]);
-    }
+    const elements = tables.map(({ name, col }) => `SELECT "${String(col)}" AS v FROM "${String(name)}"`);
+    expect(await rows(elements.join(' UNION ALL '))).toEqual(NAMES.map(() => ({ v: 1n })));
   });
 });
 
-describe('the catalogue', () => {
+describe.for(DATABASES)('the catalogue on $name', (database) => {
   it('says of each column where it comes from', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: { max_columns: 10 } });
     const many = Array.from({ length: 12 }, (_, index) => `"f${index}":1`).join(',');
     await load([
       `{"id":"1","seo":{"title":"x"},"tags":["a"],"authors":[{"the handle":"b"}],${many},"evil\\u202e\\nname":1}`,
     ]);
-    const comments = rowsIn(file, "SELECT table_name || '.' || column_name AS name, comment FROM _sync_columns");
+    const comments = await rows("SELECT table_name || '.' || column_name AS name, comment FROM _sync_columns");
     expect(Object.fromEntries(comments.map(({ name, comment }) => [name, comment]))).toMatchObject({
       'content.id': 'The key of the content record.',
       'content.seo_title': 'Field seo.title of the content record.',
@@ -191,10 +191,10 @@ describe('the catalogue', () => {
   });
 
   it('refuses to go on without a table that it names', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, write } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load(['{"id":"1","tags":["a"]}']);
-    asOther(file, (db) => db.exec('DROP TABLE content_tags'));
+    await write('DROP TABLE content_tags');
     await expect(loading(warehouse)).rejects.toMatchObject({
       code: 'state_invalid',
       message: 'the table content_tags is no longer in the warehouse',
@@ -208,24 +208,25 @@ describe('the catalogue', () => {
     ['table_path', '{'],
     ['type', 'timestampish'],
   ])('F070 refuses a damaged %s', async (column, text) => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, write } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load(['{"id":"1","title":"x"}']);
-    asOther(file, (db) => db.prepare(`UPDATE _sync_columns SET ${column} = ? WHERE column_name = 'title'`).run(text));
-    if (column === 'table_path') asOther(file, (db) => db.exec("UPDATE _sync_columns SET table_path = '{'"));
+    await write(`UPDATE _sync_columns SET ${column} = ? WHERE column_name = 'title'`, text);
+    if (column === 'table_path') await write("UPDATE _sync_columns SET table_path = '{'");
     await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'state_invalid' });
   });
 });
 
-describe('a raised max_columns', () => {
+describe.for(DATABASES)('a raised max_columns on $name', (database) => {
   it('F111 gives the fields that stood in _overflow their columns in old rows as in new ones', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const narrow = await loading(warehouse, { profile: { max_columns: 10 } });
     await narrow.load([fifteenFields(1)]);
-    expect(JSON.parse(String(rowsIn(file, 'SELECT _overflow AS o FROM content')[0]?.['o']))).toMatchObject({ f14: 14 });
+    const [narrowed] = await rows('SELECT _overflow AS o FROM content');
+    expect(JSON.parse(String(narrowed?.['o']))).toMatchObject({ f14: 14 });
     const wide = await loading(warehouse, { profile: { max_columns: 100 } });
     await wide.load([fifteenFields(2)]);
-    expect(rowsIn(file, 'SELECT id, f0, f14, _overflow FROM content ORDER BY id')).toEqual([
+    expect(await rows('SELECT id, f0, f14, _overflow FROM content ORDER BY id')).toEqual([
       { id: '1', f0: 0n, f14: 14n, _overflow: null },
       { id: '2', f0: 0n, f14: 14n, _overflow: null },
     ]);

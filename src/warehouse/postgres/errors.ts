@@ -9,6 +9,8 @@ type Remedy = 'replay' | 'server' | 'none';
 interface ErrorRow {
   /** Beginnings of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
+  /** What is said without a code by `pg` itself. */
+  message?: RegExp;
   code: string;
   hint: string;
   remedy: Remedy;
@@ -37,7 +39,9 @@ const ERRORS: readonly ErrorRow[] = [
     remedy: 'server',
   },
   {
-    prefixes: ['25006', '57P01', '57P02', '57P03', '08', '58'],
+    prefixes: ['25006', '25P03', '57P01', '57P02', '57P03', '08', '58'],
+    message:
+      /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|query read timeout|server closed/i,
     code: 'warehouse_unreachable',
     hint: 'the server is restarting, read-only or gone: see its log; then run the same command again: it resumes where it stopped',
     remedy: 'server',
@@ -47,6 +51,12 @@ const ERRORS: readonly ErrorRow[] = [
     code: 'warehouse_unreachable',
     hint: 'check host and port in `warehouse`, and that the server runs and accepts this machine',
     remedy: 'server',
+  },
+  {
+    prefixes: ['54'],
+    code: 'warehouse_refused',
+    hint: 'a value or a row is larger than the server holds, most often in an index that somebody made: drop that index, or index an expression',
+    remedy: 'none',
   },
   {
     prefixes: ['57014'],
@@ -62,7 +72,17 @@ const ERRORS: readonly ErrorRow[] = [
     config: true,
   },
   {
+    prefixes: ['CERT_', 'SELF_SIGNED', 'DEPTH_ZERO', 'UNABLE_TO', 'HOSTNAME_MISMATCH', 'ERR_TLS', 'ERR_SSL', 'EPROTO'],
+    message: /does not support SSL|establishing an SSL connection/,
+    code: 'warehouse_untrusted',
+    hint: 'see `sslmode` in `warehouse`: name the authority of the certificate in sslrootcert or NODE_EXTRA_CA_CERTS, or say sslmode=no-verify or disable where the way to the server is safe',
+    remedy: 'none',
+    config: true,
+  },
+  {
     prefixes: ['28', '3D000'],
+    // Among others, where the server asks for a password and there is none.
+    message: /^SASL/,
     code: 'warehouse_refused',
     hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
     remedy: 'none',
@@ -77,15 +97,11 @@ const ERRORS: readonly ErrorRow[] = [
   },
 ];
 
-/** What `pg` says, without a code, of a connection that is no longer there. */
-const CONNECTION_GONE =
-  /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|query read timeout|server closed/i;
-
 /** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
 export function postgresError(error: unknown, shown: string): unknown {
   const row = rowOf(error);
   if (row === undefined || error instanceof SyncError) return error;
-  const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'connection lost'})`;
+  const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'no code'})`;
   return row.config === true
     ? new ConfigError(row.code, message, { hint: row.hint, cause: error })
     : new SyncError(row.code, message, { recovery: 'stop', hint: row.hint, cause: error });
@@ -104,8 +120,6 @@ export function errorCode(error: unknown): string {
 
 function rowOf(error: unknown): ErrorRow | undefined {
   const code = errorCode(error);
-  if (code === '' && CONNECTION_GONE.test(messageOf(error))) return GONE;
-  return ERRORS.find(({ prefixes }) => code !== '' && prefixes.some((prefix) => code.startsWith(prefix)));
+  if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
+  return ERRORS.find(({ prefixes }) => prefixes.some((prefix) => code.startsWith(prefix)));
 }
-
-const GONE = ERRORS.find(({ prefixes }) => prefixes.includes('57P01'));

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
 import { connectionName } from './address.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
@@ -50,9 +51,17 @@ function newPool(connection: string): Pool {
     keepAlive: true,
     application_name: 'content-sync',
     types: VALUE_PARSERS,
+    // A client that does not get as far as the server's welcome leaves its socket open: it must not keep the process.
+    stream: () => new Socket().unref(),
   };
   const pool = new Pool(config);
   // An idle connection that the server ends is no event: the next question opens another one.
   pool.on('error', () => undefined);
+  // Nor is one that the server ends in somebody's hand, in whatever moment: the next statement on it tells.
+  pool.on('connect', (client) => {
+    // `ref` is not in the types of `pg`.
+    if ('ref' in client && typeof client.ref === 'function') client.ref();
+    client.on('error', () => undefined);
+  });
   return pool;
 }

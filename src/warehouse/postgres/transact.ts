@@ -12,6 +12,8 @@ const LONGEST_PAUSE_MS = 1_000;
 const STATEMENT_MS = 60_000;
 /** Longer than the server may take to notice that the one who held a lock is gone. */
 const LOCK_MS = 10_000;
+/** Between two statements: a process that is frozen there must not keep its locks from those who take over. */
+const FROZEN_MS = 10_000;
 
 /** An answer that the server has sent is here after this long. */
 const NETWORK_MS = 10_000;
@@ -19,6 +21,8 @@ const NETWORK_MS = 10_000;
 export interface TransactOptions {
   /** How long to wait for the server; a minute where absent. 0 for one attempt. */
   patienceMs?: number;
+  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
+  decideMs?: number;
   statementMs?: number;
   lockMs?: number;
 }
@@ -54,7 +58,8 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
     );
 }
 
-async function patiently<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
+/** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
+export async function patiently<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
   const { clock, random, shown } = database;
   const deadline = clock.monotonic() + patienceMs;
   let replays = 0;
@@ -79,9 +84,6 @@ async function attempt<T>(
   options: TransactOptions,
 ): Promise<T> {
   const client = await database.pool.connect();
-  // Between two statements the server may end the connection: the next statement tells.
-  const ignore = (): void => undefined;
-  client.on('error', ignore);
   let failure: unknown = null;
   try {
     return await begunOn(client, database, work, options);
@@ -89,7 +91,6 @@ async function attempt<T>(
     failure = error;
     throw error;
   } finally {
-    client.off('error', ignore);
     client.release(failure !== null && !(await rolledBack(client, failure)));
   }
 }
@@ -107,7 +108,8 @@ async function begunOn<T>(
     await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server' || !(await isCommitted(database, xid))) throw error;
+    if (remedyOf(error) !== 'server' || !(await isCommitted(database, xid, options.decideMs ?? PATIENCE_MS)))
+      throw error;
   }
   return result;
 }
@@ -126,6 +128,7 @@ async function begin(
     'SET LOCAL synchronous_commit TO on',
     `SET LOCAL statement_timeout TO ${statementMs}`,
     `SET LOCAL lock_timeout TO ${lockMs}`,
+    `SET LOCAL idle_in_transaction_session_timeout TO ${FROZEN_MS}`,
     'SELECT pg_current_xact_id()::text AS xid',
   ].join(';');
   const results: unknown = await client.query(queryOf(text, undefined, NETWORK_MS));
@@ -151,9 +154,9 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
 }
 
 /** Asks, on another connection, what became of a transaction whose COMMIT got no answer. */
-async function isCommitted(database: Database, xid: string): Promise<boolean> {
-  const ask = execute(database);
-  const deadline = database.clock.monotonic() + PATIENCE_MS;
+async function isCommitted(database: Database, xid: string, patienceMs: number): Promise<boolean> {
+  const ask = execute(database, { patienceMs });
+  const deadline = database.clock.monotonic() + patienceMs;
   for (;;) {
     const { rows } = await ask<{ status: string | null }>('SELECT pg_xact_status($1::xid8) AS status', [xid]);
     const status = rows[0]?.status ?? null;

@@ -11,7 +11,7 @@ import { sqliteWarehouse } from './sqlite-warehouse.ts';
 export async function openSqlite(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
   const { db, own, patiently } = await openFile<OwnTables>(file, clock, kind);
-  return sqliteWarehouse(db, own, patiently);
+  return sqliteWarehouse(db, own, patiently, clock);
 }
 
 function configure(db: Database): void {

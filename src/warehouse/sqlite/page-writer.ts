@@ -1,7 +1,8 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { Kysely } from 'kysely';
-import type { TableRows, TableShape } from '../../model/table.ts';
+import type { TableRows } from '../../model/table.ts';
 import type { OwnTables } from '../own-tables.ts';
+import { perTable } from '../per-table.ts';
 import type { PageCommit, WrittenRecord } from '../warehouse.ts';
 import { multiRowInsert, type MultiRowInsert } from './multi-row-insert.ts';
 import { bound, deleteText, insertedColumns, insertText } from './row-statements.ts';
@@ -28,16 +29,6 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
     }
     for (const child of children) writeChildren(insertInto(child.table), child);
     writeVersions(page);
-  };
-}
-
-/** A shape is a value, so what is made for it serves as long as it stands. */
-function perTable<T>(make: (table: TableShape) => T): (table: TableShape) => T {
-  const made = new WeakMap<TableShape, { it: T }>();
-  return (table) => {
-    let known = made.get(table);
-    if (known === undefined) made.set(table, (known = { it: make(table) }));
-    return known.it;
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
@@ -12,7 +13,7 @@ import type { Patiently } from './wait-for-lock.ts';
 import { walUpkeep } from './wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
-export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently: Patiently): Warehouse {
+export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently: Patiently, clock: Clock): Warehouse {
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
@@ -31,6 +32,8 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
 
   return {
     own,
+    isOnNetwork: false,
+    now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => patiently(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
     holdsBeyondDouble: (table, column) => holdsBeyondDouble(own, table, column),

@@ -1,0 +1,18 @@
+import type { Reading } from '../load/diff.ts';
+import type { Clock } from '../model/clock.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { Holding } from './holding.ts';
+
+/** What loading pages of a resource needs. */
+export interface LoaderOptions {
+  warehouse: Warehouse;
+  holding: Holding;
+  profile: ResourceProfile;
+  /** All resources of the profile. */
+  resources: readonly string[];
+  reading: Reading;
+  runId: string;
+  clock: Clock;
+  signal: AbortSignal;
+}

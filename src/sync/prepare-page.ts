@@ -1,0 +1,76 @@
+import type { SourceRecord } from '../model/json.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { sameJson } from '../shape/fingerprint.ts';
+import { parseJson } from '../shape/parse-json.ts';
+import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
+import { currentBodies } from '../state/versions.ts';
+import { difference, type Difference } from '../load/diff.ts';
+import { keyRecords, type KeyedRecord, type SetAside } from '../load/key-records.ts';
+import type { Holding } from './holding.ts';
+import type { LoaderOptions } from './loader-options.ts';
+
+export interface LoadablePage {
+  records: readonly SourceRecord[];
+  /** Local epoch milliseconds just before the page was asked for. */
+  requestedAt: number;
+}
+
+/** A page that is understood: what in it is new or changed, by what the warehouse holds. */
+export interface PreparedPage {
+  keyed: readonly KeyedRecord[];
+  /** Records without a usable id. */
+  setAside: readonly SetAside[];
+  found: Difference;
+  /** What must be written: the new ones, then the changed ones. */
+  fresh: readonly KeyedRecord[];
+  /** Them as rows; null where the tables must grow first. */
+  shaped: ShapedPage | null;
+}
+
+/** Reads and computes, and changes nothing. Throws `SyncError`. */
+export async function preparePage(
+  options: LoaderOptions,
+  shape: ResourceShape,
+  page: LoadablePage,
+): Promise<PreparedPage> {
+  const { profile } = options;
+  const { keyed, setAside } = keyRecords(page.records, profile);
+  const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
+  const fresh = [...found.inserts, ...found.updates];
+  const shaped = shapeRecords({ shape, profile, records: fresh });
+  return { keyed, setAside, found, fresh, shaped: shaped.shape === shape ? shaped : null };
+}
+
+async function findDifference(
+  options: LoaderOptions,
+  shape: ResourceShape,
+  keyed: readonly KeyedRecord[],
+  requestedAt: string,
+): Promise<Difference> {
+  const { warehouse, holding, profile, reading, clock } = options;
+  const { resource } = holding;
+  const [table] = shape.tables;
+  if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
+  const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
+  const stored = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
+  const found = difference(keyed, stored, requestedAt, reading, timestampText(clock.now()));
+  if (profile.history === 'none' || found.updates.length === 0) return found;
+
+  const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
+  // The same members in another order, or other spacing, is no change.
+  const changed = found.updates.filter(({ key, value }) => {
+    const body = bodies.get(key);
+    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(parseJson(body), value);
+  });
+  return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
+}
+
+export function shapeOf({ shape, resource }: Holding): ResourceShape {
+  if (shape === null) throw new Error(`the tables of ${resource} were not opened`);
+  return shape;
+}
+
+export function keyOf(record: { key: string }): string {
+  return record.key;
+}

@@ -1,0 +1,33 @@
+import type { JsonValue } from '../../model/json.ts';
+import { isObject } from '../../shape/field-at.ts';
+
+const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
+
+/** One spelling for equal numbers: `1.10`, `1.1` and `110E-2` are `11e-1`. Anything else stays as it is. */
+export function canonicalDecimal(text: string): string {
+  const [match, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? [];
+  if (match === undefined) return text;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  const power = Number(exponent) - fraction.length + digits.length - significant.length;
+  return `${sign === '-' ? '-' : ''}${significant}e${power}`;
+}
+
+/**
+ * One spelling for equal JSON: members by name, numbers as above, the last of several members of one name. Text that is
+ * no JSON stays as it is.
+ */
+export function canonicalJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text, canonicalMember));
+  } catch {
+    return text;
+  }
+}
+
+function canonicalMember(_name: string, value: JsonValue, { source }: { source?: string }): JsonValue {
+  if (typeof value === 'number') return JSON.rawJSON(canonicalDecimal(source ?? String(value)));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,40 @@
+import type { TableShape } from '../../model/table.ts';
+
+/** A table whose rows are carried from one database to the other. */
+export interface CarriedTable {
+  name: string;
+  /** Columns that tell its rows apart, in order; empty for a small table in which nothing does. */
+  key: readonly string[];
+  /** Which rows; all where absent. */
+  where?: string;
+  /** True where rows change without a lease: an interrupted copy cannot trust what it has carried before. */
+  isAfresh?: true;
+}
+
+/** What is remembered of a source, beside its copied tables. The leases stay: nobody holds any in the new place. */
+export const OWN_TABLES: readonly CarriedTable[] = [
+  { name: '_sync_versions', key: ['resource', 'id', 'version'] },
+  { name: '_sync_rejects', key: ['resource', 'hash', 'reason'] },
+  { name: '_sync_runs', key: ['run_id', 'resource'] },
+  { name: '_sync_seen', key: ['resource', 'walk_started_at', 'page'] },
+  { name: '_sync_schema_changes', key: [], isAfresh: true },
+  { name: '_sync_suspects', key: ['resource', 'record_id'], isAfresh: true },
+  { name: '_sync_limits', key: ['name'], isAfresh: true },
+  { name: '_sync_reshapes', key: ['resource'], isAfresh: true },
+  { name: '_sync_columns', key: ['table_name', 'column_name'], isAfresh: true },
+  { name: '_sync_checkpoints', key: ['resource'], isAfresh: true },
+];
+
+/** Deliveries that are done are not worked on again, wherever they lie. */
+export const INBOX_TABLES: readonly CarriedTable[] = [
+  { name: '_sync_deliveries', key: ['seq'], where: `"state" IN ('waiting', 'dead')`, isAfresh: true },
+];
+
+export function copiedTable({ name, key }: TableShape): CarriedTable {
+  return { name, key };
+}
+
+/** A name as both databases quote it. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,109 @@
+import type { Session } from '../postgres/session.ts';
+import { execute, transact, type Database } from '../postgres/transact.ts';
+import { quoted, type CarriedTable } from './carried-tables.ts';
+
+/** What was copied from where; it stays beside the copy. */
+export interface Receipt {
+  /** The state of the source that it is a copy of, told by who has owned its resources. */
+  fingerprint: string;
+  /** UTC text; null while the copy is under way. */
+  finishedAt: string | null;
+  tables: ReceiptRow[];
+}
+
+export interface ReceiptRow {
+  table: string;
+  rows: number;
+  /** SHA-256 over all its values; null before it was compared with the source. */
+  digest: string | null;
+}
+
+/** How far a table has come. */
+export interface Progress {
+  /** JSON list of the last key's values as text; null before the first row. */
+  doneUpTo: string | null;
+  rows: number;
+  isWhole: boolean;
+}
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS "_sync_copy" ("fingerprint" text NOT NULL, "started_at" timestamp NOT NULL,
+    "finished_at" timestamp)`,
+  `CREATE TABLE IF NOT EXISTS "_sync_copy_tables" ("table_name" text PRIMARY KEY, "done_up_to" text,
+    "rows" bigint NOT NULL, "is_whole" boolean NOT NULL, "digest" text)`,
+];
+/** What an emptied staging schema keeps: which migrations were done, and who owns it. */
+const KEPT = /^_sync_(?:inbox_)?migrations|^_sync_leases$/;
+
+export async function readReceipt(database: Database): Promise<Receipt> {
+  const ask = execute(database);
+  const schema = quoted(database.schema);
+  const { rows } = await ask<{ fingerprint: string; finished_at: string | null }>(
+    `SELECT "fingerprint", "finished_at" FROM ${schema}."_sync_copy"`,
+  );
+  const tables = await ask<ReceiptRow & Record<string, unknown>>(
+    `SELECT "table_name" AS "table", "rows", "digest" FROM ${schema}."_sync_copy_tables" ORDER BY 1`,
+  );
+  return { fingerprint: rows[0]?.fingerprint ?? '', finishedAt: rows[0]?.finished_at ?? null, tables: tables.rows };
+}
+
+/**
+ * Goes on with a copy of the source as it stood at `before`, or begins anew where what is here is none; from now on the
+ * source's state is `now`. Returns true where it goes on. To be called by the one who owns the staging schema.
+ */
+export async function resumeOrBegin(database: Database, before: string, now: string): Promise<boolean> {
+  return transact(database, async (session) => {
+    for (const statement of TABLES) await session.execute(statement);
+    const { rows } = await session.execute<{ fingerprint: string }>('SELECT "fingerprint" FROM "_sync_copy"');
+    const isSame = rows[0]?.fingerprint === before;
+    if (!isSame) await empty(session, database.schema);
+    await session.execute('DELETE FROM "_sync_copy"');
+    await session.execute(`INSERT INTO "_sync_copy" VALUES ($1, now() AT TIME ZONE 'UTC')`, [now]);
+    return isSame;
+  });
+}
+
+/** Takes away what was copied: our own tables stay, without rows. */
+async function empty({ execute: run }: Session, schema: string): Promise<void> {
+  const { rows } = await run<{ name: string }>(
+    `SELECT relname AS name FROM pg_class WHERE relkind = 'r'
+      AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
+    [schema],
+  );
+  for (const { name } of rows.filter((row) => !KEPT.test(row.name))) {
+    await run(name.startsWith('_sync_') ? `TRUNCATE ${quoted(name)}` : `DROP TABLE ${quoted(name)} CASCADE`);
+  }
+}
+
+export async function readProgress(database: Database, table: string): Promise<Progress | null> {
+  const { rows } = await execute(database)<{ done_up_to: string | null; rows: number; is_whole: boolean }>(
+    `SELECT "done_up_to", "rows", "is_whole" FROM ${quoted(database.schema)}."_sync_copy_tables" WHERE "table_name" = $1`,
+    [table],
+  );
+  const [row] = rows;
+  return row === undefined ? null : { doneUpTo: row.done_up_to, rows: row.rows, isWhole: row.is_whole };
+}
+
+/** Belongs into the transaction of the rows. */
+export async function saveProgress({ execute: run }: Session, table: string, progress: Progress): Promise<void> {
+  await run(
+    `INSERT INTO "_sync_copy_tables" VALUES ($1, $2, $3, $4) ON CONFLICT ("table_name")
+      DO UPDATE SET "done_up_to" = excluded."done_up_to", "rows" = excluded."rows", "is_whole" = excluded."is_whole"`,
+    [table, progress.doneUpTo, progress.rows, progress.isWhole],
+  );
+}
+
+/** Takes a table's rows away, so that it is copied from its beginning. */
+export async function forgetTable(database: Database, { name }: CarriedTable): Promise<void> {
+  await transact(database, async ({ execute: run }) => {
+    await run(`TRUNCATE ${quoted(name)}`);
+    await run('DELETE FROM "_sync_copy_tables" WHERE "table_name" = $1', [name]);
+  });
+}
+
+export async function saveDigest(database: Database, table: string, digest: string): Promise<void> {
+  await execute(database)(
+    `UPDATE ${quoted(database.schema)}."_sync_copy_tables" SET "digest" = $2 WHERE "table_name" = $1`,
+    [table, digest],
+  );
+}

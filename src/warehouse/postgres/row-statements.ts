@@ -1,0 +1,79 @@
+import { escapeIdentifier } from 'pg';
+import type { Cell, TableShape } from '../../model/table.ts';
+import { DECLARED_TYPES } from './ddl.ts';
+
+/** What every row of a resource's own table is stamped with, besides `_deleted_at`: right after the key. */
+const STAMPS = [
+  { name: '_hash', type: 'text' },
+  { name: '_version', type: 'bigint' },
+  { name: '_synced_at', type: 'timestamptz' },
+] as const;
+
+interface TypedColumn {
+  name: string;
+  type: string;
+}
+
+/** The columns of a row as they are inserted. */
+export function insertedColumns(table: TableShape): TypedColumn[] {
+  const stamps = table.path.length === 0 ? STAMPS : [];
+  return [...keyColumns(table), ...stamps, ...sourceColumns(table)];
+}
+
+function keyColumns({ key }: TableShape): TypedColumn[] {
+  return key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'bigint' }));
+}
+
+function sourceColumns({ columns }: TableShape): TypedColumn[] {
+  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
+}
+
+/** Rows that are new, in the text format of COPY. */
+export function copyStatement(table: TableShape): string {
+  return `COPY ${escapeIdentifier(table.name)} (${namesOf(insertedColumns(table))}) FROM STDIN`;
+}
+
+/** Rows of a resource's own table from one parameter, a JSON array of arrays; overwrites what was there. */
+export function upsertStatement(table: TableShape): string {
+  const columns = insertedColumns(table);
+  const name = escapeIdentifier(table.name);
+  const updates = columns.slice(table.key.length).map((column) => {
+    const updated = escapeIdentifier(column.name);
+    return `${updated} = excluded.${updated}`;
+  });
+  // The guard makes a late page harmless: what was asked for later stays.
+  return `INSERT INTO ${name} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM jsonb_array_elements($1::jsonb) AS r
+    ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${updates.join(', ')}, "_deleted_at" = NULL
+    WHERE excluded."_synced_at" >= ${name}."_synced_at"`;
+}
+
+/** Rows of a resource's own table from one parameter, a JSON array of [version, key, ...cells]: those of that version. */
+export function rewriteStatement(table: TableShape): string {
+  const [key = ''] = keyColumns(table).map(({ name }) => escapeIdentifier(name));
+  const columns = sourceColumns(table);
+  const names = columns.length === 0 ? key : namesOf(columns);
+  const values = columns.length === 0 ? 'r->>1' : valuesOf(columns, 2);
+  return `UPDATE ${escapeIdentifier(table.name)} AS t SET (${names}) = ROW(${values})
+    FROM jsonb_array_elements($1::jsonb) AS r WHERE t.${key} = r->>1 AND t."_version" = (r->>0)::bigint
+    RETURNING t.${key} AS "key"`;
+}
+
+/** Deletes the rows of the records whose keys are in the one parameter. */
+export function deleteStatement(table: TableShape): string {
+  return `DELETE FROM ${escapeIdentifier(table.name)} WHERE ${escapeIdentifier(table.key[0] ?? '')} = ANY($1)`;
+}
+
+function namesOf(columns: readonly TypedColumn[]): string {
+  return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
+}
+
+/** The elements of the JSON array `r`, from `first` on. */
+function valuesOf(columns: readonly TypedColumn[], first: number): string {
+  return columns.map(({ type }, index) => `(r->>${first + index})::${type}`).join(', ');
+}
+
+/** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */
+export function jsonCell(cell: Cell | undefined): string | number | boolean | null {
+  if (typeof cell === 'bigint') return String(cell);
+  return Object.is(cell, -0) ? '-0' : (cell ?? null);
+}
