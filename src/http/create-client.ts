@@ -11,6 +11,7 @@ import { createCredentials } from './credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome.ts';
 import { runRequest } from './request-loop.ts';
+import type { TokenStore } from './shared-token.ts';
 
 export interface ClientOptions {
   baseUrl: URL;
@@ -28,6 +29,8 @@ export interface ClientOptions {
   insecureTls?: boolean | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
   secrets?: string[] | undefined;
+  /** Where other processes use the same OAuth tokens; the client has its own where absent. */
+  tokens?: TokenStore | undefined;
   /** 0 <= x < 1; `Math.random` where absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;

@@ -7,9 +7,11 @@ import type { Profile } from '../source/profile.ts';
 import { apiKeyCredentials } from './auth.ts';
 import type { Credentials } from './auth.ts';
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
-import { oauthCredentials } from './oauth.ts';
+import { oauthCredentials, tokenLifetime } from './oauth.ts';
+import { sharedToken, type TokenStore } from './shared-token.ts';
 import { requestToken } from './token-request.ts';
-import type { OauthSettings } from './token-request.ts';
+import type { IssuedToken, OauthSettings } from './token-request.ts';
+import { tokenSeal } from './token-seal.ts';
 
 interface CredentialSource {
   baseUrl: URL;
@@ -17,6 +19,8 @@ interface CredentialSource {
   auth: AuthSettings;
   governor: Governor;
   clock: Clock;
+  /** Where other processes use the same tokens; each client has its own where absent. */
+  tokens?: TokenStore | undefined;
 }
 
 /** The credential that the settings describe. `keepSecret` hears of everything that must never be written anywhere. */
@@ -25,23 +29,22 @@ export function createCredentials(
   exchange: Exchange,
   keepSecret: (secret: string) => void,
 ): Credentials {
-  const { auth, clock } = source;
+  const { auth, clock, tokens } = source;
   if (auth.type === 'api_key') {
     keepSecret(auth.key);
     return apiKeyCredentials(auth.key);
   }
   keepSecret(auth.client_secret);
   const url = tokenUrl(auth, source);
-  return oauthCredentials({
-    clock,
-    keepSecret,
-    request: (lane) =>
-      requestToken(auth, {
-        url,
-        clientAuth: source.profile.oauth.client_auth,
-        send: (request) => sendForToken(source, exchange, lane, request),
-      }),
-  });
+  const request = (lane: Lane): Promise<IssuedToken> =>
+    requestToken(auth, {
+      url,
+      clientAuth: source.profile.oauth.client_auth,
+      send: (sent) => sendForToken(source, exchange, lane, sent),
+    });
+  if (tokens === undefined) return oauthCredentials({ clock, keepSecret, request });
+  const shared = sharedToken({ store: tokens, seal: tokenSeal(auth, url), clock, request, lifetime: tokenLifetime });
+  return oauthCredentials({ clock, keepSecret, request: shared });
 }
 
 function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): URL {

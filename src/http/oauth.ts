@@ -23,7 +23,7 @@ interface Token {
 
 interface OauthWiring {
   clock: Clock;
-  /** One request to the token endpoint. */
+  /** One request to the token endpoint, or what stands for it where several processes use one token. */
   request: (lane: Lane) => Promise<IssuedToken>;
   /** Hears of every token, so that none is ever written anywhere. */
   keepSecret: (secret: string) => void;
@@ -77,9 +77,13 @@ export function oauthCredentials({ clock, request, keepSecret }: OauthWiring): C
 const REFUSALS: ReadonlySet<string> = new Set(['auth_failed', 'bad_token', 'token_redirect']);
 
 function datedToken(issued: IssuedToken, asked: number): Token {
-  const told = (issued.expiresIn ?? 0) * 1_000;
-  const life = told > 0 ? Math.min(told, LONGEST_LIFETIME) : DEFAULT_LIFETIME;
+  const life = tokenLifetime(issued);
   return { value: issued.value, renewAt: asked + life - Math.min(LEEWAY, life / 5), expiresAt: asked + life };
+}
+
+/** Milliseconds from when it was asked for. */
+export function tokenLifetime({ expiresIn = 0 }: IssuedToken): number {
+  return expiresIn > 0 ? Math.min(expiresIn * 1_000, LONGEST_LIFETIME) : DEFAULT_LIFETIME;
 }
 
 /** The promise's result, or the signal's reason: a wait shared with others must not outlive the one who gave up. */

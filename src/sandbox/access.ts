@@ -31,6 +31,8 @@ export interface AccessRules {
   client: OAuthClient;
   /** Seconds. */
   tokenLifetime: number;
+  /** A new access token ends the one before it. */
+  oneToken: boolean;
   /** Refuses every write with 403. */
   readOnly: boolean;
 }
@@ -59,7 +61,7 @@ export function access(rules: AccessRules, clock: Clock): Access {
     isClient: (id, secret) => isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
     issue: (scope) => {
       const now = clock.monotonic();
-      for (const [token, { expires }] of tokens) if (expires <= now) tokens.delete(token);
+      for (const [token, { expires }] of tokens) if (rules.oneToken || expires <= now) tokens.delete(token);
       const token = `at_${randomBytes(24).toString('base64url')}`;
       tokens.set(token, { expires: now + rules.tokenLifetime * 1_000, scope });
       return { access_token: token, token_type: 'Bearer', expires_in: rules.tokenLifetime, scope };

@@ -17,6 +17,8 @@ export interface SandboxSettings {
   clientSecret: string | null;
   /** Seconds. */
   tokenLifetime: number;
+  /** A new access token ends the one before it. */
+  oneToken: boolean;
   readOnly: boolean;
   data: string | null;
   generate: Readonly<Record<string, number>>;
@@ -68,6 +70,7 @@ export const SANDBOX_OPTIONS: { readonly [K in keyof SandboxSettings]: OptionDec
     3_600,
     whole('--token-lifetime', 1),
   ),
+  oneToken: option('--one-token', 'a new access token ends the one before it', false),
   readOnly: option('--read-only', 'refuse every write with 403', false),
   data: option('--data <folder>', 'serve <resource>.ndjson and files/ from a folder', null, asText),
   generate: option('--generate <counts>', 'records to make up, as content=200000,images=1000', {}, counts),

@@ -83,13 +83,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, client: OAuthClient): Service {
   const bases = startingRecords(settings);
   const hooks = webhooks(clock, settings.webhookRetry);
-  const { tokenLifetime, readOnly, sort, visibilityLag } = settings;
+  const { tokenLifetime, oneToken, readOnly, sort, visibilityLag } = settings;
   return {
     settings,
     clock,
     webhooks: hooks,
     cache: pageCache(settings.cache),
-    access: access({ apiKey, client, tokenLifetime, readOnly }, clock),
+    access: access({ apiKey, client, tokenLifetime, oneToken, readOnly }, clock),
     store: recordStore({
       bases,
       files: startingFiles(settings, bases.get('images')),

@@ -1,0 +1,96 @@
+import { Command } from 'commander';
+import { ConfigError } from '../model/errors.ts';
+import { addressFault, addressSecrets, shownAddress, sourceAddress } from '../settings/warehouse-address.ts';
+import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
+import type { CliContext } from './context.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { forEachSource, type ChosenSource } from './open-sources.ts';
+import { print } from './print.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
+
+interface CopyOptions extends SourceOptions {
+  to: string;
+  json?: true;
+}
+
+/** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
+export function copyCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('copy'))
+    .requiredOption('--to <address>', 'where to: postgres://user:password@host/database, a schema per source')
+    .option('--json', 'print one JSON object per source on stdout')
+    .action(async (options: CopyOptions) => {
+      context.secrets.push(...addressSecrets(options.to, context.env));
+      refuseTarget(options.to);
+      const code = await forEachSource(context, options, [], async (chosen) => {
+        const report = await copySource(context, chosen, options.to);
+        if (options.json === true) print(context, { source: chosen.source.name, ...report });
+        else print(context, textOf(chosen.source.name, report));
+        return EXIT_CODES.ok;
+      });
+      if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(options.to));
+    });
+}
+
+function refuseTarget(address: string): void {
+  if (address.startsWith('sqlite:')) {
+    throw new ConfigError('usage', '--to: a SQLite warehouse is a file: it needs no copy command', {
+      hint: 'stop content-sync, copy the .db files (with their -wal files, if any), and set `warehouse` to the new path',
+    });
+  }
+  const fault = addressFault(address);
+  if (fault === null) return;
+  throw new ConfigError('usage', `--to: ${fault}, got ${shownAddress(address)}`, {
+    hint: 'such as --to "$DATABASE_URL"; the schema is named after the source, or by ?schema=',
+  });
+}
+
+async function copySource(context: CliContext, { source, log }: ChosenSource, to: string): Promise<CopyReport> {
+  const { clock, signal, cwd, stderr } = context;
+  const tell = (text: string): void => void (stderr.isTTY === true && stderr.write(`${source.name}: ${text}\n`));
+  return copyWarehouse({
+    from: source.warehouse,
+    to: sourceAddress(to, source.name, cwd),
+    resources: source.resources,
+    clock,
+    signal,
+    watcher: {
+      copied: (table) => {
+        log.info({ table }, 'copied');
+        tell(`${table} is copied`);
+      },
+      compared: ({ table, rows }) => {
+        log.info({ table, rows }, 'equal');
+        tell(`${table} is equal`);
+      },
+    },
+  });
+}
+
+const OUTCOMES: Readonly<Record<CopyReport['outcome'], string>> = {
+  copied: 'copied, every value compared',
+  already: 'was copied before, and nothing has changed since',
+};
+
+const COUNT_WIDTH = 12;
+/** Of a digest: enough to compare by eye. */
+const SHOWN_DIGITS = 16;
+
+function textOf(source: string, { outcome, tables }: CopyReport): string {
+  const width = Math.max(...tables.map(({ table }) => table.length));
+  const lines = tables.map(({ table, rows, digest }) => {
+    const count = rows.toLocaleString('en').padStart(COUNT_WIDTH);
+    return `  ${table.padEnd(width)}${count} rows  equal  ${digest?.slice(0, SHOWN_DIGITS) ?? ''}`.trimEnd();
+  });
+  return [`${source}: ${OUTCOMES[outcome]}`, ...lines].join('\n');
+}
+
+function nextSteps(to: string): string {
+  const lines = [
+    'The copy is a warehouse of its own now. To go on there, set in the config:',
+    '',
+    "  warehouse: '${DATABASE_URL}'",
+    '',
+    `with DATABASE_URL being ${shownAddress(to)}, and run \`content-sync sync\`. The SQLite files stay as they are.`,
+  ];
+  return lines.join('\n');
+}

@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { openSnapshot, type Snapshot } from '../../warehouse/copy/snapshot.ts';
+import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
+import { openWarehouse } from '../../warehouse/open.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+
+const SQLITE = 'sqlite:';
+
+/** The SQLite warehouse that is copied, and the inbox beside it. */
+export interface CopySource {
+  readonly warehouse: Warehouse;
+  /** Those that are asked for, and all that the warehouse remembers. */
+  resources(asked: readonly string[]): Promise<string[]>;
+  /** Both files as they stand now; null for an inbox that was never made. */
+  snapshots(): { warehouse: Snapshot; inbox: Snapshot | null; close: () => void };
+  close(): Promise<void>;
+}
+
+/** Opens it, and brings it up to date as every command does. Throws `ConfigError` where there is nothing to copy. */
+export async function openSource(address: string, clock: Clock): Promise<CopySource> {
+  if (!address.startsWith(SQLITE)) {
+    throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to carry over', {
+      hint: 'copy reads the SQLite warehouse that the config names and writes to the address behind --to',
+    });
+  }
+  const file = address.slice(SQLITE.length);
+  if (!existsSync(file)) {
+    throw new ConfigError('copy_source', `${file}: there is no warehouse to copy`, {
+      hint: 'check `warehouse` in the config; where nothing was synced yet, set it to Postgres and start there',
+    });
+  }
+  const inbox = inboxAddress(address);
+  const inboxFile = inbox.slice(SQLITE.length);
+  if (existsSync(inboxFile)) await (await openInbox(inbox, clock)).close();
+  const warehouse = await openWarehouse(address, clock);
+  return {
+    warehouse,
+    resources: (asked) => rememberedResources(warehouse, asked),
+    snapshots: () => {
+      const snapshot = openSnapshot(file);
+      const deliveries = existsSync(inboxFile) ? openSnapshot(inboxFile) : null;
+      const close = (): void => [snapshot, deliveries].forEach((each) => each?.close());
+      return { warehouse: snapshot, inbox: deliveries, close };
+    },
+    close: () => warehouse.close(),
+  };
+}
+
+async function rememberedResources({ own }: Warehouse, asked: readonly string[]): Promise<string[]> {
+  const columns = await own.selectFrom('_sync_columns').select('resource').distinct().execute();
+  const checkpoints = await own.selectFrom('_sync_checkpoints').select('resource').execute();
+  const leases = await own.selectFrom('_sync_leases').select('name as resource').execute();
+  const known = [...columns, ...checkpoints, ...leases].map(({ resource }) => resource);
+  return [...new Set([...asked, ...known])].toSorted();
+}

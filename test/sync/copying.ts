@@ -1,0 +1,67 @@
+import path from 'node:path';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import {
+  copyWarehouse,
+  type CopyReport,
+  type CopyRequest,
+  type CopyWatcher,
+} from '../../src/sync/copy/copy-warehouse.ts';
+import { asOtherClient, postgresDatabase } from '../support/databases.ts';
+import { loading } from '../support/page-loading.ts';
+import { openFor, tempFolder } from '../support/temp-warehouse.ts';
+
+export const NOTHING_TO_SEE: CopyWatcher = { copied: () => undefined, compared: () => undefined };
+
+/** A SQLite warehouse, and a Postgres schema that is not there yet. */
+export interface Copying {
+  file: string;
+  inbox: string;
+  to: string;
+  /** The schema in which a copy grows. */
+  staging: string;
+  /** Loads records into the SQLite warehouse, each by its source text, as one page of a run. */
+  load(texts: readonly string[]): Promise<unknown>;
+  copy(over?: Partial<CopyRequest>): Promise<CopyReport>;
+  /** Copies until a table is copied, and then gives up. */
+  copyUntil(table: string): Promise<void>;
+  /** Runs a statement on the schema that a copy grows in. */
+  onStaging(statement: string): Promise<void>;
+}
+
+export async function copying(): Promise<Copying> {
+  const folder = tempFolder();
+  const [file, inbox] = [path.join(folder, 'blog.db'), path.join(folder, 'blog-inbox.db')];
+  const to = `${await postgresDatabase()}?schema=blog`;
+  const { load } = await loading(await openFor(file));
+  const staging = to.replace(/schema=\w+/, 'schema=_sync_copying_blog');
+  const copy = (over: Partial<CopyRequest> = {}): Promise<CopyReport> =>
+    copyWarehouse({
+      from: `sqlite:${file}`,
+      to,
+      resources: ['content'],
+      clock: systemClock,
+      signal: new AbortController().signal,
+      watcher: NOTHING_TO_SEE,
+      ...over,
+    });
+  return {
+    file,
+    inbox,
+    to,
+    staging,
+    copy,
+    load: (texts) => load(texts),
+    copyUntil: async (table) => {
+      const stop = new AbortController();
+      const watcher = {
+        ...NOTHING_TO_SEE,
+        copied: (name: string) => name === table && stop.abort(new Error('stopped')),
+      };
+      await copy({ signal: stop.signal, watcher }).then(
+        () => Promise.reject(new Error('it was not stopped')),
+        (error: unknown) => (stop.signal.aborted ? undefined : Promise.reject(error)),
+      );
+    },
+    onStaging: (statement) => asOtherClient(staging, async (client) => void (await client.query(statement))),
+  };
+}
