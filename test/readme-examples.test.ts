@@ -52,7 +52,7 @@ describe('what the README says to type', () => {
     });
     await blog.run('sync');
     const questions = codeBlocks(readme.section('Questions'), 'sql');
-    const counts = blog.read((db) =>
+    const counts = await blog.read((db) =>
       questions.map((text) => db.prepare(text.replaceAll('2026-11-20 08:00:00', '2999-01-01 00:00:00')).all().length),
     );
     expect(counts).toEqual([expect.any(Number), 2, 60, 0, 0]);

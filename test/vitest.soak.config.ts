@@ -1,12 +1,23 @@
 import { defineConfig } from 'vitest/config';
 
-/** The long versions of the loops that `npm test` runs shortly: hours are fine here. */
+/** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
+const ON_POSTGRES = [
+  'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
+  'journeys/{incremental,long-walk,schedule,signals}.test.ts',
+  'sync/{bury-gone,refetch,refused-state}.test.ts',
+  'trigger/drain.test.ts',
+];
+
+/** The long versions of the loops that `npm test` runs shortly, and its own tests once more on Postgres: hours are fine. */
 export default defineConfig({
   test: {
     root: import.meta.dirname,
-    include: ['**/*.soak.ts'],
     globalSetup: ['support/global-postgres.ts'],
     testTimeout: 3_600_000,
     fileParallelism: false,
+    projects: [
+      { extends: true, test: { name: 'soak', include: ['**/*.soak.ts'] } },
+      { extends: true, test: { name: 'on postgres', include: ON_POSTGRES, env: { TEST_DATABASE: 'postgres' } } },
+    ],
   },
 });

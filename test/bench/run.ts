@@ -3,16 +3,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
 import { measure, median, type Measured } from './measure.ts';
 
 /**
- * `npm run bench`: the product's backfill against the raw loop, interleaved, on the same server and data. Ratios are
- * rows per second of the product divided by the raw loop's in the same round; the figure is their median.
+ * `npm run bench`: the product's backfill against the raw loop, interleaved, on the same server and data, first on
+ * SQLite and then on Postgres, or only on the one named. Ratios are rows per second of the product divided by the raw
+ * loop's in the same round; the figure is their median.
  */
 const { values: options } = parseArgs({
   options: {
     records: { type: 'string', default: '200000' },
     rounds: { type: 'string', default: '5' },
+    database: { type: 'string' },
     only: { type: 'string' },
   },
 });
@@ -58,7 +61,7 @@ async function startServer(...args: string[]): Promise<Server> {
   return { url: await promise, child };
 }
 
-function writeConfig(server: Server, history: Case['history'], database: string): string {
+function writeConfig(server: Server, history: Case['history'], warehouse: string): string {
   const profile = path.join(folder, 'bench.yaml');
   writeFileSync(
     profile,
@@ -67,26 +70,35 @@ function writeConfig(server: Server, history: Case['history'], database: string)
   const config = path.join(folder, 'config.yaml');
   writeFileSync(
     config,
-    `warehouse: sqlite:${database}\nsources:\n  bench:\n    base_url: ${server.url}\n    auth: { type: api_key, key: ${KEY} }\n    profile: ${profile}\n    rate: { share: 1 }\n`,
+    `warehouse: ${warehouse}\nsources:\n  bench:\n    base_url: ${server.url}\n    auth: { type: api_key, key: ${KEY} }\n    profile: ${profile}\n    rate: { share: 1 }\n`,
   );
   return config;
 }
 
-async function round(test: Case, server: Server, number: number): Promise<{ raw: Measured; product: Measured }> {
-  const database = (name: string) =>
-    path.join(folder, `${test.again ? 'default' : test.name}-${name}-${test.again ? 0 : number}.db`);
-  const rawLoop = [path.join(root, 'test/bench/raw-loop.ts'), server.url, KEY, database('raw'), String(RECORDS)];
-  const config = writeConfig(server, test.history, database('product'));
+interface Round {
+  raw: Measured;
+  product: Measured;
+}
+
+async function round(test: Case, database: BenchDatabase, server: Server, number: number): Promise<Round> {
+  const names = ['raw', 'product'].map((name) => (test.again ? `${name}_again` : `${name}_${test.history}_${number}`));
+  const [raw, product] = await Promise.all(names.map((name) => database.make(name)));
+  const rawLoop = [path.join(root, 'test/bench', database.rawLoop), server.url, KEY, raw?.raw ?? '', String(RECORDS)];
+  const config = writeConfig(server, test.history, product?.setting ?? '');
   const backfill = [path.join(root, 'src/main.ts'), 'backfill', '--json', '--config', config, '--log-level', 'warn'];
   // The order changes from round to round, so that a machine that slows down slows both.
-  const productFirst = number % 2 === 1;
-  const early = productFirst ? await measure(backfill) : null;
-  const raw = await measure(rawLoop);
-  const product = early ?? (await measure(backfill));
-  const { resources }: { resources: { records: number }[] } = JSON.parse(product.stdout);
+  const both = { raw: rawLoop, product: backfill };
+  const measured: Partial<Round> = {};
+  for (const side of number % 2 === 1 ? (['product', 'raw'] as const) : (['raw', 'product'] as const)) {
+    await database.settle();
+    measured[side] = await measure(both[side]);
+  }
+  if (!test.again) await Promise.all(names.map((name) => database.drop(name)));
+  if (measured.raw === undefined || measured.product === undefined) throw new Error('a side was not measured');
+  const { resources }: { resources: { records: number }[] } = JSON.parse(measured.product.stdout);
   const [report] = resources;
   if (report?.records !== RECORDS) throw new Error(`the product read ${report?.records} of ${RECORDS} records`);
-  return { raw, product };
+  return { raw: measured.raw, product: measured.product };
 }
 
 function figures(name: string, runs: readonly Measured[]): string {
@@ -96,37 +108,51 @@ function figures(name: string, runs: readonly Measured[]): string {
   return `${name}: ${Math.round(rows).toLocaleString('en-US')} rows/s, ${cpu.toFixed(2)} CPU s per 100k, peak ${peak.toFixed(0)} MB`;
 }
 
+function report(database: BenchDatabase, test: Case, rounds: readonly Round[]): string {
+  const ratios = rounds.map(({ raw, product }) => raw.seconds / product.seconds);
+  const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2));
+  return `${database.name}, ${test.name} (${RECORDS} records, ${rounds.length} rounds)
+  ${figures(
+    'raw loop',
+    rounds.map((of) => of.raw),
+  )}
+  ${figures(
+    'product ',
+    rounds.map((of) => of.product),
+  )}
+  ratio ${median(ratios).toFixed(2)} (${least} to ${most}); floor ${test.floor}, aim ${test.aim}\n`;
+}
+
+async function runCase(database: BenchDatabase, test: Case): Promise<void> {
+  const shape = test.flat ? ['--generate-flat'] : [];
+  const server = await startServer(
+    '--generate',
+    `content=${RECORDS}`,
+    '--pagination',
+    'page',
+    '--cache',
+    '1024',
+    ...shape,
+  );
+  try {
+    const rounds: Round[] = [];
+    // The first round fills the server's page cache and is not counted; `second` finds its databases filled by it.
+    for (let number = 0; number <= ROUNDS; number += 1) rounds.push(await round(test, database, server, number));
+    process.stdout.write(report(database, test, rounds.slice(1)));
+  } finally {
+    server.child.kill();
+  }
+}
+
 try {
-  for (const test of CASES.filter(({ name }) => options.only === undefined || name === options.only)) {
-    const server = await startServer(
-      '--generate',
-      `content=${RECORDS}`,
-      '--pagination',
-      'page',
-      '--cache',
-      '1024',
-      ...(test.flat ? ['--generate-flat'] : []),
-    );
+  for (const [name, open] of Object.entries(OPEN_DATABASE)) {
+    if (options.database !== undefined && options.database !== name) continue;
+    const database = await open(folder);
     try {
-      const rounds: { raw: Measured; product: Measured }[] = [];
-      // The first round fills the server's page cache and is not counted; `second` finds its databases filled by it.
-      for (let number = 0; number <= ROUNDS; number += 1) rounds.push(await round(test, server, number));
-      const counted = rounds.slice(1);
-      const ratios = counted.map(({ raw, product }) => raw.seconds / product.seconds);
-      process.stdout.write(
-        `${test.name} (${RECORDS} records, ${ROUNDS} rounds)\n` +
-          `  ${figures(
-            'raw loop',
-            counted.map(({ raw }) => raw),
-          )}\n` +
-          `  ${figures(
-            'product ',
-            counted.map(({ product }) => product),
-          )}\n` +
-          `  ratio ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}); floor ${test.floor}, aim ${test.aim}\n`,
-      );
+      for (const test of CASES)
+        if (options.only === undefined || test.name === options.only) await runCase(database, test);
     } finally {
-      server.child.kill();
+      await database.close();
     }
   }
 } finally {

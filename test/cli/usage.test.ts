@@ -49,7 +49,8 @@ describe('the command line', () => {
     const names = [...stdout.matchAll(/^ {2}([a-z]+)(?= )/gm)]
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
-    const listed = 'check backfill sync serve worker status grants deletes deliveries webhooks copy demo sandbox config';
+    const listed =
+      'check backfill sync serve worker status grants deletes deliveries webhooks copy demo sandbox config';
     expect(names.join(' ')).toBe(listed);
     for (const ended of await Promise.all(names.map((name) => run(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

@@ -31,21 +31,21 @@ async function playRow(stage: Stage, row: FaultRow): Promise<void> {
   const ended = await stage.backfill();
   expect(endsOf(ended)).toEqual({ content: row.ends, images: 'ok', analytics: 'ok' });
   expect(ended.code).toBe(EXIT_CODES[row.ends.split(' ')[0] ?? '']);
-  expect(rowsIn(stage)).toBe(row.rows ?? 16);
-  expect(isComplete(stage)).toBe(row.ends === 'ok' || row.ends === 'partial');
+  expect(await rowsIn(stage)).toBe(row.rows ?? 16);
+  expect(await isComplete(stage)).toBe(row.ends === 'ok' || row.ends === 'partial');
   const [look, expected] = row.shows ?? [() => undefined, undefined];
-  expect(look(stage, ended)).toEqual(expected);
+  expect(await look(stage, ended)).toEqual(expected);
 
   stage.sandbox.faults.clear();
   const quiet = await stage.sync();
   expect(endsOf(quiet)).toEqual({ content: 'ok', images: 'ok', analytics: 'ok' });
   expect(quiet.code).toBe(0);
-  expectWholeCopy(stage);
+  await expectWholeCopy(stage);
 }
 
 /** True where the checkpoint says that all of `content` was read. */
-function isComplete(stage: Stage): boolean {
-  const [row] = stage.query<{ last_full_at: string | null }>(
+async function isComplete(stage: Stage): Promise<boolean> {
+  const [row] = await stage.query<{ last_full_at: string | null }>(
     `SELECT last_full_at FROM _sync_checkpoints WHERE resource = 'content'`,
   );
   return row !== undefined && row.last_full_at !== null;

@@ -19,8 +19,8 @@ export function record(id: string, fields: Record<string, unknown>, second = 0):
 }
 
 /** The bodies that the warehouse keeps of content as it stands, by id. */
-export function bodiesIn(stage: Stage): Map<string, string> {
-  const rows = stage.query<{ id: string; body: string }>(
+export async function bodiesIn(stage: Stage): Promise<Map<string, string>> {
+  const rows = await stage.query<{ id: string; body: string }>(
     `SELECT id, body FROM _sync_versions WHERE resource = 'content' AND valid_to IS NULL`,
   );
   return new Map(rows.map(({ id, body }) => [id, body]));
@@ -33,13 +33,13 @@ export interface StoredReject {
   resolved_at: string | null;
 }
 
-export function rejectsIn(stage: Stage): StoredReject[] {
+export function rejectsIn(stage: Stage): Promise<StoredReject[]> {
   return stage.query('SELECT reason, record_id, body, resolved_at FROM _sync_rejects ORDER BY rowid');
 }
 
 /** Source paths of the columns of a table and the columns' names, as the catalogue remembers them. */
-export function columnsOf(stage: Stage, table = 'content'): Map<string, string> {
-  const rows = stage.query<{ source_path: string; column_name: string }>(
+export async function columnsOf(stage: Stage, table = 'content'): Promise<Map<string, string>> {
+  const rows = await stage.query<{ source_path: string; column_name: string }>(
     `SELECT source_path, column_name FROM _sync_columns WHERE table_name = ? AND role = 'source'`,
     table,
   );

@@ -205,10 +205,10 @@ describe('links to the next page', () => {
       stage.sandbox.faults.add({ fault: 'foreign-next', resource: 'content', page: 2, to });
       const ended = await stage.backfill();
       expect(endsOf(ended)['content']).toBe(code === 'ok' ? 'ok' : `failed ${code}`);
-      expect([bytes, rowsIn(stage)]).toEqual([0, code === 'ok' ? 16 : 4]);
+      expect([bytes, await rowsIn(stage)]).toEqual([0, code === 'ok' ? 16 : 4]);
       stage.sandbox.faults.clear();
       expect((await stage.sync()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
     canary.close();
   });
@@ -223,10 +223,10 @@ describe('a record twice on one page', () => {
       const ended = await stage.backfill();
       expect(ended.code).toBe(0);
       expect(reportOf(ended)).toMatchObject({ records: 18, inserted: 16, unchanged: 2, rejected: 0 });
-      expect(stage.query(`SELECT count(*) AS n FROM content WHERE title = 'A second copy'`)).toEqual([{ n: 2 }]);
+      expect(await stage.query(`SELECT count(*) AS n FROM content WHERE title = 'A second copy'`)).toEqual([{ n: 2 }]);
       stage.sandbox.faults.clear();
       expect((await stage.backfill()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 
@@ -239,7 +239,7 @@ describe('a record twice on one page', () => {
       ]);
       const ended = await stage.backfill();
       expect(reportOf(ended)).toMatchObject({ status: 'ok', records: 3, inserted: 1, unchanged: 2 });
-      expect(stage.query('SELECT id, title FROM content')).toEqual([{ id: 'x', title: 'new' }]);
+      expect(await stage.query('SELECT id, title FROM content')).toEqual([{ id: 'x', title: 'new' }]);
     });
   });
 });

@@ -56,10 +56,10 @@ describe('the service redirects', () => {
         stage.sandbox.faults.add({ fault: 'redirect', page: 2, to: `${origin}/v1/content`, resource: 'content' });
         const ended = await stage.backfill();
         expect(endsOf(ended)).toEqual({ content: 'failed redirect_refused', images: 'ok', analytics: 'ok' });
-        expect([seen, rowsIn(stage)]).toEqual([[], 4]);
+        expect([seen, await rowsIn(stage)]).toEqual([[], 4]);
         stage.sandbox.faults.clear();
         expect((await stage.sync()).code).toBe(0);
-        expectWholeCopy(stage);
+        await expectWholeCopy(stage);
       });
     });
   });

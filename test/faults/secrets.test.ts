@@ -115,7 +115,7 @@ describe('F211 secrets stay where they are', () => {
       for (const form of formsOf(KEY)) expect(written.includes(form)).toBe(false);
       faults.clear();
       expect((await stage.backfill()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 
@@ -125,7 +125,7 @@ describe('F211 secrets stay where they are', () => {
     await onStage({ logLevel: 'trace', resource }, async (stage) => {
       stage.sandbox.faults.add({ fault: 'reset', page: 3, resource: 'content' });
       expect((await stage.backfill()).code).toBe(3);
-      expect(stage.query(`SELECT walk_pages FROM _sync_checkpoints WHERE resource = 'content'`)).toEqual([
+      expect(await stage.query(`SELECT walk_pages FROM _sync_checkpoints WHERE resource = 'content'`)).toEqual([
         { walk_pages: 2 },
       ]);
       const written = everything(stage);
@@ -137,7 +137,7 @@ describe('F211 secrets stay where they are', () => {
         const { searchParams } = new URL(asked, stage.sandbox.url);
         expect([searchParams.getAll('api_key'), searchParams.getAll('lang')]).toEqual([[canary], ['en']]);
       }
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 

@@ -10,15 +10,8 @@ import { findChromium, startChromium } from '../support/chromium.ts';
 import { rowsIn } from '../support/temp-warehouse.ts';
 import { say, statuses } from '../web/raw-socket.ts';
 import { signed } from './serve-secrets-story.ts';
-import {
-  startServe,
-  until,
-  writeYaml,
-  type Answered,
-  type Asked,
-  type Ending,
-  type ServeProcess,
-} from './serve-stage.ts';
+import type { Answered } from '../support/raw-request.ts';
+import { startServe, until, writeYaml, type Asked, type Ending, type ServeProcess } from './serve-stage.ts';
 
 const WHSEC = `whsec_${Buffer.alloc(30, 5).toString('base64')}`;
 const HUBSPOT = 'a-client-secret-of-hubspot';

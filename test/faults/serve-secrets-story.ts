@@ -19,7 +19,8 @@ import { collector } from '../support/collector.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, leakFinder, type Leak } from './canaries.ts';
 import { ECHOES, startEchoingService, type EchoingService } from './echoing-service.ts';
-import { startServe, until, writeYaml, type Answered, type ServeProcess } from './serve-stage.ts';
+import type { Answered } from '../support/raw-request.ts';
+import { startServe, until, writeYaml, type ServeProcess } from './serve-stage.ts';
 
 /** A secret of Standard Webhooks whose base64 has both marks that URLs escape. */
 function whsec(): string {

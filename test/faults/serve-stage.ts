@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const PATIENCE_MS = 30_000;
@@ -25,18 +25,8 @@ export interface ServeProcess {
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-export interface Asked {
-  method?: string;
-  path: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: string | Buffer;
-}
-
-export interface Answered {
-  status: number;
-  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  body: string;
-}
+/** `GET` and nothing else where absent. */
+export type Asked = Partial<RawRequest> & Pick<RawRequest, 'path'>;
 
 /** Takes what ends something that a test has begun. */
 export type Ending = (end: () => Promise<void>) => void;
@@ -107,18 +97,8 @@ export async function until<T>(
   }
 }
 
-function ask(url: URL, { method = 'GET', path, headers = {}, body = '' }: Asked): Promise<Answered> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answered>();
-  const { hostname: host, port } = url;
-  const request = httpRequest({ host, port, method, path, headers, agent: false }, (response) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('end', () =>
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() }),
-    );
-  });
-  request.on('error', reject).end(body);
-  return promise;
+function ask({ hostname, port }: URL, asked: Asked): Promise<Answered> {
+  return rawRequest(hostname, Number(port), { method: 'GET', headers: {}, body: '', ...asked });
 }
 
 /** Writes settings as JSON, which is YAML; names without an end are `.yaml` files. */

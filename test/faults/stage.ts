@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import type { CliContext } from '../../src/cli/context.ts';
 import { exitCodeOfError } from '../../src/cli/exit-code.ts';
@@ -11,6 +11,7 @@ import { SyncError, messageOf } from '../../src/model/errors.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
+import { USUAL, type TestDatabase } from '../support/databases.ts';
 import { FastClock } from './fast-clock.ts';
 import { collector } from '../support/collector.ts';
 
@@ -18,6 +19,8 @@ const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
 
 export interface StageOptions {
+  /** Of the warehouse; the usual one where absent. */
+  database?: TestDatabase;
   sandbox?: SandboxOptions;
   /** Fields of every resource of the profile, over those of a small test profile. */
   resource?: Record<string, unknown>;
@@ -51,9 +54,10 @@ export interface Stage {
   check(...args: string[]): Promise<Ended>;
   /** Changes what the next command reads from the config. */
   configure(options: StageOptions): void;
-  read<T>(look: (db: Database.Database) => T): T;
-  /** Rows of a query on the warehouse. */
-  query<T = Record<string, unknown>>(sql: string, ...values: unknown[]): T[];
+  /** Gives what stands in the warehouse to `look`, as a SQLite database on either. */
+  read<T>(look: (db: Database.Database) => T): Promise<T>;
+  /** Rows of a query on it. */
+  query<T = Record<string, unknown>>(sql: string, ...values: unknown[]): Promise<T[]>;
   /** Everything that the commands wrote to stdout and stderr so far. */
   written(): string;
 }
@@ -68,24 +72,20 @@ export async function onStage(options: StageOptions, play: (stage: Stage) => Pro
   const sandbox = await startSandbox({ clock, generate, ...options.sandbox });
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-fault-'));
   try {
-    await play(stageIn(folder, sandbox, clock, options));
+    await play(await stageIn(folder, sandbox, clock, options));
   } finally {
     await sandbox.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: StageOptions): Stage {
+async function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: StageOptions): Promise<Stage> {
   let all = '';
-  const read = <T>(look: (db: Database.Database) => T): T => {
-    const db = new Database(path.join(folder, 'blog.db'), { readonly: true });
-    try {
-      return look(db);
-    } finally {
-      db.close();
-    }
-  };
-  const configure = (changed: StageOptions): void => writeSettings(folder, sandbox, { ...options, ...changed });
+  const database = options.database ?? USUAL;
+  const warehouse = await database.setting(folder);
+  const read: Stage['read'] = (look) => database.read(warehouse.replace('{source}', 'blog'), look);
+  const configure = (changed: StageOptions): void =>
+    writeSettings({ folder, warehouse, sandbox }, { ...options, ...changed });
   configure({});
   const run = async (name: keyof typeof COMMANDS, args: string[]): Promise<Ended> => {
     const ended = await runCommand(name, args, folder, clock);
@@ -106,7 +106,13 @@ function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: St
   };
 }
 
-function writeSettings(folder: string, sandbox: Sandbox, options: StageOptions): void {
+interface Place {
+  folder: string;
+  warehouse: string;
+  sandbox: Sandbox;
+}
+
+function writeSettings({ folder, warehouse, sandbox }: Place, options: StageOptions): void {
   const resource = { page: { size: 4 }, ...options.resource };
   const profile = {
     extends: 'content-service',
@@ -119,10 +125,7 @@ function writeSettings(folder: string, sandbox: Sandbox, options: StageOptions):
   const log = { level: options.logLevel ?? 'info' };
   // JSON is YAML.
   writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
-  writeFileSync(
-    path.join(folder, 'config.yaml'),
-    JSON.stringify({ warehouse: 'sqlite:blog.db', sources: { blog }, log }),
-  );
+  writeFileSync(path.join(folder, 'config.yaml'), JSON.stringify({ warehouse, sources: { blog }, log }));
 }
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand, check: checkCommand } as const;
@@ -185,23 +188,23 @@ export function endsOf(ended: Ended): Record<string, string> {
 }
 
 /** The rows of the warehouse are the records of the service, and its bodies are theirs byte for byte. */
-export function expectWholeCopy(stage: Stage): void {
-  expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-  expectSameBodies(stage);
+export async function expectWholeCopy(stage: Stage): Promise<void> {
+  expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  await expectSameBodies(stage);
 }
 
 /** The bodies alone, each once. */
-export function expectSameBodies(stage: Stage): void {
+export async function expectSameBodies(stage: Stage): Promise<void> {
   for (const resource of RESOURCES) {
     const service = [...stage.sandbox.store.list(resource)].map(({ id, text }) => [id, text]).toSorted(byFirst);
-    const copied = stage
-      .query<{ id: string; body: string }>(
+    const copied = (
+      await stage.query<{ id: string; body: string }>(
         `SELECT t.id, v.body FROM "${resource}" t LEFT JOIN _sync_versions v
          ON v.resource = ? AND v.id = t.id AND v.version = t._version AND v.valid_to IS NULL
          WHERE t._deleted_at IS NULL`,
         resource,
       )
-      .map(({ id, body }) => [id, body]);
+    ).map(({ id, body }) => [id, body]);
     expect(copied.toSorted(byFirst)).toEqual(service);
   }
 }
@@ -211,8 +214,8 @@ function byFirst([a = '']: string[], [b = '']: string[]): number {
 }
 
 /** Rows of a resource's own table. */
-export function rowsIn(stage: Stage, resource: Resource = 'content'): number {
-  return stage.query<{ n: number }>(`SELECT count(*) AS n FROM "${resource}"`)[0]?.n ?? 0;
+export async function rowsIn(stage: Stage, resource: Resource = 'content'): Promise<number> {
+  return (await stage.query<{ n: number }>(`SELECT count(*) AS n FROM "${resource}"`))[0]?.n ?? 0;
 }
 
 /** How often the service was asked for a resource. */

@@ -21,7 +21,7 @@ describe('a run that must not start', () => {
       const again = () => startCommand(['sync', '--json', '--config', 'config.yaml'], folder).ended;
       sandbox.faults.add({ fault: 'latency', ms: 86_400_000, page: 2, resource: 'content' });
       const running = stage.backfill();
-      await vi.waitUntil(() => requestsFor(stage, 'content') === 2);
+      await vi.waitUntil(() => requestsFor(stage, 'content') === 2, { timeout: 20_000 });
       const refused = await again();
       expect(refused.stderr).toMatch(/lease_held/);
       expect([refused.code, refused.stdout]).toEqual([1, '']);
@@ -31,7 +31,7 @@ describe('a run that must not start', () => {
       expect(first.code).toBe(0);
       expect(sandbox.requests.total).toBe(first.report.resources.reduce((sum, { requests }) => sum + requests, 0));
       expect((await again()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 });

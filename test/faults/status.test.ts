@@ -88,9 +88,9 @@ describe('the service answers with an error', () => {
       faults: [{ fault: 'status', status: 410, page: 3, nth: 1 }],
       ends: 'ok',
       shows: [
-        (stage, ended) => {
+        async (stage, ended) => {
           const { inserted, updated, unchanged } = reportOf(ended);
-          const versions = stage.query('SELECT max(version) AS most FROM _sync_versions');
+          const versions = await stage.query('SELECT max(version) AS most FROM _sync_versions');
           return { requests: requestsFor(stage, 'content'), inserted, updated, unchanged, versions };
         },
         { requests: 3 + 4, inserted: 16, updated: 0, unchanged: 8, versions: [{ most: 1 }] },
@@ -121,7 +121,7 @@ describe('the service answers with an error', () => {
       const resumed = await stage.backfill();
       expect(endsOf(resumed)).toEqual({ content: 'ok', images: 'ok', analytics: 'ok' });
       expect(reportOf(resumed)).toMatchObject({ inserted: 8, updated: 0, unchanged: 8 });
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 });

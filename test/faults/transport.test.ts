@@ -147,12 +147,12 @@ describe('the connection to the service fails', () => {
   it.concurrent('F001 a refused connection fails the run, leaves the cursor, and heals by itself', async () => {
     await onStage({}, async (stage) => {
       await stage.backfill();
-      const [before] = stage.query(`SELECT * FROM _sync_checkpoints WHERE resource = 'content'`);
+      const [before] = await stage.query(`SELECT * FROM _sync_checkpoints WHERE resource = 'content'`);
       await stage.sandbox.close();
       const ended = await stage.sync();
       expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed unreachable']));
       expect(ended.code).toBe(1);
-      const [after] = stage.query(`SELECT * FROM _sync_checkpoints WHERE resource = 'content'`);
+      const [after] = await stage.query(`SELECT * FROM _sync_checkpoints WHERE resource = 'content'`);
       expect(after).toEqual(before);
 
       const { port } = new URL(stage.sandbox.url);
@@ -163,7 +163,7 @@ describe('the connection to the service fails', () => {
       const healed = await stage.sync();
       await back.close();
       expect(endsOf(healed)).toEqual({ content: 'ok', images: 'ok', analytics: 'ok' });
-      expect(stage.query(`SELECT title FROM content WHERE id = 'new'`)).toEqual([{ title: 'after the outage' }]);
+      expect(await stage.query(`SELECT title FROM content WHERE id = 'new'`)).toEqual([{ title: 'after the outage' }]);
     });
   });
 
@@ -178,7 +178,7 @@ describe('the connection to the service fails', () => {
       stage.sandbox.faults.clear();
       stage.configure({ profile: {} });
       expect((await stage.sync()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 

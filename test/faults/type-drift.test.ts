@@ -25,16 +25,16 @@ describe('a field that changes its type', () => {
         stage.clock.jump(60_000);
         const ended = at === 0 ? await stage.backfill() : await stage.sync();
         expect(endsOf(ended)).toEqual({ content: 'ok', images: 'ok', analytics: 'ok' });
-        expectWholeCopy(stage);
+        await expectWholeCopy(stage);
       }
-      expect([...columnsOf(stage)].filter(([path]) => path === '["drift"]')).toEqual([['["drift"]', 'drift']]);
-      const cells = stage.query<{ drift: string | null }>(
+      expect([...(await columnsOf(stage))].filter(([path]) => path === '["drift"]')).toEqual([['["drift"]', 'drift']]);
+      const cells = await stage.query<{ drift: string | null }>(
         `SELECT drift FROM content WHERE id LIKE 'kept-%' ORDER BY id`,
       );
       expect(cells.map(({ drift }) => (drift === null ? null : JSON.parse(drift)))).toEqual(
         DRIFT.map(([, value]) => value),
       );
-      const bodies = stage.query<{ body: string }>(
+      const bodies = await stage.query<{ body: string }>(
         `SELECT body FROM _sync_versions WHERE id = 'drifts' ORDER BY version`,
       );
       expect(bodies.map(({ body }) => JSON.parse(body).drift)).toEqual(DRIFT.map(([, value]) => value));
@@ -52,15 +52,17 @@ describe('a field that changes its type', () => {
         put(fields, minute);
         stage.clock.jump(60_000);
         expect((await stage.sync()).code).toBe(0);
-        expectWholeCopy(stage);
+        await expectWholeCopy(stage);
       }
-      expect(stage.query(`SELECT price FROM content WHERE id = 'x'`)).toEqual([{ price: '5 EUR' }]);
-      expect(stage.query(`SELECT count(*) AS n FROM _sync_versions WHERE id = 'x'`)).toEqual([{ n: 3 }]);
-      expect(stage.query(`SELECT from_type, to_type FROM _sync_schema_changes WHERE column_name = 'price'`)).toEqual([
+      expect(await stage.query(`SELECT price FROM content WHERE id = 'x'`)).toEqual([{ price: '5 EUR' }]);
+      expect(await stage.query(`SELECT count(*) AS n FROM _sync_versions WHERE id = 'x'`)).toEqual([{ n: 3 }]);
+      expect(
+        await stage.query(`SELECT from_type, to_type FROM _sync_schema_changes WHERE column_name = 'price'`),
+      ).toEqual([
         { from_type: null, to_type: 'integer' },
         { from_type: 'integer', to_type: 'text' },
       ]);
-      expect(bodiesIn(stage).size).toBe(rowsIn(stage));
+      expect((await bodiesIn(stage)).size).toBe(await rowsIn(stage));
     });
   });
 });

@@ -210,7 +210,7 @@ describe('the service says when to come back', () => {
       expect(gap).toBeGreaterThanOrEqual(row.least - began);
       expect(gap).toBeLessThan(row.most ?? SOON);
       expect((await stage.sync()).code).toBe(0);
-      expectWholeCopy(stage);
+      await expectWholeCopy(stage);
     });
   });
 });

@@ -4,6 +4,7 @@ import type { App } from '../../src/app.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import type { Pagination } from '../../src/sandbox/page-query.ts';
 import { deleteFaults, differences } from '../support/compare-copy.ts';
+import type { TestDatabase } from '../support/databases.ts';
 import { eventsFor } from '../support/delete-events.ts';
 import { hurriedClock, pushedClock, type PushedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';
@@ -36,9 +37,12 @@ interface Story {
  * that lag, faults, kills and times in which no record can be read alone. At every step no row is marked as deleted
  * whose record was there when it was last read; in the end, after one quiet sweep, the copy is the service.
  */
-export async function deleteStory(seed: number): Promise<{ deleted: number; returned: number }> {
+export async function deleteStory(
+  database: TestDatabase,
+  seed: number,
+): Promise<{ deleted: number; returned: number }> {
   const random = randomFrom(seed);
-  const story = await setStage(seed, random);
+  const story = await setStage(database, seed, random);
   await run(story, 'backfill');
   for (let step = random.whole(5, 9); step > 0; step -= 1) {
     story.isLying = random.chance(0.2);
@@ -46,25 +50,26 @@ export async function deleteStory(seed: number): Promise<{ deleted: number; retu
     story.isStopped = false;
     spoil(story);
     await (random.chance(0.7) ? walkStep(story) : eventStep(story));
-    look(story);
+    await look(story);
     story.service.push(random.whole(0, 90 * MINUTE));
   }
   return endQuietly(story);
 }
 
-async function setStage(seed: number, random: Random): Promise<Story> {
+async function setStage(database: TestDatabase, seed: number, random: Random): Promise<Story> {
   const style = random.pick(STYLES);
   const records = random.whole(20, 80);
   const lag = random.chance(0.4) ? random.whole(20, 250) : 0;
   const service = pushedClock('2024-03-01T00:00:00Z');
   const isGuarded = random.chance(0.3);
   const stage = await journey({
+    database,
     base: style === 'cursor' ? 'content-service' : `content-service-${style}`,
     sandbox: { generate: { [RESOURCE]: records }, pagination: style, visibilityLag: lag, clock: service },
     profile: { resources: { [RESOURCE]: { page: { size: random.whole(3, 20) }, history: 'all' } } },
     source: { resources: [RESOURCE], deletes: isGuarded ? {} : { max_part: 1, max_rows: 10_000 } },
   });
-  const told = `SEED=${seed}: ${style}, ${records} records, lag ${lag} ms, guard ${isGuarded ? 'on' : 'off'}`;
+  const told = `SEED=${seed} on ${database.name}: ${style}, ${records} records, lag ${lag} ms, guard ${isGuarded ? 'on' : 'off'}`;
   const rest = { graves: new Map<string, string>(), last: new Map<string, number>(), isLying: false };
   const step = { found: new Set<string>(), isStopped: false };
   return { told, stage, random, service, clock: hurriedClock(50), lag, ...rest, ...step };
@@ -164,14 +169,14 @@ function edit({ stage, random, service, graves }: Story): void {
 }
 
 /** What must hold after every step. */
-function look({ told, stage, last, found, isStopped }: Story): void {
-  const deleted = stage.read((db) =>
+async function look({ told, stage, last, found, isStopped }: Story): Promise<void> {
+  const deleted = await stage.read((db) =>
     db.prepare<[], string>(`SELECT id FROM ${RESOURCE} WHERE _deleted_at IS NOT NULL`).pluck().all(),
   );
   // Who is stopped between reading a record and writing it knows no more than before.
   for (const id of isStopped ? deleted.filter((each) => found.has(each)) : []) last.set(id, 404);
   const wrong = deleted.filter((id) => last.get(id) !== 404);
-  const faults = stage.read((db) => deleteFaults(db, RESOURCE));
+  const faults = await stage.read((db) => deleteFaults(db, RESOURCE));
   expect({ told, wrong, faults }).toEqual({ told, wrong: [], faults: [] });
 }
 
@@ -208,10 +213,10 @@ async function endQuietly(story: Story): Promise<{ deleted: number; returned: nu
   await run(story, 'sync');
   const report = await run(story, 'backfill');
   if ((report?.held ?? 0) > 0) await releaseAll(story);
-  look(story);
-  const found = stage.read((db) => differences(db, stage.sandbox.store, { resources: [RESOURCE] }));
-  const left = stage.read((db) => db.prepare('SELECT * FROM _sync_seen').all());
-  const waiting = stage.read((db) => db.prepare("SELECT * FROM _sync_suspects WHERE state <> 'settled'").all());
+  await look(story);
+  const found = await stage.read((db) => differences(db, stage.sandbox.store, { resources: [RESOURCE] }));
+  const left = await stage.read((db) => db.prepare('SELECT * FROM _sync_seen').all());
+  const waiting = await stage.read((db) => db.prepare("SELECT * FROM _sync_suspects WHERE state <> 'settled'").all());
   expect({ told, found, left, waiting }).toEqual({ told, found: [], left: [], waiting: [] });
   return stage.read((db) => ({
     deleted: count(db.prepare<[], number>(`SELECT count(*) FROM _sync_versions WHERE op = 'delete'`).pluck().get()),
@@ -225,7 +230,7 @@ async function endQuietly(story: Story): Promise<{ deleted: number; returned: nu
 }
 
 async function releaseAll(story: Story): Promise<void> {
-  story.stage.write((db) => db.exec("UPDATE _sync_suspects SET state = 'released' WHERE state = 'held'"));
+  await story.stage.write("UPDATE _sync_suspects SET state = 'released' WHERE state = 'held'");
   const app = await open(story);
   await app.settleReleased(RESOURCE, new AbortController().signal);
   await app.close();

@@ -1,14 +1,13 @@
 import { describe, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
 import { freshSeed } from '../support/random.ts';
 import { deleteStory } from './delete-story.ts';
 
 const seed = freshSeed();
+const SEEDS = { sqlite: [seed, seed + 1, seed + 2], postgres: [seed, seed + 3] } as const;
 
-describe('G5 records that are deleted and come back while they are copied', () => {
-  it.for([seed, seed + 1, seed + 2, seed + 3])(
-    'are deleted in the copy only when they are gone (SEED=%d)',
-    async (from) => {
-      await deleteStory(from);
-    },
-  );
+describe.for(DATABASES)('G5 records that are deleted and come back while they are copied to $name', (database) => {
+  it.for(SEEDS[database.name])('are deleted in the copy only when they are gone (SEED=%d)', async (from) => {
+    await deleteStory(database, from);
+  });
 });

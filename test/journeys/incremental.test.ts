@@ -3,6 +3,7 @@ import type { ResourceReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { dumpCopy } from '../support/dump-copy.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
+import { DATABASES } from '../support/databases.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 
@@ -46,11 +47,11 @@ async function runOnce(stage: Journey, command: SyncCommand): Promise<ResourceRe
   return { ...content, asked: stage.sandbox.requests.total };
 }
 
-function unlike(stage: Journey): string[] {
+function unlike(stage: Journey): Promise<string[]> {
   return stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
 }
 
-function written(stage: Journey, after: number): Written[] {
+function written(stage: Journey, after: number): Promise<Written[]> {
   return stage.read((db) =>
     db
       .prepare<[number], Written>('SELECT id, _version AS version FROM content WHERE _version > ? ORDER BY id')
@@ -58,26 +59,26 @@ function written(stage: Journey, after: number): Written[] {
   );
 }
 
-function cursorOf(stage: Journey): string | undefined {
+function cursorOf(stage: Journey): Promise<string | undefined> {
   return stage.read((db) => db.prepare<[], string>('SELECT cursor FROM _sync_checkpoints').pluck().get());
 }
 
-describe('a run that finds nothing new', () => {
+describe.for(DATABASES)('a run that finds nothing new on $name', (database) => {
   it('writes nothing: a second backfill and a sync leave every row, version and time as they were', async () => {
-    const stage = await journey({ sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
+    const stage = await journey({ database, sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
     await stage.run('backfill');
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-    const before = stage.read(dumpCopy);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    const before = await stage.read(dumpCopy);
     for (const command of ['backfill', 'sync', 'backfill'] as const) {
       const { status, resources } = await stage.run(command);
       expect(status).toBe('ok');
       expect(resources.map(({ inserted, updated }) => inserted + updated)).toEqual([0, 0, 0]);
-      expect(stage.read(dumpCopy)).toEqual(before);
+      expect(await stage.read(dumpCopy)).toEqual(before);
     }
   });
 
   it('costs a sync exactly one request per resource', async () => {
-    const stage = await journey({ sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
+    const stage = await journey({ database, sandbox: { generate: { content: 300, images: 50, analytics: 500 } } });
     await stage.run('backfill');
     stage.sandbox.requests.clear();
     const { resources } = await stage.run('sync');
@@ -89,47 +90,52 @@ describe('a run that finds nothing new', () => {
 
   it('F107 takes another order of keys and other spacing for no change, in all three kinds of history', async () => {
     for (const history of ['all', 'latest', 'none']) {
-      const { stage, put, run } = await contentStage({ profile: { resources: { content: { history } } } });
+      const { stage, put, run } = await contentStage({ database, profile: { resources: { content: { history } } } });
       put('a', { seo: { x: 1, y: [1, { b: 2, c: 3 }] }, n: 1.5 });
       await run('backfill');
-      const before = stage.read(dumpCopy);
+      const before = await stage.read(dumpCopy);
       const { updated_at: at } = JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '');
       const text = `{"updated_at":"${at}", "n" : 1.5,\n "seo":{"y":[1,{"c":3,"b":2}],"x":1},"title":"Title of a","id":"a"}`;
       stage.sandbox.store.put('content', text);
       for (const command of ['sync', 'backfill'] as const) {
         expect(await run(command)).toMatchObject({ inserted: 0, updated: 0, unchanged: 1 });
       }
-      expect(stage.read(dumpCopy)).toEqual(before);
+      expect(await stage.read(dumpCopy)).toEqual(before);
     }
   });
 });
 
-describe('sync after edits', () => {
+describe.for(DATABASES)('sync after edits on $name', (database) => {
   it('writes exactly the edits, children and versions included', async () => {
-    const { stage, clock, put, run } = await contentStage();
+    const { stage, clock, put, run } = await contentStage({ database });
     for (let index = 0; index < 100; index += 1) put(`r${index}`, { tags: ['x', 'y'], position: index });
     await run('backfill');
     clock.push(60 * MINUTE);
     for (const id of ['r3', 'r50', 'r99']) put(id, { tags: [id], position: 1_000 });
     put('new', { tags: [] });
     expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1, updated: 3 });
-    expect(written(stage, 1)).toEqual(['r3', 'r50', 'r99'].map((id) => ({ id, version: 2 })));
-    expect(unlike(stage)).toEqual([]);
-    const versions = stage.read((db) => db.prepare<[], number>('SELECT count(*) FROM _sync_versions').pluck().get());
+    expect(await written(stage, 1)).toEqual(['r3', 'r50', 'r99'].map((id) => ({ id, version: 2 })));
+    expect(await unlike(stage)).toEqual([]);
+    const versions = await stage.read((db) =>
+      db.prepare<[], number>('SELECT count(*) FROM _sync_versions').pluck().get(),
+    );
     expect(versions).toBe(104);
   });
 
   it('walks whole where the profile has no filter, and still writes only what changed', async () => {
-    const { stage, put, run } = await contentStage({ profile: { resources: { content: { incremental: null } } } });
+    const { stage, put, run } = await contentStage({
+      database,
+      profile: { resources: { content: { incremental: null } } },
+    });
     for (let index = 0; index < 150; index += 1) put(`r${index}`);
     await run('backfill');
     put('r7', { title: 'changed' });
     expect(await run('sync')).toMatchObject({ mode: 'full', inserted: 0, updated: 1, unchanged: 149, asked: 2 });
-    expect(written(stage, 1)).toEqual([{ id: 'r7', version: 2 }]);
+    expect(await written(stage, 1)).toEqual([{ id: 'r7', version: 2 }]);
   });
 
   it('does not let an older answer overwrite a newer row: only a backfill believes that a record went back', async () => {
-    const { stage, clock, put, run } = await contentStage();
+    const { stage, clock, put, run } = await contentStage({ database });
     put('a', { title: 'old' });
     const old = stage.sandbox.store.get('content', 'a')?.text ?? '';
     clock.push(MINUTE);
@@ -138,10 +144,10 @@ describe('sync after edits', () => {
     // A replica that lags behind answers.
     stage.sandbox.store.put('content', old);
     expect(await run('sync')).toMatchObject({ updated: 0, unchanged: 1 });
-    const title = (): unknown => stage.read((db) => db.prepare('SELECT title FROM content').pluck().get());
-    expect(title()).toBe('new');
+    const title = (): Promise<unknown> => stage.read((db) => db.prepare('SELECT title FROM content').pluck().get());
+    expect(await title()).toBe('new');
     expect(await run('backfill')).toMatchObject({ updated: 1 });
-    expect(title()).toBe('old');
+    expect(await title()).toBe('old');
   });
 });
 
@@ -153,8 +159,8 @@ describe('ties and late commits', () => {
     expect(await run('backfill')).toMatchObject({ inserted: 250, asked: 7 });
     for (let index = 250; index < 500; index += 1) put(`r${index}`, { updated_at });
     expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 250, updated: 0 });
-    expect(unlike(stage)).toEqual([]);
-    expect(written(stage, 1)).toEqual([]);
+    expect(await unlike(stage)).toEqual([]);
+    expect(await written(stage, 1)).toEqual([]);
   });
 
   it('F062 does not fetch a bulk update of one moment again for ever', async () => {
@@ -172,7 +178,7 @@ describe('ties and late commits', () => {
     expect(await run('sync')).toMatchObject({ records: 0, asked: 1 });
     put('r5', { after: true });
     expect(await run('sync')).toMatchObject({ updated: 1, records: 1 });
-    expect(unlike(stage)).toEqual([]);
+    expect(await unlike(stage)).toEqual([]);
   });
 
   it('F063 finds a record that was committed late, with a time before the cursor', async () => {
@@ -188,7 +194,7 @@ describe('ties and late commits', () => {
     await run('sync');
     put('late-again', { updated_at: iso(clock.now() - 9 * MINUTE) });
     expect(await run('sync')).toMatchObject({ inserted: 1 });
-    expect(unlike(stage)).toEqual([]);
+    expect(await unlike(stage)).toEqual([]);
   });
 
   it('F063 finds a record that the listing shows only some time after it was written', async () => {
@@ -200,7 +206,7 @@ describe('ties and late commits', () => {
     expect(await run('sync')).toMatchObject({ inserted: 0 });
     await new Promise((shown) => setTimeout(shown, 500));
     expect(await run('sync')).toMatchObject({ inserted: 1 });
-    expect(unlike(stage)).toEqual([]);
+    expect(await unlike(stage)).toEqual([]);
   });
 });
 
@@ -217,9 +223,9 @@ describe('clocks', () => {
         put(`r${index}`, stamp());
         put('a', { ...stamp(), index });
         expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1, updated: 1 });
-        expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
+        expect(await cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
       }
-      expect(unlike(stage)).toEqual([]);
+      expect(await unlike(stage)).toEqual([]);
     },
   );
 
@@ -234,8 +240,8 @@ describe('clocks', () => {
     clock.push(20 * MINUTE);
     put('a', { title: 'third' });
     expect(await run('sync')).toMatchObject({ updated: 1 });
-    expect(unlike(stage)).toEqual([]);
-    expect(written(stage, 0)).toEqual([{ id: 'a', version: 3 }]);
+    expect(await unlike(stage)).toEqual([]);
+    expect(await written(stage, 0)).toEqual([{ id: 'a', version: 3 }]);
   });
 
   it('F066 is not dragged along by a record from the year 9999', async () => {
@@ -243,12 +249,12 @@ describe('clocks', () => {
     put('far', { updated_at: '9999-12-31T23:59:59Z' });
     put('a');
     await run('backfill');
-    expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
+    expect(await cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'a')?.text ?? '').updated_at);
     clock.push(30 * MINUTE);
     put('b');
     expect(await run('sync')).toMatchObject({ inserted: 1, updated: 0 });
-    expect(cursorOf(stage)).toMatch(/^2026-03-01T12:30/);
-    expect(unlike(stage)).toEqual([]);
+    expect(await cursorOf(stage)).toMatch(/^2026-03-01T12:30/);
+    expect(await unlike(stage)).toEqual([]);
   });
 
   it('F068 compares times as instants, however each is written, and keeps what was sent', async () => {
@@ -268,8 +274,8 @@ describe('clocks', () => {
       const updated_at = form(clock.now());
       put('moving', { updated_at });
       expect(await run('sync')).toMatchObject({ mode: 'incremental' });
-      expect(cursorOf(stage)).toBe(updated_at);
-      expect(unlike(stage)).toEqual([]);
+      expect(await cursorOf(stage)).toBe(updated_at);
+      expect(await unlike(stage)).toEqual([]);
     }
   });
 
@@ -281,10 +287,10 @@ describe('clocks', () => {
     put('object', { updated_at: { at: 1 } });
     put('a');
     await run('backfill');
-    expect(stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(5);
+    expect(await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(5);
     clock.push(20 * MINUTE);
     put('b');
     expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1 });
-    expect(cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'b')?.text ?? '').updated_at);
+    expect(await cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'b')?.text ?? '').updated_at);
   });
 });

@@ -5,10 +5,12 @@ import type { Pagination } from '../../src/sandbox/page-query.ts';
 import type { Store } from '../../src/sandbox/store.ts';
 import type { Command } from '../support/command.ts';
 import { differences, strayRows } from '../support/compare-copy.ts';
+import type { TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { randomFrom, type Random } from '../support/random.ts';
 
 interface KillPlan {
+  database: TestDatabase;
   kills: number;
   seed: number;
   pagination: Pagination;
@@ -31,6 +33,7 @@ type Asked = Map<string, Set<string>>;
  * compared with the service, a part of which then changes. Ends with a whole walk.
  */
 export async function killLoop({
+  database,
   kills,
   seed,
   pagination,
@@ -41,7 +44,7 @@ export async function killLoop({
   const page = { size: PAGE_SIZE };
   const resources = Object.fromEntries(RESOURCES.map((name) => [name, { page }]));
   const sandbox = { generate: RECORDS, latency: LATENCY_MS, pagination };
-  const stage = await journey({ base, sandbox, profile: { resources } });
+  const stage = await journey({ database, base, sandbox, profile: { resources } });
   let asked: Asked = new Map();
   let compared: string | null = null;
   const tally = { midWalk: 0, walks: 0 };
@@ -49,12 +52,12 @@ export async function killLoop({
     const told = `SEED=${seed}, kill ${kill}`;
     const { signal, code, stderr, paths } = await startAndKill(stage, kill > kills ? null : { random, number: kill });
     expect({ told, refetched: refetched(asked, paths, again) }).toEqual({ told, refetched: [] });
-    if (stage.exists()) expect({ told, wreckage: stage.read(wreckage) }).toEqual({ told, wreckage: [] });
+    expect({ told, wreckage: await stage.read(wreckage) }).toEqual({ told, wreckage: [] });
     if (signal !== 'SIGKILL') expect({ told, code, stderr }).toEqual({ told, code: 0, stderr: '' });
     // A process may also be killed when it has said that all is done, and has only not left yet.
-    const whole = stage.exists() ? stage.read(wholeRun) : null;
+    const whole = await stage.read(wholeRun);
     if (whole !== null && whole !== compared) {
-      expect({ told, differences: stage.read((db) => differences(db, stage.sandbox.store)) }).toEqual({
+      expect({ told, differences: await stage.read((db) => differences(db, stage.sandbox.store)) }).toEqual({
         told,
         differences: [],
       });

@@ -1,12 +1,13 @@
 import { describe, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
 import { freshSeed } from '../support/random.ts';
 import { randomStory } from './random-story.ts';
 
 const seed = freshSeed();
+const SEEDS = { sqlite: [seed, seed + 1, seed + 2], postgres: [seed, seed + 3] } as const;
 
-describe('G12 a service that changes, fails and moves while it is copied', () => {
-  it.for([seed, seed + 1, seed + 2, seed + 3])(
-    'is what the warehouse holds after one quiet run (SEED=%d)',
-    randomStory,
+describe.for(DATABASES)('G12 a service that changes, fails and moves while it is copied to $name', (database) => {
+  it.for(SEEDS[database.name])('is what the warehouse holds after one quiet run (SEED=%d)', (from) =>
+    randomStory(database, from),
   );
 });

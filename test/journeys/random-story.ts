@@ -4,6 +4,7 @@ import { SyncError } from '../../src/model/errors.ts';
 import type { Pagination } from '../../src/sandbox/page-query.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { differences } from '../support/compare-copy.ts';
+import type { TestDatabase } from '../support/databases.ts';
 import { hurriedClock, pushedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { randomFrom, type Random } from '../support/random.ts';
@@ -18,12 +19,13 @@ const COUNTED: ReadonlySet<Pagination> = new Set(['page', 'offset']);
  * A service that changes while it is copied, by several runs that meet faults and interruptions. Then everything is
  * quiet: what is unfinished is finished, and one more run must make the warehouse what the service is.
  */
-export async function randomStory(seed: number): Promise<void> {
+export async function randomStory(database: TestDatabase, seed: number): Promise<void> {
   const random = randomFrom(seed);
   const style = random.pick(STYLES);
   const service = pushedClock('2024-03-01T00:00:00Z');
   const records = random.whole(0, 60);
   const stage = await journey({
+    database,
     base: style === 'cursor' ? 'content-service' : `content-service-${style}`,
     sandbox: {
       generate: { content: records },
@@ -36,7 +38,7 @@ export async function randomStory(seed: number): Promise<void> {
     source: { resources: ['content'] },
   });
   const editor = randomEditor(stage.sandbox, service, random);
-  const told = `seed ${seed}: ${style}, ${records} records at first`;
+  const told = `seed ${seed} on ${database.name}: ${style}, ${records} records at first`;
   const clock = hurriedClock(50);
   for (let run = random.whole(2, 4); run > 0; run -= 1) {
     await noisyRun({ stage, random, editor, clock, isCounted: COUNTED.has(style) });
@@ -49,7 +51,7 @@ export async function randomStory(seed: number): Promise<void> {
   editor.edit();
   editor.pass(random.whole(0, 5 * HOUR));
   const report = await stage.run(quiet, { clock });
-  const found = stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
+  const found = await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
   expect({ told, status: report.status, differences: found }).toEqual({ told, status: 'ok', differences: [] });
 }
 

@@ -1,14 +1,15 @@
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
+import { openReader } from './whole-reader.ts';
 
 /**
- * A BI tool that checks again and again that the database named first is whole: each time all of it within one read
+ * A BI tool that checks again and again that the warehouse named first is whole: each time all of it within one read
  * transaction. Goes on until it gets SIGUSR2, and has looked as often as the second argument says. Prints `reading` when
  * it begins, and what it found, as JSON, at its end.
  *
  * The service changes all records at once, each time to the next `generation`, and never while it is walked: so a walk
  * has brought in exactly as many records of the newest generation as its checkpoint counts.
  */
-const [file = '', times = '0'] = process.argv.slice(2);
+const [address = '', times = '0'] = process.argv.slice(2);
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 const LISTS = [
   ['content_tags', 'tags'],
@@ -28,31 +29,31 @@ interface Walk {
   last_success_at: string | null;
 }
 
-const db = new Database(file, { readonly: true });
 const most = new Map<string, number>();
 const violations = new Set<string>();
 const states = new Set<string>();
 const figures = { reads: 0, midWalk: 0, fewest: Infinity };
 
-const look = db.transaction(() => {
+function look(db: Database.Database): void {
   const names = new Set(db.prepare<[], string>('SELECT name FROM sqlite_schema').pluck().all());
-  for (const resource of RESOURCES) if (names.has(resource)) lookAt(resource);
-  for (const [table, field] of LISTS) if (names.has(table)) lookAtList(table, field);
-});
+  for (const resource of RESOURCES) if (names.has(resource)) lookAt(db, resource);
+  for (const [table, field] of LISTS) if (names.has(table)) lookAtList(db, table, field);
+}
 
+const reader = await openReader(address);
 const state = { isEnough: false };
 process.on('SIGUSR2', () => (state.isEnough = true));
 console.log('reading');
 for (; !state.isEnough || figures.reads < Number(times); figures.reads += 1) {
-  look();
+  await reader.read(look);
   // The machine has other things to do too.
   if (figures.reads % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 console.log(JSON.stringify({ ...figures, states: states.size, violations: [...violations].slice(0, 20) }));
-db.close();
+await reader.close();
 
-function lookAt(resource: string): void {
-  const { total, newest, before, top } = countsOf(resource);
+function lookAt(db: Database.Database, resource: string): void {
+  const { total, newest, before, top } = countsOf(db, resource);
   if (total === 0 && !most.has(resource)) return;
   const walk = db
     .prepare<[string], Walk>(
@@ -70,9 +71,10 @@ function lookAt(resource: string): void {
   const wanted = walk?.walk_mode == null ? total : walk.walk_records;
   if (newest !== wanted) violate(resource, `${newest} rows of generation ${top}, and the checkpoint says ${wanted}`);
   if (newest + before !== total) violate(resource, `rows of more than two generations: ${total - newest - before}`);
-  const versions = one('SELECT count(*) FROM _sync_versions WHERE resource = ? AND valid_to IS NULL', resource);
+  const versions = one(db, 'SELECT count(*) FROM _sync_versions WHERE resource = ? AND valid_to IS NULL', resource);
   if (versions !== total) violate(resource, `${total} rows and ${versions} open versions`);
   const strays = one(
+    db,
     `SELECT count(*) FROM "${resource}" t LEFT JOIN _sync_versions v ON v.resource = ? AND v.id = t.id
      AND v.version = t._version AND v.hash = t._hash AND v.valid_to IS NULL
      WHERE v.body ->> '$.generation' IS NOT t.generation`,
@@ -81,10 +83,10 @@ function lookAt(resource: string): void {
   if (strays !== 0) violate(resource, `${strays} rows that are not what their version says`);
 }
 
-function countsOf(resource: string): Counts {
+function countsOf(db: Database.Database, resource: string): Counts {
   const empty = { total: 0, newest: 0, before: 0, top: null };
   // The table is made before its first columns.
-  if (one(`SELECT count(*) FROM "${resource}"`) === 0) return empty;
+  if (one(db, `SELECT count(*) FROM "${resource}"`) === 0) return empty;
   const counts = db.prepare<[], Counts>(
     `SELECT count(*) AS total, top, total(generation = top) AS newest, total(generation = top - 1) AS before
      FROM "${resource}", (SELECT max(generation) AS top FROM "${resource}") WHERE _deleted_at IS NULL`,
@@ -93,19 +95,21 @@ function countsOf(resource: string): Counts {
 }
 
 /** Rows without their record, and records of which a part is missing. */
-function lookAtList(table: string, field: string): void {
+function lookAtList(db: Database.Database, table: string, field: string): void {
   const orphans = one(
+    db,
     `SELECT count(*) FROM "${table}" l LEFT JOIN content c ON c.id = l.content_id AND c._deleted_at IS NULL WHERE c.id IS NULL`,
   );
   if (orphans !== 0) violate(table, `${orphans} rows of no record`);
   const halves = one(
+    db,
     `SELECT count(*) FROM content c JOIN _sync_versions v ON v.resource = 'content' AND v.id = c.id AND v.valid_to IS NULL
      WHERE json_array_length(v.body, '$.${field}') <> (SELECT count(*) FROM "${table}" l WHERE l.content_id = c.id)`,
   );
   if (halves !== 0) violate(table, `${halves} records with more or fewer rows than in their body`);
 }
 
-function one(query: string, ...values: unknown[]): number {
+function one(db: Database.Database, query: string, ...values: unknown[]): number {
   return Number(
     db
       .prepare<unknown[], number>(query)

@@ -2,9 +2,11 @@ import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { Store } from '../../src/sandbox/store.ts';
 import { startScript } from '../support/child-script.ts';
 import { differences } from '../support/compare-copy.ts';
+import type { TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 
 interface ReadersPlan {
+  database: TestDatabase;
   /** How many walks there are at least after the first, and how often each reader looks at least. */
   rounds: number;
   reads: number;
@@ -40,11 +42,15 @@ const ROUNDS: readonly SyncCommand[] = ['sync', 'backfill'];
 export async function watchedSyncs(plan: ReadersPlan): Promise<{ found: Found[]; rounds: number; unlike: string[] }> {
   const page = { size: plan.pageSize };
   const resources = Object.fromEntries(RESOURCES.map((name) => [name, { page }]));
-  const stage = await journey({ sandbox: { generate: plan.records }, profile: { resources } });
+  const stage = await journey({
+    database: plan.database,
+    sandbox: { generate: plan.records },
+    profile: { resources },
+  });
   nextGeneration(stage.sandbox.store, 1);
   // Makes the file, and nothing in it: the readers see the first row come.
   await (await stage.open()).close();
-  const readers = Array.from({ length: plan.readers }, () => startScript(READER, [stage.file, String(plan.reads)]));
+  const readers = Array.from({ length: plan.readers }, () => startScript(READER, [stage.address, String(plan.reads)]));
   await Promise.all(readers.map((reader) => reader.ready));
   const state = { areReading: true };
   const ended = Promise.all(readers.map((reader) => reader.ended)).finally(() => (state.areReading = false));
@@ -56,7 +62,7 @@ export async function watchedSyncs(plan: ReadersPlan): Promise<{ found: Found[];
     await whole(stage, ROUNDS[rounds % ROUNDS.length] ?? 'sync');
   }
   const found = (await ended).map(({ stdout, stderr }) => foundIn(stdout, stderr));
-  return { found, rounds, unlike: stage.read((db) => differences(db, stage.sandbox.store)) };
+  return { found, rounds, unlike: await stage.read((db) => differences(db, stage.sandbox.store)) };
 }
 
 async function whole(stage: Journey, command: SyncCommand): Promise<void> {

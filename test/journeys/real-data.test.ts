@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { differences } from '../support/compare-copy.ts';
+import { DATABASES, SQLITE } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 
 /** A real blog with its images' facts and a made-up series of analytics; its README states the sums. */
@@ -12,32 +13,31 @@ if (!isHere) console.log('skipped: the blog data is not in ../shared/data/blog b
 
 const DIALECTS = ['ietf', 'legacy', 'github', 'none'] as const;
 
-/** Every page style, sorted or not; the forms of rate headers take turns. */
-const CASES = (['cursor', 'page', 'offset', 'link', 'next-url'] as const).flatMap((pagination) =>
-  (['updated', 'none'] as const).map((sort) => ({ pagination, sort })),
+/** Every page style, sorted and not in turn, as are the forms of rate headers. The first one on every database. */
+const CASES = (['cursor', 'page', 'offset', 'link', 'next-url', 'cursor'] as const).flatMap((pagination, at) =>
+  (at === 0 ? DATABASES : [SQLITE]).map((database) => ({
+    pagination,
+    database,
+    sort: at % 2 === 0 ? ('updated' as const) : ('none' as const),
+    rateHeaders: DIALECTS[at % DIALECTS.length] ?? 'ietf',
+  })),
 );
 
 describe.skipIf(!isHere)('a real blog', () => {
-  it.each(
-    CASES.map(({ pagination, sort }, at) => ({
-      pagination,
-      sort,
-      rateHeaders: DIALECTS[at % DIALECTS.length] ?? 'ietf',
-    })),
-  )(
-    'is copied whole with $pagination pages, sort $sort and $rateHeaders rate headers',
-    async ({ pagination, sort, rateHeaders }) => {
+  it.each(CASES)(
+    'is copied whole with $pagination pages, sort $sort and $rateHeaders rate headers to $database.name',
+    async ({ pagination, sort, rateHeaders, database }) => {
       const sandbox = { data, pagination, sort, rateHeaders, rate: 400, burst: 400 };
       const base = pagination === 'cursor' ? 'content-service' : `content-service-${pagination}`;
       // Pages of 97 records end in the middle of ties; the long series goes in large ones, to be quick.
       const resources = { content: { page: { size: 97 } }, analytics: { page: { size: 1_000 } } };
-      const blog = await journey({ sandbox, base, profile: { resources } });
+      const blog = await journey({ database, sandbox, base, profile: { resources } });
       const report = await blog.run('backfill');
       expect(report).toMatchObject({
         status: 'ok',
         resources: [{ inserted: 508 }, { inserted: 676 }, { inserted: 30_480 }],
       });
-      blog.read((db) => {
+      await blog.read((db) => {
         expect(sumsIn(db)).toEqual(SUMS);
         expect(typesIn(db)).toEqual(TYPES);
         expect(differences(db, blog.sandbox.store, { resources: ['content', 'images'] })).toEqual([]);
@@ -45,10 +45,11 @@ describe.skipIf(!isHere)('a real blog', () => {
     },
   );
 
-  it('keeps every moment: the timestamps are the instants of the source text, and so is every other value', async () => {
-    const blog = await journey({ sandbox: { data }, profile: { resources: { analytics: { page: { size: 1_000 } } } } });
+  it.each(DATABASES)('keeps every moment and every other value of the source text on $name', async (database) => {
+    const resources = { analytics: { page: { size: 1_000 } } };
+    const blog = await journey({ database, sandbox: { data }, profile: { resources } });
     await blog.run('backfill');
-    blog.read((db) => {
+    await blog.read((db) => {
       expect(differences(db, blog.sandbox.store)).toEqual([]);
       const rows = db
         .prepare<[], Record<string, string | null>>('SELECT id, created_at, updated_at, published_at FROM content')

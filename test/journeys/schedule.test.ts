@@ -31,7 +31,7 @@ async function scheduled(blog: Journey) {
   return { scheduler, failures, stop };
 }
 
-const runsOf = (blog: Journey, resource: string): { command: string; mode: string; status: string }[] =>
+const runsOf = (blog: Journey, resource: string): Promise<{ command: string; mode: string; status: string }[]> =>
   blog.read((db) =>
     db
       .prepare<[string], { command: string; mode: string; status: string }>(
@@ -48,18 +48,18 @@ describe('a schedule', () => {
     const blog = await journey({ sandbox: { generate: { content: 120, images: 30, analytics: 60 } } });
     const { scheduler, failures, stop } = await scheduled(blog);
     scheduler.start();
-    const rows = (): unknown => blog.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
+    const rows = (): Promise<unknown> => blog.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
     await expect.poll(() => scheduler.figures().every(({ last }) => last !== null), { timeout: 30_000 }).toBe(true);
-    expect(runsOf(blog, 'content')[0]).toEqual({ command: 'backfill', mode: 'full', status: 'ok' });
+    expect((await runsOf(blog, 'content'))[0]).toEqual({ command: 'backfill', mode: 'full', status: 'ok' });
     put(blog, 'Written while it ran');
     await expect.poll(rows, { timeout: 30_000 }).toBe(121);
     put(blog, 'Urgent');
     await scheduler.requestSync('content');
-    expect(rows()).toBe(122);
+    expect(await rows()).toBe(122);
     await stop();
     expect(failures).toEqual([]);
-    expect(blog.read((db) => differences(db, blog.sandbox.store))).toEqual([]);
-    for (const run of runsOf(blog, 'content').slice(1))
+    expect(await blog.read((db) => differences(db, blog.sandbox.store))).toEqual([]);
+    for (const run of (await runsOf(blog, 'content')).slice(1))
       expect(run).toEqual({ command: 'sync', mode: 'incremental', status: 'ok' });
   });
 
@@ -73,8 +73,8 @@ describe('a schedule', () => {
     await expect.poll(() => figures('analytics')?.last?.status, { timeout: 30_000 }).toBe('ok');
     await stop();
     expect(failures).toEqual([]);
-    expect(runsOf(blog, 'images')).toEqual([{ command: 'backfill', mode: 'full', status: 'failed' }]);
-    expect(runsOf(blog, 'content').map(({ status }) => status)).toSatisfy(
+    expect(await runsOf(blog, 'images')).toEqual([{ command: 'backfill', mode: 'full', status: 'failed' }]);
+    expect((await runsOf(blog, 'content')).map(({ status }) => status)).toSatisfy(
       (ends: string[]) => !ends.includes('running'),
     );
   });

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { expect } from 'vitest';
@@ -45,7 +44,7 @@ export async function killServe({ kills, seed }: KillPlan): Promise<KillTally> {
     for (let kill = 1; kill <= kills; kill += 1) {
       const told = `SEED=${seed}, kill ${kill}`;
       tally.whileListening += await startAndKill(stage, port, random, kill);
-      const { lost, waiting, damaged } = lookAt(stage, sender.acked);
+      const { lost, waiting, damaged } = await lookAt(stage, sender.acked);
       expect({ told, lost, damaged }).toEqual({ told, lost: [], damaged: [] });
       tally.cutOff += waiting;
     }
@@ -54,7 +53,7 @@ export async function killServe({ kills, seed }: KillPlan): Promise<KillTally> {
     await stage.fresh(last);
     // The service's own repeats are up to a minute apart by now.
     await stage.settled('blog', SETTLE_MS);
-    const { lost, waiting, damaged } = lookAt(stage, sender.acked);
+    const { lost, waiting, damaged } = await lookAt(stage, sender.acked);
     expect({ lost, waiting, damaged }).toEqual({ lost: [], waiting: 0, damaged: [] });
     expect(await last.stop()).toMatchObject({ code: 0 });
   } finally {
@@ -89,9 +88,8 @@ interface Look {
   damaged: string[];
 }
 
-function lookAt(stage: ServingStage, acked: ReadonlySet<string>): Look {
-  if (!existsSync(stage.inboxFile())) return { lost: [...acked], waiting: 0, damaged: [] };
-  const rows = stage.readInbox((db) => {
+async function lookAt(stage: ServingStage, acked: ReadonlySet<string>): Promise<Look> {
+  const rows = await stage.readInbox((db) => {
     const hasTable = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = '_sync_deliveries'").get() !== undefined;
     if (!hasTable) return [];
     return db
@@ -99,10 +97,7 @@ function lookAt(stage: ServingStage, acked: ReadonlySet<string>): Look {
       .all();
   });
   const stored = new Set(rows.map((row) => row.delivery_id));
-  const damaged = [
-    ...(existsSync(stage.file()) ? stage.read(damageIn) : []),
-    ...(existsSync(stage.inboxFile()) ? stage.readInbox(damageIn) : []),
-  ];
+  const damaged = [...(await stage.read(damageIn)), ...(await stage.readInbox(damageIn))];
   return {
     lost: [...acked].filter((id) => !stored.has(id)),
     waiting: rows.filter(({ state }) => state === 'waiting').length,

@@ -11,7 +11,7 @@ async function underWay({ sandbox }: ServingStage, pages: number): Promise<void>
   await until('under way', () => sandbox.requests.total >= pages || sandbox.requests.total);
 }
 
-const statuses = (stage: ServingStage): unknown[] =>
+const statuses = (stage: ServingStage): Promise<unknown[]> =>
   stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
 
 /** Walks whose checkpoint does not count exactly the rows that are there. */
@@ -24,7 +24,7 @@ function untoldRows(db: Database.Database): unknown[] {
     .filter(({ resource, told }) => db.prepare(`SELECT count(*) FROM "${resource}"`).pluck().get() !== told);
 }
 
-const idsInInbox = (stage: ServingStage): unknown[] =>
+const idsInInbox = (stage: ServingStage): Promise<unknown[]> =>
   stage.readInbox((db) => db.prepare('SELECT delivery_id FROM _sync_deliveries').pluck().all());
 
 /** Starts it again: what the first one left is done, no page twice. */
@@ -43,7 +43,7 @@ describe('serve, when it is told to stop', { timeout: 120_000 }, () => {
     const ended = await serving.stop();
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(ended.ms).toBeLessThan(10_000);
-    expect(statuses(stage)).not.toContain('running');
+    expect(await statuses(stage)).not.toContain('running');
     const asked = new Set(stage.sandbox.requests.entries().map(({ path }) => path));
     stage.sandbox.requests.clear();
     const again = await goesOn(stage);
@@ -77,7 +77,7 @@ describe('serve, when it is told to stop', { timeout: 120_000 }, () => {
     await Promise.all(senders);
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(ended.ms).toBeLessThan(10_000);
-    const stored = new Set(idsInInbox(stage));
+    const stored = new Set(await idsInInbox(stage));
     expect(acked.filter((id) => !stored.has(id))).toEqual([]);
     const again = await stage.serve();
     for (const id of untold) {
@@ -114,7 +114,9 @@ describe('serve, when it is told to stop', { timeout: 120_000 }, () => {
     // Where it had ended by itself before the second signal came, that is as well.
     expect([0, 130]).toContain(ended.code);
     expect(ended.ms).toBeLessThan(5_000);
-    expect(stage.read(untoldRows)).toEqual([]);
-    expect(stage.read((db) => ['content', 'images', 'analytics'].flatMap((name) => strayRows(db, name)))).toEqual([]);
+    expect(await stage.read(untoldRows)).toEqual([]);
+    expect(await stage.read((db) => ['content', 'images', 'analytics'].flatMap((name) => strayRows(db, name)))).toEqual(
+      [],
+    );
   });
 });

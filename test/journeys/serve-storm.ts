@@ -60,7 +60,7 @@ export async function storm(stage: ServingStage, serving: Serving, plan: StormPl
 
 /** Until nothing waits in the inbox. */
 export function drained(stage: ServingStage): Promise<void> {
-  const waiting = (): unknown =>
+  const waiting = (): Promise<unknown> =>
     stage.readInbox((db) => db.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get());
-  return until('drained', () => waiting() === 0 || waiting());
+  return until('drained', async () => (await waiting()) === 0 || waiting());
 }

@@ -52,9 +52,9 @@ describe('serve with sources that cannot be worked on', { timeout: 120_000 }, ()
       serving.status().then((status) => resourceIn(status, name, 'good').last_full_at !== null);
     await until('copied', async () => (await walked('content')) && walked('analytics'));
     stage.write('content', 'new', { title: 'Written beside all the trouble' });
-    const titles = (): unknown[] =>
+    const titles = (): Promise<unknown[]> =>
       stage.read((db) => db.prepare("SELECT title FROM content WHERE id = 'new'").pluck().all(), 'good');
-    await until('told', () => titles().length === 1);
+    await until('told', async () => (await titles()).length === 1);
     const body = eventBody({ resource: 'content', id: 'new' });
     for (const source of ['good', 'down', 'locked_out'])
       expect(await serving.deliver({ id: `msg_${source}`, body, source })).toBe(202);
@@ -122,7 +122,7 @@ describe('serve with sources that cannot be worked on', { timeout: 120_000 }, ()
     for (const source of ['good', 'down'])
       await until(
         'read',
-        () => stage.read((db) => db.prepare('SELECT id FROM images').pluck().all(), source).length > 0,
+        async () => (await stage.read((db) => db.prepare('SELECT id FROM images').pluck().all(), source)).length > 0,
       );
   });
 

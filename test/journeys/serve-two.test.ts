@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { SQLITE } from '../support/databases.ts';
 import { resourceIn, servingStage, until } from '../support/serving.ts';
 
 const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 
-describe('two serves on one warehouse', { timeout: 120_000 }, () => {
+describe('two serves on one SQLite file', { timeout: 120_000 }, () => {
   it('F133 the second one says who has what, and takes over when the first is gone', async () => {
-    const stage = await servingStage({ sandbox: FEW });
+    const stage = await servingStage({ sandbox: FEW, database: SQLITE });
     const first = await stage.serve();
     await stage.fresh(first);
     const second = await stage.serve();

@@ -23,9 +23,9 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
 
   const tell = (data: object, type = 'content.updated'): Promise<number> =>
     serving.deliver({ id: `msg_${(sent += 1)}`, body: eventBody(data, type) });
-  const row = (id: string): unknown =>
+  const row = (id: string): Promise<unknown> =>
     stage.read((db) => db.prepare('SELECT title, _version, _deleted_at FROM content WHERE id = ?').get(id));
-  const stateOf = (id: string): unknown =>
+  const stateOf = (id: string): Promise<unknown> =>
     stage.readInbox((db) => db.prepare('SELECT state FROM _sync_deliveries WHERE delivery_id = ?').pluck().get(id));
 
   beforeAll(async () => {
@@ -43,10 +43,10 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
       stage.sandbox.store.put('content', { id: 'ordered', title: `v${n + 1}`, updated_at });
     for (const n of [2, 0, 1]) expect(await tell({ ...data, updated_at: times[n] })).toBe(202);
     await stage.settled();
-    expect(row('ordered')).toMatchObject({ title: 'v3', _deleted_at: null });
+    expect(await row('ordered')).toMatchObject({ title: 'v3', _deleted_at: null });
     for (let n = 4; n < 24; n += 1) stage.write('content', 'ordered', { title: `v${n}` });
     await stage.settled();
-    expect(row('ordered')).toMatchObject({ title: 'v23' });
+    expect(await row('ordered')).toMatchObject({ title: 'v23' });
   });
 
   it('F083 a record that is deleted and made again at once is live, and its false delete event deletes nothing', async () => {
@@ -55,21 +55,20 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     stage.sandbox.store.remove('content', 'phoenix');
     stage.write('content', 'phoenix', { title: 'second' });
     await stage.settled();
-    expect(row('phoenix')).toMatchObject({ title: 'second', _deleted_at: null });
+    expect(await row('phoenix')).toMatchObject({ title: 'second', _deleted_at: null });
     expect(await tell({ resource: 'content', id: 'phoenix' }, 'content.deleted')).toBe(202);
     await stage.settled();
-    expect(row('phoenix')).toMatchObject({ title: 'second', _deleted_at: null });
+    expect(await row('phoenix')).toMatchObject({ title: 'second', _deleted_at: null });
   });
 
   it('F188 events of unknown kinds and resources are stored, counted and worked on no further', async () => {
     const before = stage.sandbox.requests.total;
     expect(await tell({ resource: 'menus', id: '1' }, 'menus.reordered')).toBe(202);
     expect(await tell({}, 'account.renamed')).toBe(202);
-    await until(
-      'ignored',
-      () =>
-        (stateOf(`msg_${sent}`) === 'ignored' && stateOf(`msg_${sent - 1}`) === 'ignored') || stateOf(`msg_${sent}`),
-    );
+    await until('ignored', async () => {
+      const states = [await stateOf(`msg_${sent - 1}`), await stateOf(`msg_${sent}`)];
+      return states.every((state) => state === 'ignored') || states;
+    });
     expect(stage.sandbox.requests.total).toBe(before);
     const { body } = await serving.page('/metrics');
     expect(body).toMatch(/content_sync_webhooks_total\{source="blog",result="stored"\} \d/);
@@ -86,7 +85,7 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
       );
       expect(new Set(statuses)).toEqual(new Set([202]));
       await drained(stage);
-      const states = stage.readInbox((db) =>
+      const states = await stage.readInbox((db) =>
         db.prepare("SELECT DISTINCT state FROM _sync_deliveries WHERE delivery_id LIKE 'bad_%'").pluck().all(),
       );
       expect(states).toEqual(['dead']);
@@ -102,14 +101,14 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     await stage.unsubscribe(subscription);
     const ids = [...stage.sandbox.store.list('content')].slice(0, 30).map(({ id }) => id);
     for (const id of ids) stage.write('content', id, { title: 'Nobody was told' });
-    const walksBefore = stage.read((db) => db.prepare('SELECT count(*) FROM _sync_runs').pluck().get());
+    const walksBefore = await stage.read((db) => db.prepare('SELECT count(*) FROM _sync_runs').pluck().get());
     const { by_schedule, by_webhook } = sourceIn(await serving.status()).changes;
     // An event without an id asks for a walk, as the schedule does.
     expect(await tell({ resource: 'content' })).toBe(202);
     await stage.settled();
     const { changes } = sourceIn(await serving.status());
     expect(changes).toEqual({ by_schedule: by_schedule + 30, by_webhook });
-    const walks = stage.read((db) => db.prepare('SELECT mode FROM _sync_runs').pluck().all());
+    const walks = await stage.read((db) => db.prepare('SELECT mode FROM _sync_runs').pluck().all());
     expect(walks.slice(Number(walksBefore))).toEqual(['incremental']);
     subscription = await stage.subscribe(serving);
   });
@@ -125,14 +124,14 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
   });
 });
 
-const liveRows = (stage: ServingStage, id: string): unknown[] =>
+const liveRows = (stage: ServingStage, id: string): Promise<unknown[]> =>
   stage.read((db) => db.prepare('SELECT id FROM content WHERE id = ? AND _deleted_at IS NULL').all(id));
 
 /** Copies everything, so long ago that a full walk is due. */
 async function copiedLongAgo(stage: ServingStage): Promise<void> {
   const { code, stderr } = await stage.run('backfill');
   if (code !== 0) throw new Error(stderr);
-  stage.read((db) => db.exec("UPDATE _sync_checkpoints SET last_full_at = '2020-01-01 00:00:00.000'"));
+  await stage.change("UPDATE _sync_checkpoints SET last_full_at = '2020-01-01 00:00:00.000'");
 }
 
 describe('serve, told of a delete while an old page is on its way', { timeout: 120_000 }, () => {
@@ -163,7 +162,7 @@ describe('serve, told of a delete while an old page is on its way', { timeout: 1
       return (running === null && (last_full_at ?? 0) >= began) || { last_full_at, running };
     });
     await stage.settled();
-    expect(liveRows(stage, id)).toEqual([]);
+    expect(await liveRows(stage, id)).toEqual([]);
     expect(await serving.stop()).toMatchObject({ code: 0 });
   });
 });

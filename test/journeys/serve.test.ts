@@ -11,7 +11,7 @@ import {
 
 const RECORDS = { content: 200, images: 40, analytics: 120 };
 
-const rowOf = (stage: ServingStage, id: string): unknown =>
+const rowOf = (stage: ServingStage, id: string): Promise<unknown> =>
   stage.read((db) => db.prepare('SELECT title, _deleted_at FROM content WHERE id = ?').get(id));
 
 const heldImages = async (serving: Serving): Promise<number> =>
@@ -34,7 +34,7 @@ describe('serve on an empty warehouse, and other commands beside it', { timeout:
   it('backfills first, each resource once, and is told by webhooks from then on', async () => {
     await stage.subscribe(serving);
     await stage.fresh(serving);
-    const walks = stage.read((db) => db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all());
+    const walks = await stage.read((db) => db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all());
     expect(walks).toHaveLength(3);
     for (const walk of walks) expect(walk).toMatchObject({ command: 'backfill', mode: 'full', status: 'ok' });
     stage.sandbox.requests.clear();
@@ -54,15 +54,16 @@ describe('serve on an empty warehouse, and other commands beside it', { timeout:
     stage.sandbox.store.remove('content', 'new');
     await until(
       'deleted',
-      () =>
-        stage.read((db) => db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get()) !==
-        undefined,
+      async () =>
+        (await stage.read((db) =>
+          db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get(),
+        )) !== undefined,
     );
     await stage.settled();
     stage.write('content', 'new', { title: 'Back again' });
     await stage.settled();
-    expect(rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
-    const ops = stage.read((db) =>
+    expect(await rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
+    const ops = await stage.read((db) =>
       db
         .prepare("SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version")
         .pluck()
@@ -139,6 +140,6 @@ describe('serve on an empty warehouse, and other commands beside it', { timeout:
     stage.sandbox.faults.clear();
     // It has left nothing owned.
     expect(await stage.run('sync')).toMatchObject({ code: 0 });
-    expect(stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
+    expect(await stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
   });
 });

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Command, Ended } from '../support/command.ts';
 import { differences } from '../support/compare-copy.ts';
+import { DATABASES, USUAL } from '../support/databases.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
 
 const SMALL_PAGES = { page: { size: 40 } };
@@ -10,6 +11,11 @@ const STAGE: JourneyOptions = {
   profile: { resources: { content: SMALL_PAGES, images: SMALL_PAGES, analytics: SMALL_PAGES } },
 };
 
+const MIDDLES = [
+  ...DATABASES.map((database) => ({ signal: 'SIGTERM', database }) as const),
+  { signal: 'SIGINT', database: USUAL } as const,
+];
+
 async function timed(command: Command): Promise<Ended & { ms: number }> {
   const start = performance.now();
   const ended = await command.ended;
@@ -17,7 +23,7 @@ async function timed(command: Command): Promise<Ended & { ms: number }> {
 }
 
 /** Rows and the checkpoint's own count of them, by resource: equal, because they are committed together. */
-function counts(stage: Journey): { resource: string; rows: number; told: number }[] {
+function counts(stage: Journey): Promise<{ resource: string; rows: number; told: number }[]> {
   return stage.read((db) =>
     db
       .prepare<[], { resource: string; told: number }>(
@@ -32,16 +38,16 @@ function counts(stage: Journey): { resource: string; rows: number; told: number 
 }
 
 describe('signals', () => {
-  it.for(['SIGTERM', 'SIGINT'] as const)(
-    'F147 %s in the middle: exit 130, a checkpoint that holds, a run that goes on',
-    async (signal) => {
-      const stage = await journey(STAGE);
+  it.for(MIDDLES)(
+    'F147 $signal in the middle on $database.name: exit 130, a checkpoint that holds, a run that goes on',
+    async ({ signal, database }) => {
+      const stage = await journey({ ...STAGE, database });
       const command = await stage.startUntil(8, 'backfill');
       command.kill(signal);
       const ended = await timed(command);
       expect(ended).toMatchObject({ code: 130, signal: null });
       expect(ended.ms).toBeLessThan(10_000);
-      const found = counts(stage);
+      const found = await counts(stage);
       expect(found.length).toBeGreaterThan(0);
       expect(found.filter(({ rows, told }) => rows !== told)).toEqual([]);
       const asked = new Set(stage.sandbox.requests.entries().map(({ path }) => path));
@@ -50,7 +56,7 @@ describe('signals', () => {
       expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
       const again = stage.sandbox.requests.entries().filter(({ path }) => asked.has(path));
       for (const pages of Map.groupBy(again, ({ resource }) => resource).values()) expect(pages).toHaveLength(1);
-      expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+      expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
     },
   );
 
@@ -67,7 +73,7 @@ describe('signals', () => {
       'images',
       'analytics',
     ]);
-    const statuses = stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
+    const statuses = await stage.read((db) => db.prepare('SELECT DISTINCT status FROM _sync_runs').pluck().all());
     expect(statuses).toContain('interrupted');
     expect(statuses).not.toContain('running');
   });
@@ -101,8 +107,8 @@ describe('signals', () => {
     const ended = await timed(command);
     expect(ended).toMatchObject({ code: 130 });
     expect(ended.ms).toBeLessThan(2_000);
-    expect(counts(stage).filter(({ rows, told }) => rows !== told)).toEqual([]);
+    expect((await counts(stage)).filter(({ rows, told }) => rows !== told)).toEqual([]);
     expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { differences } from '../support/compare-copy.ts';
+import { DATABASES } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 
 /** Slow enough that a second process finds the first one at work. */
@@ -11,18 +12,20 @@ function pathsAsked(stage: Journey): string[] {
   return stage.sandbox.requests.entries().map(({ path }) => path);
 }
 
-function rowsAndRunning(stage: Journey): unknown {
+function rowsAndRunning(stage: Journey): Promise<unknown> {
   return stage.read((db) => [
     db.prepare<[], number>('SELECT count(*) FROM content').pluck().get(),
     db.prepare<[], string>(`SELECT walk_position FROM _sync_checkpoints WHERE resource = 'content'`).pluck().get(),
   ]);
 }
 
-describe('two processes on one warehouse', () => {
+describe.for(DATABASES)('two processes on one warehouse on $name', (database) => {
   it('F133 ends the second one with exit 1, names the holder, and fetches nothing twice', async () => {
-    const stage = await journey({ sandbox: SLOW, profile: PROFILE });
+    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
     const first = await stage.startUntil(5, 'backfill');
+    first.kill('SIGSTOP');
     const second = await stage.start('backfill').ended;
+    first.kill('SIGCONT');
     expect(second).toMatchObject({ code: 1, stdout: '' });
     expect(second.stderr).toContain('lease_held');
     expect(second.stderr).toContain(`is being synced by pid ${first.pid} on `);
@@ -30,43 +33,58 @@ describe('two processes on one warehouse', () => {
     expect(await first.ended).toMatchObject({ code: 0 });
     const paths = pathsAsked(stage);
     expect(paths).toHaveLength(new Set(paths).size);
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
   it('F133 leaves the first one its work where both start at the same moment', async () => {
-    const stage = await journey({ sandbox: SLOW, profile: PROFILE });
+    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
     const both = await Promise.all([stage.start('backfill').ended, stage.start('backfill').ended]);
     expect(new Set(both.map(({ code }) => code))).toEqual(new Set([0, 1]));
     expect(both.find(({ code }) => code === 1)?.stderr).toContain('lease_held');
     const paths = pathsAsked(stage);
     expect(paths).toHaveLength(new Set(paths).size);
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
   it('F133 starts at once after the holder was killed, whose lease has most of a minute to run', async () => {
-    const stage = await journey({ sandbox: SLOW, profile: PROFILE });
+    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
     const first = await stage.startUntil(5, 'backfill');
     first.kill('SIGKILL');
     await first.ended;
-    const left = stage.read((db) => db.prepare<[], string>('SELECT max(expires_at) FROM _sync_leases').pluck().get());
+    const left = await stage.read((db) =>
+      db.prepare<[], string>('SELECT max(expires_at) FROM _sync_leases').pluck().get(),
+    );
     expect(Date.parse(`${left?.replace(' ', 'T')}Z`)).toBeGreaterThan(Date.now() + 30_000);
     expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+  });
+
+  it('F133 waits for the lease of a holder that was killed on another machine', async () => {
+    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
+    const first = await stage.startUntil(5, 'backfill');
+    first.kill('SIGKILL');
+    await first.ended;
+    await stage.write("UPDATE _sync_leases SET host = 'elsewhere', owner = 'pid 7 on elsewhere'");
+    const early = await stage.start('backfill').ended;
+    expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('is being synced by pid 7 on elsewhere') });
+    await stage.write(`UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'`);
+    expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
   it('F133 fences off a process that was frozen until its lease ran out: it can no longer commit', async () => {
-    const stage = await journey({ sandbox: SLOW, profile: PROFILE });
+    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
     const frozen = await stage.startUntil(5, 'backfill');
     frozen.kill('SIGSTOP');
-    stage.write((db) => db.exec(`UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'`));
+    await stage.write(`UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'`);
     const next = await stage.start('backfill').ended;
     expect(next).toMatchObject({ code: 0, stderr: '' });
-    const before = rowsAndRunning(stage);
+    const before = await rowsAndRunning(stage);
     frozen.kill('SIGCONT');
     const thawed = await frozen.ended;
     expect(thawed.code).toBe(1);
     expect(thawed.stderr).toContain('lease_lost');
-    expect(rowsAndRunning(stage)).toEqual(before);
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await rowsAndRunning(stage)).toEqual(before);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { readLimit, saveLimit } from '../../src/state/limits.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../src/state/rejects.ts';
 import { beginRun, endRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
 import { loading } from '../support/page-loading.ts';
-import { openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
+import { DATABASES, warehouseOn } from '../support/databases.ts';
 
 const AT = Date.parse('2026-11-20T08:00:00Z');
 
@@ -16,9 +16,9 @@ function at(seconds: number): string {
   return `2026-11-20 08:00:0${seconds}.000`;
 }
 
-describe('runs', () => {
+describe.for(DATABASES)('runs on $name', (database) => {
   it('one that was killed is closed as interrupted when the next of its resource begins, and no other is touched', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { own } = warehouse;
     await warehouse.apply([...beginRun(own, run('r1'), AT), ...beginRun(own, run('r1', 'images'), AT)]);
     await endRun(
@@ -32,7 +32,7 @@ describe('runs', () => {
       ...beginRun(own, run('r2', 'analytics'), AT + 5_000),
     ]);
     expect(
-      rowsIn(file, 'SELECT run_id, resource, status, finished_at, error_code FROM _sync_runs ORDER BY 1, 2'),
+      await rows('SELECT run_id, resource, status, finished_at, error_code FROM _sync_runs ORDER BY 1, 2'),
     ).toEqual([
       {
         run_id: 'r1',
@@ -48,7 +48,7 @@ describe('runs', () => {
   });
 
   it('tell how they ended, and the newest is the last', async () => {
-    const { warehouse } = await tempWarehouse();
+    const { warehouse } = await warehouseOn(database);
     const { own } = warehouse;
     expect(await lastRun(own, 'content')).toBeNull();
     await warehouse.apply(beginRun(own, run('r1'), AT));
@@ -74,32 +74,35 @@ describe('runs', () => {
   });
 });
 
-describe('limits', () => {
+describe.for(DATABASES)('limits on $name', (database) => {
   it('are there again after a restart, one per name, the last one said', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, address, rows } = await warehouseOn(database);
     expect(await readLimit(warehouse.own, 'origin')).toBeNull();
     await saveLimit(warehouse.own, 'origin', '{"n":1}', AT);
     await saveLimit(warehouse.own, 'origin', '{"n":2}', AT + 1);
     await saveLimit(warehouse.own, 'other', '{"n":3}', AT);
     await warehouse.close();
-    const again = await openFor(file);
-    expect([await readLimit(again.own, 'origin'), await readLimit(again.own, 'other')]).toEqual(['{"n":2}', '{"n":3}']);
-    expect(rowsIn(file, "SELECT updated_at FROM _sync_limits WHERE name = 'origin'")).toEqual([
+    const again = await warehouseOn(database, address);
+    expect([await readLimit(again.warehouse.own, 'origin'), await readLimit(again.warehouse.own, 'other')]).toEqual([
+      '{"n":2}',
+      '{"n":3}',
+    ]);
+    expect(await rows("SELECT updated_at FROM _sync_limits WHERE name = 'origin'")).toEqual([
       { updated_at: '2026-11-20 08:00:00.001' },
     ]);
   });
 });
 
-describe('rejects', () => {
+describe.for(DATABASES)('rejects on $name', (database) => {
   const REJECTS = 'SELECT reason, record_id, body, first_seen, last_seen, resolved_at FROM _sync_rejects ORDER BY body';
   it('F105 keep the source as it came, once, and are closed when the record comes in well', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: { contract: 'discard_row', updated: null } });
     await load(['{"id":"0","n":1}'], AT);
     const outcome = await load(['{"id":"1","n":1}', '{"id":"2", "n":"two"}', '{"n":3}'], AT + 1_000);
     expect(outcome).toMatchObject({ records: 3, inserted: 1, rejected: 2, unchanged: 0 });
     await load(['{"id":"2", "n":"two"}', '{"n":3}'], AT + 2_000);
-    expect(rowsIn(file, REJECTS)).toEqual([
+    expect(await rows(REJECTS)).toEqual([
       {
         reason: 'contract',
         record_id: '2',
@@ -120,8 +123,8 @@ describe('rejects', () => {
     expect(await countOpenRejects(warehouse.own, 'content')).toBe(2);
 
     await load(['{"id":"2","n":2}'], AT + 3_000);
-    expect(rowsIn(file, REJECTS)).toMatchObject([{ resolved_at: at(3) }, { resolved_at: null }]);
-    expect(rowsIn(file, 'SELECT id, n FROM content ORDER BY id')).toEqual([
+    expect(await rows(REJECTS)).toMatchObject([{ resolved_at: at(3) }, { resolved_at: null }]);
+    expect(await rows('SELECT id, n FROM content ORDER BY id')).toEqual([
       { id: '0', n: 1n },
       { id: '1', n: 1n },
       { id: '2', n: 2n },
@@ -129,23 +132,23 @@ describe('rejects', () => {
   });
 
   it('are open again when the same comes again', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse);
     await load(['{"n":3}'], AT);
     await warehouse.apply([resolveUnseenRejects(warehouse.own, 'content', at(1), at(1))]);
     expect(await countOpenRejects(warehouse.own, 'content')).toBe(0);
     await load(['{"n":3}'], AT + 2_000);
-    expect(rowsIn(file, REJECTS)).toMatchObject([{ first_seen: at(0), last_seen: at(2), resolved_at: null }]);
+    expect(await rows(REJECTS)).toMatchObject([{ first_seen: at(0), last_seen: at(2), resolved_at: null }]);
   });
 
   it('a whole walk closes those that it has not met, of its resource only', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const [content, images] = [await loading(warehouse), await loading(warehouse, { resource: 'images' })];
     await content.load(['{"a":1}'], AT);
     await images.load(['{"a":2}'], AT);
     await content.load(['{"a":3}'], AT + 2_000);
     await warehouse.apply([resolveUnseenRejects(warehouse.own, 'content', at(1), at(3))]);
-    expect(rowsIn(file, 'SELECT body, resolved_at FROM _sync_rejects ORDER BY body')).toEqual([
+    expect(await rows('SELECT body, resolved_at FROM _sync_rejects ORDER BY body')).toEqual([
       { body: '{"a":1}', resolved_at: at(3) },
       { body: '{"a":2}', resolved_at: null },
       { body: '{"a":3}', resolved_at: null },

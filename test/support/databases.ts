@@ -1,7 +1,13 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
+import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { inject, onTestFinished } from 'vitest';
-import { tempFolder } from './temp-warehouse.ts';
+import { afterAll, inject, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../src/warehouse/open.ts';
+import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { snapshotOf } from './postgres-snapshot.ts';
+import { asOther, tempFolder } from './temp-warehouse.ts';
 
 /** A kind of database that tests run on. */
 export interface TestDatabase {
@@ -10,6 +16,19 @@ export interface TestDatabase {
   missing: string | null;
   /** The address of an empty warehouse of its own, gone when the test is over. */
   address(): Promise<string>;
+  /**
+   * The setting of an empty warehouse for several sources, with `{source}` in it, gone with the test file at the latest.
+   * On SQLite their files lie in `folder`. On Postgres its schemas are its own, and so is the database where it is
+   * `alone`, as those must be who would share with others who leads them; else it is that of the test file.
+   */
+  setting(folder: string, sharing?: 'alone'): Promise<string>;
+  /**
+   * Gives what stands in a warehouse to `look` as a SQLite database, so that the same checks read both: the file itself,
+   * or a snapshot of the schema. It has no tables where nothing is there yet.
+   */
+  read<T>(address: string, look: (db: Database.Database) => T): Promise<T>;
+  /** Runs a statement on it as any other program would; a value for each `?`. Returns how many rows it changed. */
+  write(address: string, statement: string, ...values: unknown[]): Promise<number>;
 }
 
 const server = inject('postgres');
@@ -18,26 +37,110 @@ export const SQLITE: TestDatabase = {
   name: 'sqlite',
   missing: null,
   address: () => Promise.resolve(`sqlite:${path.join(tempFolder(), 'blog.db')}`),
+  setting: (folder) => Promise.resolve(`sqlite:${path.join(folder, '{source}.db')}`),
+  read: (address, look) => Promise.resolve(readFile(fileOf(address), look)),
+  write: (address, statement, ...values) =>
+    Promise.resolve(asOther(fileOf(address), (db) => db.prepare(statement).run(...values).changes)),
 };
 
 export const POSTGRES: TestDatabase = {
   name: 'postgres',
   missing: server === '' ? 'there is no Postgres for this machine' : null,
   address: async () => `${await postgresDatabase()}?schema=blog`,
+  setting: async (_folder, sharing) =>
+    sharing === 'alone'
+      ? `${await postgresDatabase()}?schema={source}`
+      : `${await fileDatabase()}?schema={source}_${(made += 1)}`,
+  read: async (address, look) => {
+    const db = await asOtherClient(address, (client) => snapshotOf(client, schemaOf(address)));
+    try {
+      return look(db);
+    } finally {
+      db.close();
+    }
+  },
+  write: async (address, statement, ...values) => {
+    let place = 0;
+    const text = statement.replaceAll('?', () => `$${(place += 1)}`);
+    return asOtherClient(address, async (client) => (await client.query(text, values)).rowCount ?? 0);
+  },
 };
+
+/** A server of the test's own as the database; the product goes `through` something to it, the tests go straight. */
+export function postgresAt(url: string, through: (address: string) => string = (address) => address): TestDatabase {
+  const straight = (address: string): string => `${url}${new URL(address).search}`;
+  return {
+    ...POSTGRES,
+    setting: () => Promise.resolve(`${through(url)}?schema={source}`),
+    read: (address, look) => POSTGRES.read(straight(address), look),
+    write: (address, statement, ...values) => POSTGRES.write(straight(address), statement, ...values),
+  };
+}
+
+/** What tests run on that do not choose: SQLite, or Postgres where `TEST_DATABASE=postgres` asks for all of them there. */
+export const USUAL = process.env['TEST_DATABASE'] === 'postgres' ? POSTGRES : SQLITE;
 
 /** For `describe.for(DATABASES)`: those that are here. */
 export const DATABASES: readonly TestDatabase[] = [SQLITE, POSTGRES].filter(({ missing }) => missing === null);
 
+/** An open warehouse of its own, closed and gone when the test is over, and what stands in it. */
+export interface OpenWarehouse {
+  warehouse: Warehouse;
+  address: string;
+  /** Rows of a query in SQLite's words, integers as bigint. */
+  rows: (query: string, ...values: unknown[]) => Promise<Record<string, unknown>[]>;
+  /** Runs a statement on it as any other program would. */
+  write: (statement: string, ...values: unknown[]) => Promise<number>;
+}
+
+/** Opens an empty warehouse, or the one at `address`. */
+export async function warehouseOn(database: TestDatabase, address?: string): Promise<OpenWarehouse> {
+  const at = address ?? (await database.setting(tempFolder())).replace('{source}', 'blog');
+  const warehouse = await openWarehouse(at, systemClock);
+  onTestFinished(() => warehouse.close());
+  return { warehouse, address: at, ...readerOf(database, at) };
+}
+
+/** The same of a warehouse that other processes write. */
+export function readerOf(database: TestDatabase, address: string): Pick<OpenWarehouse, 'rows' | 'write'> {
+  return {
+    rows: (query, ...values) =>
+      database.read(address, (db) =>
+        db
+          .prepare<unknown[], Record<string, unknown>>(query)
+          .safeIntegers()
+          .all(...values),
+      ),
+    write: (statement, ...values) => database.write(address, statement, ...values),
+  };
+}
+
 let made = 0;
+let ofThisFile: Promise<string> | null = null;
+afterAll(async () => {
+  if (ofThisFile !== null) await dropDatabase(await ofThisFile);
+});
+
+/** A database that the tests of a file share, each with schemas of its own: one of its own takes a tenth of a second. */
+function fileDatabase(): Promise<string> {
+  return (ofThisFile ??= newDatabase());
+}
 
 /** The address of an empty Postgres database of its own, without a schema; gone when the test is over. */
 export async function postgresDatabase(): Promise<string> {
-  made += 1;
-  const name = `test_${process.pid}_${Date.now().toString(36)}_${made}`;
+  const address = await newDatabase();
+  onTestFinished(() => dropDatabase(address));
+  return address;
+}
+
+async function newDatabase(): Promise<string> {
+  const name = `test_${process.pid}_${Date.now().toString(36)}_${(made += 1)}`;
   await asAdmin(`CREATE DATABASE ${name} TEMPLATE template0`);
-  onTestFinished(() => asAdmin(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   return server.replace(/postgres$/, name);
+}
+
+async function dropDatabase(address: string): Promise<void> {
+  await asAdmin(`DROP DATABASE IF EXISTS ${new URL(address).pathname.slice(1)} WITH (FORCE)`);
 }
 
 async function asAdmin(statement: string): Promise<void> {
@@ -48,6 +151,23 @@ async function asAdmin(statement: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+function fileOf(address: string): string {
+  return address.slice('sqlite:'.length);
+}
+
+function readFile<T>(file: string, look: (db: Database.Database) => T): T {
+  const db = existsSync(file) ? new Database(file, { readonly: true, timeout: 5_000 }) : new Database(':memory:');
+  try {
+    return look(db);
+  } finally {
+    db.close();
+  }
+}
+
+function schemaOf(address: string): string {
+  return new URL(address).searchParams.get('schema') ?? 'public';
 }
 
 /** Runs `use` on a connection of its own, as every other program would. */

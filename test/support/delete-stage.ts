@@ -3,19 +3,20 @@ import { journey, type Journey, type JourneyOptions } from './journey.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { ResourceReport } from '../../src/sync/report.ts';
 import { deleteFaults, differences } from './compare-copy.ts';
+import { USUAL, type TestDatabase } from './databases.ts';
 
 export interface DeleteStage extends Journey {
   /** A run of `content` alone. */
   walk(command?: SyncCommand, choices?: RunChoices): Promise<ResourceReport>;
   /** Deletes so many of the service's oldest records; returns their ids. */
   remove(count: number): string[];
-  live(): string[];
-  deleted(): string[];
-  suspects(): Record<string, unknown>[];
+  live(): Promise<string[]>;
+  deleted(): Promise<string[]>;
+  suspects(): Promise<Record<string, unknown>[]>;
   /** Everything in which the copy is not the service, and faults of deleted rows and history. */
-  faults(bodies?: boolean): string[];
+  faults(bodies?: boolean): Promise<string[]>;
   /** Makes it look as if all rows had been written, and those of the last day deleted, so much earlier. */
-  age(ms: number): void;
+  age(ms: number): Promise<void>;
 }
 
 /** One resource, copied once. */
@@ -30,7 +31,7 @@ export async function deleteStage(records: number, options: JourneyOptions = {})
     if (resources[0] === undefined) throw new Error('no resource was run');
     return resources[0];
   };
-  const ids = (where: string): string[] =>
+  const ids = (where: string): Promise<string[]> =>
     stage.read((db) => db.prepare<[], string>(`SELECT id FROM content WHERE ${where} ORDER BY id`).pluck().all());
   await walk();
   return {
@@ -56,12 +57,17 @@ export async function deleteStage(records: number, options: JourneyOptions = {})
         ...differences(db, stage.sandbox.store, { resources: ['content'], bodies }),
         ...deleteFaults(db, 'content'),
       ]),
-    age: (ms) =>
-      stage.write((db) => {
-        const back = `-${ms / 1_000} seconds`;
-        const earlier = (column: string): string => `${column} = strftime('%Y-%m-%d %H:%M:%f', ${column}, '${back}')`;
-        db.exec(`UPDATE content SET ${earlier('_synced_at')}, ${earlier('_deleted_at')}`);
-        db.exec(`UPDATE _sync_versions SET ${earlier('valid_from')}, ${earlier('valid_to')}`);
-      }),
+    age: async (ms) => {
+      const earlier = EARLIER[(options.database ?? USUAL).name];
+      const set = (...columns: string[]): string => columns.map((name) => `${name} = ${earlier(name, ms)}`).join(', ');
+      await stage.write(`UPDATE content SET ${set('_synced_at', '_deleted_at')}`);
+      await stage.write(`UPDATE _sync_versions SET ${set('valid_from', 'valid_to')}`);
+    },
   };
 }
+
+/** A time so many milliseconds before that of a column, in the words of each database. */
+const EARLIER: Readonly<Record<TestDatabase['name'], (column: string, ms: number) => string>> = {
+  sqlite: (column, ms) => `strftime('%Y-%m-%d %H:%M:%f', ${column}, '-${ms / 1_000} seconds')`,
+  postgres: (column, ms) => `${column} - interval '${ms} milliseconds'`,
+};

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
 import { openApp, type App, type AppOptions } from '../../src/app.ts';
@@ -14,11 +14,14 @@ import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
 import type { RunWatcher } from '../../src/sync/run-options.ts';
 import { startCommand, type Command } from './command.ts';
+import { USUAL, type TestDatabase } from './databases.ts';
 
 /** Fields of a profile, laid over `content-service`; what is left out stays. */
 type ProfileFields = Record<string, unknown>;
 
 export interface JourneyOptions {
+  /** Of the warehouse; the usual one where absent. */
+  database?: TestDatabase;
   sandbox?: SandboxOptions;
   /** The profile to start from, by name. */
   base?: string;
@@ -32,8 +35,10 @@ export interface Journey {
   folder: string;
   sandbox: Sandbox;
   config: string;
-  /** Path of the warehouse; it is there after the first run. */
+  /** Path of the warehouse on SQLite; it is there after the first run. */
   file: string;
+  /** Address of the warehouse, on either database. */
+  address: string;
   /** Lays other fields over the profile; holds from the next run on. */
   setProfile(profile: ProfileFields): void;
   /** Starts the real command line as a process; `--config` is added. */
@@ -44,12 +49,10 @@ export interface Journey {
   run(command: SyncCommand, options?: RunChoices): Promise<RunReport>;
   /** Opens the app as `run` does; the caller closes it. `attempted` hears of its requests. */
   open(clock?: Clock, attempted?: AppOptions['attempted']): Promise<App>;
-  /** False before the first run. */
-  exists(): boolean;
-  /** Opens the warehouse read-only, gives it to `look` and closes it again. */
-  read<T>(look: (db: Database.Database) => T): T;
-  /** Opens the warehouse for writing, to age or damage it. */
-  write<T>(change: (db: Database.Database) => T): T;
+  /** Gives what stands in the warehouse to `look`, as a SQLite database on either; without tables before the first run. */
+  read<T>(look: (db: Database.Database) => T): Promise<T>;
+  /** Runs a statement on the warehouse, to age or damage it; a value for each `?`. */
+  write(statement: string, ...values: unknown[]): Promise<number>;
 }
 
 export interface RunChoices {
@@ -71,11 +74,14 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     await sandbox.close();
     rmSync(folder, { recursive: true, force: true });
   });
+  const database = options.database ?? USUAL;
+  const warehouse = await database.setting(folder);
+  const address = warehouse.replace('{source}', SOURCE);
   const [config, file] = [path.join(folder, 'content-sync.yaml'), path.join(folder, `${SOURCE}.db`)];
   const setProfile = (profile: ProfileFields): void =>
     writeYaml(path.join(folder, 'profile.yaml'), { extends: options.base ?? 'content-service', ...profile });
   setProfile(options.profile ?? {});
-  writeYaml(config, configFor(folder, sandbox, options.source ?? {}));
+  writeYaml(config, configFor(warehouse, sandbox, options.source ?? {}));
 
   const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);
   const open: Journey['open'] = (clock = systemClock, attempted = () => undefined) =>
@@ -85,6 +91,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     sandbox,
     config,
     file,
+    address,
     setProfile,
     open,
     start,
@@ -101,9 +108,8 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
         await app.close();
       }
     },
-    exists: () => existsSync(file),
-    read: (look) => withDatabase(file, { readonly: true }, look),
-    write: (change) => withDatabase(file, {}, change),
+    read: (look) => database.read(address, look),
+    write: (statement, ...values) => database.write(address, statement, ...values),
   };
 }
 
@@ -114,10 +120,10 @@ async function asked({ requests }: Sandbox, pages: number, command: Command): Pr
   }
 }
 
-function configFor(folder: string, sandbox: Sandbox, source: Record<string, unknown>): object {
+function configFor(warehouse: string, sandbox: Sandbox, source: Record<string, unknown>): object {
   const auth = { type: 'api_key', key: sandbox.apiKey };
   const settings = { base_url: sandbox.url, auth, profile: './profile.yaml', ...source };
-  return { warehouse: `sqlite:${folder}/{source}.db`, log: { level: 'warn' }, sources: { [SOURCE]: settings } };
+  return { warehouse, log: { level: 'warn' }, sources: { [SOURCE]: settings } };
 }
 
 /** JSON is YAML. */
@@ -141,13 +147,4 @@ function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parame
     signal: choices.signal ?? new AbortController().signal,
     watcher: { ...NOTHING_TO_SEE, ...choices.watcher },
   };
-}
-
-function withDatabase<T>(file: string, options: Database.Options, use: (db: Database.Database) => T): T {
-  const db = new Database(file, { timeout: 5_000, ...options });
-  try {
-    return use(db);
-  } finally {
-    db.close();
-  }
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { Agent, request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -13,6 +13,7 @@ import type { Attention } from '../../src/web/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/web/status/snapshot.ts';
 import { spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
+import { USUAL, type TestDatabase } from './databases.ts';
 
 /** Fields of the settings or of a profile, laid over those of the stage. */
 type Fields = Record<string, unknown>;
@@ -25,7 +26,9 @@ export interface ServingOptions {
   source?: Fields;
   /** Sources by name, each with what it has of its own; one `blog` where absent. */
   sources?: Readonly<Record<string, Fields>>;
-  /** Below the stage's folder; `{source}.db` where absent. */
+  /** The usual one where absent. */
+  database?: TestDatabase;
+  /** On SQLite, below the stage's folder; `{source}.db` where absent. */
   warehouse?: string;
 }
 
@@ -61,7 +64,7 @@ export interface Serving {
 export interface ServingStage {
   folder: string;
   sandbox: Sandbox;
-  /** Paths of a source's files. */
+  /** Paths of a source's files on SQLite. */
   file(source?: string): string;
   inboxFile(source?: string): string;
   /** Starts `serve`, and waits until it listens. Throws where it ends before. */
@@ -77,8 +80,11 @@ export interface ServingStage {
   deliver(url: string, delivery: SentDelivery): Promise<number>;
   /** Writes a record of the service, fields over what it had, changed just now; it tells its subscribers. */
   write(resource: string, id: string, fields?: Fields): void;
-  read<T>(look: (db: Database.Database) => T, source?: string): T;
-  readInbox<T>(look: (db: Database.Database) => T, source?: string): T;
+  /** Gives what stands in a source's warehouse, or its inbox, to `look`, as a SQLite database on either. */
+  read<T>(look: (db: Database.Database) => T, source?: string): Promise<T>;
+  readInbox<T>(look: (db: Database.Database) => T, source?: string): Promise<T>;
+  /** Runs a statement on a source's warehouse, to age it. */
+  change(statement: string, source?: string): Promise<number>;
   /** Changes settings for the next start. */
   configure(options: ServingOptions): void;
   /** Until every resource has been walked whole. */
@@ -107,10 +113,14 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const config = path.join(folder, 'content-sync.yaml');
   const agent = new Agent({ connections: 64 });
   const commands: Command[] = [];
-  const warehouse = options.warehouse ?? '{source}.db';
-  const file = (source = 'blog'): string => path.join(folder, warehouse.replace('{source}', source));
-  const inboxFile = (source = 'blog'): string => file(source).replace(/\.db$/, '-inbox.db');
-  const configure = (changed: ServingOptions): void => writeSettings(folder, sandbox, { ...options, ...changed });
+  const database = options.database ?? USUAL;
+  const setting = await database.setting(folder, 'alone');
+  const warehouse = setting.replace('{source}.db', options.warehouse ?? '{source}.db');
+  const address = (source = 'blog'): string => warehouse.replace('{source}', source);
+  // On Postgres it is the same schema.
+  const inboxAddress = (source?: string): string => address(source).replace(/\.db$/, '-inbox.db');
+  const configure = (changed: ServingOptions): void =>
+    writeSettings({ folder, warehouse, sandbox }, { ...options, ...changed });
   configure({});
   const spawn = (args: readonly string[], shell?: string): Command => {
     const command = spawnCommand([...args, '--config', config], {
@@ -124,8 +134,8 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const stage: ServingStage = {
     folder,
     sandbox,
-    file,
-    inboxFile,
+    file: (source) => address(source).slice('sqlite:'.length),
+    inboxFile: (source) => inboxAddress(source).slice('sqlite:'.length),
     configure,
     launch,
     serve: async (start) => listening(launch(start), agent),
@@ -144,8 +154,9 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
       sandbox.store.put(resource, { ...before, ...fields, id, updated_at: new Date().toISOString() });
     },
     deliver: (url, delivery) => deliver(url, delivery, agent),
-    read: (look, source) => withDatabase(file(source), look),
-    readInbox: (look, source) => withDatabase(inboxFile(source), look),
+    read: (look, source) => database.read(address(source), look),
+    readInbox: (look, source) => database.read(inboxAddress(source), look),
+    change: (statement, source) => database.write(address(source), statement),
     fresh: (serving, source) => until('fresh', () => isWhole(serving, source)),
     settled: (source, patienceMs) => until('settled', () => settledNow(stage, source), patienceMs),
     close: async () => {
@@ -232,7 +243,13 @@ function signedHeaders(id: string, body: string | Uint8Array): Record<string, st
   };
 }
 
-function writeSettings(folder: string, sandbox: Sandbox, options: ServingOptions): void {
+interface Place {
+  folder: string;
+  warehouse: string;
+  sandbox: Sandbox;
+}
+
+function writeSettings({ folder, warehouse, sandbox }: Place, options: ServingOptions): void {
   const page = { size: 40 };
   const profile = {
     extends: 'content-service',
@@ -249,7 +266,7 @@ function writeSettings(folder: string, sandbox: Sandbox, options: ServingOptions
   };
   const sources = Object.entries(options.sources ?? { blog: {} }).map(([name, own]) => [name, { ...usual, ...own }]);
   const settings = {
-    warehouse: `sqlite:${folder}/${options.warehouse ?? '{source}.db'}`,
+    warehouse,
     log: { level: 'info' },
     sources: Object.fromEntries(sources),
   };
@@ -322,20 +339,11 @@ async function isWhole(serving: Serving, source?: string): Promise<unknown> {
 
 async function settledNow(stage: ServingStage, source?: string): Promise<unknown> {
   if (stage.sandbox.deliveries.pending > 0) return { undelivered: stage.sandbox.deliveries.pending };
-  const waiting = stage.readInbox(
+  const waiting = await stage.readInbox(
     (db) => db.prepare("SELECT * FROM _sync_deliveries WHERE state = 'waiting' LIMIT 3").all(),
     source,
   );
   if (waiting.length > 0) return { waiting };
-  const different = stage.read((db) => differences(db, stage.sandbox.store), source);
+  const different = await stage.read((db) => differences(db, stage.sandbox.store), source);
   return different.length === 0 || { different };
-}
-
-function withDatabase<T>(file: string, use: (db: Database.Database) => T): T {
-  const db = new Database(file, { timeout: 5_000, fileMustExist: true });
-  try {
-    return use(db);
-  } finally {
-    db.close();
-  }
 }

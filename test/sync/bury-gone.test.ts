@@ -30,7 +30,7 @@ describe('a record that the service no longer has', () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     expect(await events.told(id)).toBe('gone');
-    expect(stage.deleted()).toEqual([id]);
+    expect(await stage.deleted()).toEqual([id]);
     // One request for the record, one for the control.
     expect(asked(stage)).toBe(2);
     expect(await events.bury(goneNow([id]))).toEqual({ deleted: [], held: [], absent: [id], doubt: null });
@@ -51,8 +51,8 @@ describe('a record that the service no longer has', () => {
     stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
     const { held, doubt } = await events.bury(goneNow([id]));
     expect([held, doubt]).toEqual([[id], expect.stringContaining('check item in the profile')]);
-    expect(stage.suspects()).toEqual([{ id, reason: 'event', state: 'held', sweeps: 0 }]);
-    expect(stage.live()).toHaveLength(50);
+    expect(await stage.suspects()).toEqual([{ id, reason: 'event', state: 'held', sweeps: 0 }]);
+    expect(await stage.live()).toHaveLength(50);
   });
 
   it('is deleted where the control that was tried first is gone too, but another is there', async () => {
@@ -67,7 +67,7 @@ describe('a record that the service no longer has', () => {
     const [id = ''] = stage.remove(1);
     stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
     await expect(events.bury(goneNow([id]))).rejects.toMatchObject({ code: 'forbidden' });
-    expect([stage.live().length, stage.suspects()]).toEqual([50, []]);
+    expect([(await stage.live()).length, await stage.suspects()]).toEqual([50, []]);
   });
 
   it('is held once more than a tenth went within 24 hours, one by one, and goes again a day later', async () => {
@@ -75,30 +75,30 @@ describe('a record that the service no longer has', () => {
     const gone = stage.remove(8);
     for (const id of gone.slice(0, 6)) expect(await events.bury(goneNow([id]))).toMatchObject({ deleted: [id] });
     expect(await events.bury(goneNow(gone.slice(6, 7)))).toMatchObject({ deleted: [], held: [gone[6]] });
-    stage.age(86_400_000 + 60_000);
+    await stage.age(86_400_000 + 60_000);
     expect(await events.bury(goneNow(gone.slice(7)))).toMatchObject({ deleted: [gone[7]] });
     // What was held stays so: a person was asked.
-    expect(stage.suspects()).toMatchObject([{ id: gone[6], state: 'held' }]);
+    expect(await stage.suspects()).toMatchObject([{ id: gone[6], state: 'held' }]);
   });
 
   it('stays where its row was written after the service was asked', async () => {
     const { stage, events } = await heard(50);
-    const [id = ''] = stage.live();
+    const [id = ''] = await stage.live();
     expect(await events.bury([{ key: id, confirmedAt: Date.now() - 3_600_000 }])).toMatchObject({ absent: [id] });
-    expect(stage.live()).toHaveLength(50);
+    expect(await stage.live()).toHaveLength(50);
   });
 
   it('is looked at again where a page met it while the answer was on its way', async () => {
     const { stage, events } = await heard(50);
-    const [id = ''] = stage.live();
+    const [id = ''] = await stage.live();
     const confirmedAt = Date.now();
     stage.sandbox.faults.add({ fault: 'latency', ms: 300, path: '/v1/content/' });
     const burying = events.bury([{ key: id, confirmedAt }]);
     // The same row as before, so that nothing is written that would tell.
     expect(await stageLoad(events, stage, id)).toBe('there');
     expect(await burying).toMatchObject({ deleted: [], held: [id] });
-    expect(stage.suspects()).toMatchObject([{ id, state: 'open' }]);
-    expect(stage.live()).toHaveLength(50);
+    expect(await stage.suspects()).toMatchObject([{ id, state: 'open' }]);
+    expect(await stage.live()).toHaveLength(50);
   });
 
   it('is deleted after our clock was put back, no earlier than its row was written', async () => {
@@ -113,15 +113,15 @@ describe('a record that the service no longer has', () => {
     expect(await events.bury(goneNow(['r3']))).toMatchObject({ deleted: ['r3'] });
     await events.close();
     await app.close();
-    expect(stage.faults()).toEqual([]);
+    expect(await stage.faults()).toEqual([]);
   });
 
   it('waits for a whole walk where the credential is another one than that of the last', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
-    stage.write((db) => db.exec("UPDATE _sync_checkpoints SET full_credential = 'another'"));
+    await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
     expect(await events.bury(goneNow([id]))).toMatchObject({ deleted: [], held: [id] });
-    expect(stage.suspects()).toMatchObject([{ id, state: 'open' }]);
+    expect(await stage.suspects()).toMatchObject([{ id, state: 'open' }]);
   });
 });
 

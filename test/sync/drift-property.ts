@@ -6,9 +6,10 @@ import { shapeRecords } from '../../src/shape/shape-page.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { bodiesAfter } from '../../src/state/versions.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
+import { canonicalJson } from '../support/expected-rows.ts';
 import { loading } from '../support/page-loading.ts';
 import { profileWith } from '../support/page-records.ts';
-import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
 /** Values over few fields and clashing kinds, so that most pages drift; numbers by their source text. */
 const leaf = fc.constantFrom(
@@ -52,14 +53,15 @@ function objectText(members: Record<string, string>): string {
  * Random records come page by page, new and changed; each run compares all rows with those that one page of the bodies
  * as they are in the end would have made.
  */
-export async function checkDrift(numRuns: number): Promise<void> {
+export async function checkDrift(database: TestDatabase, numRuns: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(pages, async (pages) => {
-      const { warehouse, file } = await tempWarehouse();
+      const { warehouse, rows } = await warehouseOn(database);
       const { load } = await loading(warehouse, { profile: { updated: null } });
       for (const page of pages) await load(page.map(([id, members]) => objectText({ id: String(id), ...members })));
       const expected = await asOnePage(warehouse);
-      const found = [...expected.keys()].map((table) => [table.name, storedRows(file, table)]);
+      const found: unknown[] = [];
+      for (const table of expected.keys()) found.push([table.name, await storedRows(rows, table)]);
       expect(found).toEqual([...expected].map(([table, rows]) => [table.name, rows]));
       await warehouse.close();
     }),
@@ -81,20 +83,29 @@ async function asOnePage(warehouse: Warehouse): Promise<Map<TableShape, unknown[
 function rowsOf(all: ReturnType<typeof shapeRecords>['rows'], table: TableShape): unknown[][] {
   const found = all.find((rows) => rows.table.name === table.name);
   if (found === undefined) return [];
-  const count = found.cells.length / found.width;
-  return Array.from({ length: count }, (_, row) =>
-    found.cells.slice(row * found.width, (row + 1) * found.width).map(plain),
+  const { cells, width } = found;
+  return Array.from({ length: cells.length / width }, (_, row) =>
+    formsOf(table).map((form, at) => form(cells[row * width + at])),
   );
 }
 
-function storedRows(file: string, table: TableShape): unknown[][] {
+/** Of the cells of a row, its key first. */
+function formsOf({ key, columns }: TableShape): ((cell: unknown) => unknown)[] {
+  return [...key.map(() => plain), ...columns.map(({ type }) => (type === 'json' ? canonical : plain))];
+}
+
+async function storedRows(rows: OpenWarehouse['rows'], table: TableShape): Promise<unknown[][]> {
   const names = [...table.key, ...table.columns.map((column) => column.name)];
   const order = table.key.map((_, index) => index + 1).join(',');
-  const rows = rowsIn(
-    file,
+  const found = await rows(
     `SELECT ${names.map((name) => `"${name}"`).join(',')} FROM "${table.name}" ORDER BY ${order}`,
   );
-  return rows.map((row) => names.map((name) => plain(row[name])));
+  return found.map((row) => formsOf(table).map((form, at) => form(row[names[at] ?? ''])));
+}
+
+/** Postgres has its own order and spaces. */
+function canonical(cell: unknown): unknown {
+  return typeof cell === 'string' ? canonicalJson(JSON.parse(cell)) : cell;
 }
 
 /** Booleans as SQLite holds them, integers of any size alike. */

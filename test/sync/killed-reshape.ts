@@ -7,12 +7,12 @@ import { profileWith, recordsOf } from '../support/page-records.ts';
 import { driftingPages } from './drifting-pages.ts';
 
 /**
- * Loads the pages into the file named first, as a run does, and dies by SIGKILL where the second argument says: after
+ * Loads the pages into the warehouse named first, as a run does, and dies by SIGKILL where the second argument says: after
  * that many rewrites, `0` being between the widening and its first rewrite.
  */
-const [file = '', rewrites = '0'] = process.argv.slice(2);
+const [address = '', rewrites = '0'] = process.argv.slice(2);
 let left = Number(rewrites);
-const real = await openWarehouse(`sqlite:${file}`, systemClock);
+const real = await openWarehouse(address, systemClock);
 const warehouse: Warehouse = {
   ...real,
   rewrite: async (rows) => {

@@ -35,7 +35,7 @@ function put(stage: Journey, record: object): void {
   stage.sandbox.store.put('content', { id: 'a', ...record });
 }
 
-function rowOf(stage: Journey, id = 'a'): Record<string, unknown> | undefined {
+function rowOf(stage: Journey, id = 'a'): Promise<Record<string, unknown> | undefined> {
   return stage.read((db) =>
     db
       .prepare<[string], Record<string, unknown>>('SELECT title, _version, _deleted_at FROM content WHERE id = ?')
@@ -43,7 +43,7 @@ function rowOf(stage: Journey, id = 'a'): Record<string, unknown> | undefined {
   );
 }
 
-function suspects(stage: Journey): unknown[] {
+function suspects(stage: Journey): Promise<unknown[]> {
   return stage.read((db) => db.prepare('SELECT record_id, reason, state FROM _sync_suspects').all());
 }
 
@@ -55,7 +55,7 @@ describe('a record that is read again', () => {
     put(stage, { title: 'second', tags: ['y', 'z'], updated_at: '2026-11-20T09:00:00Z' });
     expect(await stage.again('a')).toBe('loaded');
     expect(await stage.again('a')).toBe('unchanged');
-    expect(stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
   });
 
   it('makes the tables of a resource that was never copied', async () => {
@@ -67,7 +67,7 @@ describe('a record that is read again', () => {
       isDelete: false,
     }));
     expect(found).toBe('loaded');
-    expect(stage.read((db) => db.prepare('SELECT id FROM content').pluck().all())).toEqual([first?.id]);
+    expect(await stage.read((db) => db.prepare('SELECT id FROM content').pluck().all())).toEqual([first?.id]);
   });
 
   it('is set aside where it cannot become a row', async () => {
@@ -77,8 +77,8 @@ describe('a record that is read again', () => {
       `{"id":"a","deep":${'['.repeat(200)}${']'.repeat(200)},"updated_at":"${UPDATED}"}`,
     );
     expect(await stage.again('a')).toBe('rejected');
-    expect(rowOf(stage)).toMatchObject({ title: 'first', _version: 1 });
-    const rejects = stage.read((db) => db.prepare('SELECT record_id, reason, run_id FROM _sync_rejects').all());
+    expect(await rowOf(stage)).toMatchObject({ title: 'first', _version: 1 });
+    const rejects = await stage.read((db) => db.prepare('SELECT record_id, reason, run_id FROM _sync_rejects').all());
     expect(rejects).toEqual([{ record_id: 'a', reason: 'too_deep', run_id: 'serve' }]);
   });
 
@@ -91,7 +91,7 @@ describe('a record that is read again', () => {
     const stage = await stageFor();
     put(stage, { title: 'older', tags: [], updated_at: new Date(AT - 3_600_000).toISOString() });
     expect(await stage.again('a', { after })).toBe(outcome);
-    expect(rowOf(stage)).toMatchObject({ title });
+    expect(await rowOf(stage)).toMatchObject({ title });
   });
 
   it.each<[string, string, string]>([
@@ -124,9 +124,9 @@ describe('a record that is gone', () => {
     const stage = await stageFor();
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a')).toBe('deleted');
-    expect(rowOf(stage)).toMatchObject({ _version: 2, _deleted_at: expect.any(String) });
+    expect(await rowOf(stage)).toMatchObject({ _version: 2, _deleted_at: expect.any(String) });
     expect(
-      stage.read((db) => db.prepare("SELECT count(*) FROM content_tags WHERE content_id = 'a'").pluck().get()),
+      await stage.read((db) => db.prepare("SELECT count(*) FROM content_tags WHERE content_id = 'a'").pluck().get()),
     ).toBe(0);
     expect(await stage.again('a', { isDelete: true })).toBe('absent');
   });
@@ -135,11 +135,11 @@ describe('a record that is gone', () => {
     const stage = await stageFor({ source: { deletes: { max_rows: 0 } } });
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a', { isDelete: true })).toBe('held');
-    expect(rowOf(stage)).toMatchObject({ _deleted_at: null });
-    expect(suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'held' }]);
+    expect(await rowOf(stage)).toMatchObject({ _deleted_at: null });
+    expect(await suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'held' }]);
     put(stage, { title: 'there after all', updated_at: UPDATED });
     await stage.again('a');
-    expect(suspects(stage)).toEqual([]);
+    expect(await suspects(stage)).toEqual([]);
   });
 
   it.each<[string, Partial<ExpectedRecord>, string]>([
@@ -158,19 +158,19 @@ describe('a record that is gone', () => {
     await stage.again('a');
     put(stage, { title: 'first', tags: ['x'], updated_at: UPDATED });
     expect(await stage.again('a')).toBe('loaded');
-    expect(rowOf(stage)).toMatchObject({ _version: 3, _deleted_at: null });
-    const ops = stage.read((db) =>
+    expect(await rowOf(stage)).toMatchObject({ _version: 3, _deleted_at: null });
+    const ops = await stage.read((db) =>
       db.prepare("SELECT op FROM _sync_versions WHERE id = 'a' ORDER BY version").pluck().all(),
     );
     expect(ops).toEqual(['upsert', 'delete', 'upsert']);
-    expect(stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
   });
 
   it('is not gone for a delete event alone', async () => {
     const stage = await stageFor();
     expect(await stage.again('a', { isDelete: true })).toBe('unchanged');
     expect(await stage.again('a', { isDelete: true, after: AT + 1 })).toBe('behind');
-    expect(rowOf(stage)).toMatchObject({ _version: 1, _deleted_at: null });
+    expect(await rowOf(stage)).toMatchObject({ _version: 1, _deleted_at: null });
   });
 
   it('F084 is not raised by a page of a backfill that was asked for before it went', async () => {
@@ -182,7 +182,7 @@ describe('a record that is gone', () => {
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a', { isDelete: true })).toBe('deleted');
     await walked;
-    expect(rowOf(stage)).toMatchObject({ _version: 2, _deleted_at: expect.any(String) });
+    expect(await rowOf(stage)).toMatchObject({ _version: 2, _deleted_at: expect.any(String) });
   });
 
   it('F084 is not raised by a listing that lags behind, walked after it went', async () => {
@@ -191,7 +191,7 @@ describe('a record that is gone', () => {
     expect(await stage.again('a', { isDelete: true })).toMatch(/deleted|absent/);
     await stage.walk();
     expect(
-      stage.read((db) =>
+      await stage.read((db) =>
         db.prepare("SELECT count(*) FROM content WHERE id = 'a' AND _deleted_at IS NULL").pluck().get(),
       ),
     ).toBe(0);
@@ -205,17 +205,17 @@ describe('a record that cannot be read alone', () => {
   it('is left to a walk', async () => {
     const stage = await stageFor({ profile: { resources: { content } } });
     expect(await stage.again('a')).toBe('unreadable');
-    expect(suspects(stage)).toEqual([]);
+    expect(await suspects(stage)).toEqual([]);
   });
 
   it('is suspected to be gone for a delete event, and is gone after the next whole walk that has not met it', async () => {
     const stage = await stageFor({ profile: { resources: { content } } });
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a', { isDelete: true })).toBe('unreadable');
-    expect(rowOf(stage)).toMatchObject({ _deleted_at: null });
-    expect(suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'open' }]);
+    expect(await rowOf(stage)).toMatchObject({ _deleted_at: null });
+    expect(await suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'open' }]);
     await stage.walk();
-    expect(rowOf(stage)).toMatchObject({ _deleted_at: expect.any(String) });
+    expect(await rowOf(stage)).toMatchObject({ _deleted_at: expect.any(String) });
   });
 
   it.each(['.', '..'])('has a key that would lead elsewhere: %s', async (key) => {

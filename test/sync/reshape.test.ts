@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
+import { DATABASES, readerOf, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
-import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 import { driftingPages } from './drifting-pages.ts';
 
 const PROFILE = { updated: null };
@@ -11,72 +10,78 @@ const OLD_FORM = '2024-01-01 08:00:00';
 const NEW_FORM = '2024-01-01T10:00:00+02:00';
 const AT = 'SELECT at FROM content WHERE id = ?';
 
-describe('rows whose stored form a widening cannot tell', () => {
+describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name', (database) => {
   it.each([0, 1, 3])('are written anew to the end, also after kill -9 behind rewrite %i', async (rewrites) => {
-    const file = `${tempFolder()}/blog.db`;
+    const address = await database.address();
+    const { rows } = readerOf(database, address);
     const script = new URL('killed-reshape.ts', import.meta.url);
-    expect(await startScript(script, [file, String(rewrites)]).ended).toMatchObject({ signal: 'SIGKILL', stderr: '' });
+    expect(await startScript(script, [address, String(rewrites)]).ended).toMatchObject({
+      signal: 'SIGKILL',
+      stderr: '',
+    });
     // What the kill left is not silent: it is noted, and partly in the old form.
-    expect(rowsIn(file, 'SELECT resource FROM _sync_reshapes')).toEqual([{ resource: 'content' }]);
-    expect(rowsIn(file, 'SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).not.toEqual([{ n: 0n }]);
+    expect(await rows('SELECT resource FROM _sync_reshapes')).toEqual([{ resource: 'content' }]);
+    expect(await rows('SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).not.toEqual([{ n: 0n }]);
 
-    const { load } = await loading(await openFor(file), { profile: PROFILE });
-    expect(rowsIn(file, 'SELECT * FROM _sync_reshapes')).toEqual([]);
+    const opened = await warehouseOn(database, address);
+    const { load } = await loading(opened.warehouse, { profile: PROFILE });
+    expect(await rows('SELECT * FROM _sync_reshapes')).toEqual([]);
     for (const page of driftingPages()) await load(page);
-    expect(contentOf(file)).toEqual(contentOf(await freshCopy()));
+    expect(await contentOf(opened)).toEqual(await contentOf(await freshCopy(database)));
   });
 
   it('keep their version, their hash, their time and their history', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: { ...PROFILE, history: 'all' } });
     await load([`{"id":"1","at":"${NEW_FORM}","n":1}`], 1_000);
     await load([`{"id":"1","at":"${NEW_FORM}","n":2}`], 2_000);
     const stamps = 'SELECT _hash, _version, _synced_at, _deleted_at FROM content';
-    const [before, versions] = [rowsIn(file, stamps), rowsIn(file, 'SELECT * FROM _sync_versions')];
+    const [before, versions] = [await rows(stamps), await rows('SELECT * FROM _sync_versions')];
     await load(['{"id":"2","at":"soon"}'], 3_000);
-    expect(rowsIn(file, AT, '1')).toEqual([{ at: NEW_FORM }]);
-    expect(rowsIn(file, `${stamps} WHERE id = '1'`)).toEqual(before);
-    expect(rowsIn(file, "SELECT * FROM _sync_versions WHERE id = '1'")).toEqual(versions);
+    expect(await rows(AT, '1')).toEqual([{ at: NEW_FORM }]);
+    expect(await rows(`${stamps} WHERE id = '1'`)).toEqual(before);
+    expect(await rows("SELECT * FROM _sync_versions WHERE id = '1'")).toEqual(versions);
   });
 
   it('stay as they are where the body that is kept is not that of the row', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const kept = await loading(warehouse, { profile: PROFILE });
     await kept.load([`{"id":"1","at":"2023-01-01T00:00:00Z"}`], 1_000);
     const unkept = await loading(warehouse, { profile: { ...PROFILE, history: 'none' } });
     await unkept.load([`{"id":"1","at":"${NEW_FORM}"}`], 2_000);
     const again = await loading(warehouse, { profile: PROFILE });
     await again.load(['{"id":"2","at":"soon"}'], 3_000);
-    expect(rowsIn(file, AT, '1')).toEqual([{ at: OLD_FORM }]);
+    expect(await rows(AT, '1')).toEqual([{ at: OLD_FORM }]);
   });
 
   it('do not come back where the record is gone', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows, write } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: PROFILE });
     await load([`{"id":"1","at":"${NEW_FORM}","tags":["a"]}`, `{"id":"2","at":"${NEW_FORM}"}`]);
-    asOther(file, (db) => db.exec("DELETE FROM content WHERE id = '1'; DELETE FROM content_tags"));
+    await write("DELETE FROM content WHERE id = '1'");
+    await write('DELETE FROM content_tags');
     await load(['{"id":"3","at":"soon"}']);
-    expect(rowsIn(file, 'SELECT id, at FROM content ORDER BY id')).toEqual([
+    expect(await rows('SELECT id, at FROM content ORDER BY id')).toEqual([
       { id: '2', at: NEW_FORM },
       { id: '3', at: 'soon' },
     ]);
-    expect(rowsIn(file, 'SELECT * FROM content_tags')).toEqual([]);
+    expect(await rows('SELECT * FROM content_tags')).toEqual([]);
   });
 
   it('are left by who lost the lease meanwhile', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows, write } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: PROFILE });
     await load([`{"id":"1","at":"${NEW_FORM}"}`]);
-    asOther(file, (db) => db.exec('UPDATE _sync_leases SET token = token + 1'));
+    await write('UPDATE _sync_leases SET token = token + 1');
     await expect(load(['{"id":"2","at":"soon"}'])).rejects.toMatchObject({ code: 'lease_lost' });
-    expect(rowsIn(file, "SELECT type FROM pragma_table_info('content') WHERE name = 'at'")).toEqual([
+    expect(await rows("SELECT type FROM pragma_table_info('content') WHERE name = 'at'")).toEqual([
       { type: 'TIMESTAMP' },
     ]);
-    expect(rowsIn(file, "SELECT type FROM _sync_columns WHERE column_name = 'at'")).toEqual([{ type: 'timestamp' }]);
+    expect(await rows("SELECT type FROM _sync_columns WHERE column_name = 'at'")).toEqual([{ type: 'timestamp' }]);
   });
 
   it('are gone on with by the next run when a signal came in between', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows } = await warehouseOn(database);
     const interruption = new AbortController();
     const stopping: Warehouse = {
       ...warehouse,
@@ -86,42 +91,42 @@ describe('rows whose stored form a widening cannot tell', () => {
     const [records = [], last = []] = driftingPages();
     await load(records);
     await expect(load(last)).rejects.toThrow('stopped');
-    expect(rowsIn(file, 'SELECT count(*) AS n FROM _sync_reshapes')).toEqual([{ n: 1n }]);
+    expect(await rows('SELECT count(*) AS n FROM _sync_reshapes')).toEqual([{ n: 1n }]);
     await loading(warehouse, { profile: PROFILE });
-    expect(rowsIn(file, 'SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).toEqual([{ n: 0n }]);
+    expect(await rows('SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).toEqual([{ n: 0n }]);
   });
 
   it('leave out what the contract left out, and never refuse a body that is in', async () => {
-    const { warehouse, file } = await tempWarehouse();
+    const { warehouse, rows, write } = await warehouseOn(database);
     const strict = await loading(warehouse, { profile: { ...PROFILE, contract: 'discard_value' } });
     await strict.load([`{"id":"1","at":"${NEW_FORM}"}`]);
     await strict.load(['{"id":"2","at":"2024-01-01T00:00:00Z","more":1}']);
-    asOther(file, (db) => db.exec("INSERT INTO _sync_reshapes VALUES ('content', '', '2024-01-01 00:00:00.000')"));
+    await write("INSERT INTO _sync_reshapes VALUES ('content', '', '2024-01-01 00:00:00.000')");
     await loading(warehouse, { profile: { ...PROFILE, contract: 'freeze' } });
-    expect(rowsIn(file, 'SELECT * FROM _sync_reshapes')).toEqual([]);
-    expect(rowsIn(file, "SELECT name FROM pragma_table_info('content') WHERE name = 'more'")).toEqual([]);
+    expect(await rows('SELECT * FROM _sync_reshapes')).toEqual([]);
+    expect(await rows("SELECT name FROM pragma_table_info('content') WHERE name = 'more'")).toEqual([]);
     // The contract is lifted: the same rewriting brings in what was left out.
-    asOther(file, (db) => db.exec("INSERT INTO _sync_reshapes VALUES ('content', '', '2024-01-01 00:00:00.000')"));
+    await write("INSERT INTO _sync_reshapes VALUES ('content', '', '2024-01-01 00:00:00.000')");
     await loading(warehouse, { profile: PROFILE });
-    expect(rowsIn(file, 'SELECT id, more FROM content ORDER BY id')).toEqual([
+    expect(await rows('SELECT id, more FROM content ORDER BY id')).toEqual([
       { id: '1', more: null },
       { id: '2', more: 1n },
     ]);
   });
 });
 
-async function freshCopy(): Promise<string> {
-  const { warehouse, file } = await tempWarehouse(systemClock);
-  const { load } = await loading(warehouse, { profile: PROFILE });
+async function freshCopy(database: TestDatabase): Promise<OpenWarehouse> {
+  const opened = await warehouseOn(database);
+  const { load } = await loading(opened.warehouse, { profile: PROFILE });
   await load(driftingPages().flat());
-  return file;
+  return opened;
 }
 
 /** All copied values, column by name, as far as a fresh copy has the same columns. */
-function contentOf(file: string): unknown {
-  return [
-    rowsIn(file, 'SELECT id, at, meta, _version FROM content ORDER BY id'),
-    rowsIn(file, 'SELECT content_id, position, value FROM content_list ORDER BY 1, 2'),
-    rowsIn(file, 'SELECT id, version, hash, body FROM _sync_versions ORDER BY 1, 2'),
-  ];
+function contentOf({ rows }: OpenWarehouse): Promise<unknown[]> {
+  return Promise.all([
+    rows('SELECT id, at, meta, _version FROM content ORDER BY id'),
+    rows('SELECT content_id, position, value FROM content_list ORDER BY 1, 2'),
+    rows('SELECT id, version, hash, body FROM _sync_versions ORDER BY 1, 2'),
+  ]);
 }

@@ -17,5 +17,5 @@ it('F176 5,000 events/s for 20 s on 50 records: at most 1.1 reads per record and
   console.log(`coalescing: ${JSON.stringify({ ...weather, deliveries: rain.rounds * rain.perRound })}`);
   expect(weather.readsPerSecond).toBeLessThanOrEqual(1.1);
   expect(stage.errors).toEqual([]);
-  expect(made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
+  expect(await made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
 }, 120_000);

@@ -27,8 +27,8 @@ async function staged(options: JourneyOptions = CONTENT_ONLY, changed: DrainingO
   return { ...drained, journey: made, sandbox: made.sandbox, ids };
 }
 
-function expectEqual({ journey: made, sandbox }: Stage): void {
-  expect(made.read((db) => differences(db, sandbox.store, { resources: ['content'] }))).toEqual([]);
+async function expectEqual({ journey: made, sandbox }: Stage): Promise<void> {
+  expect(await made.read((db) => differences(db, sandbox.store, { resources: ['content'] }))).toEqual([]);
 }
 
 function itemReads({ sandbox }: Stage, id = ''): { at: number }[] {
@@ -61,7 +61,7 @@ describe('from a stored delivery to a row', () => {
       eventFor('content', removed, 'deleted'),
     );
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(outcomes(stage).toSorted()).toEqual(['deleted', 'loaded', 'loaded']);
     for (const event of stage.events) expect(event).toMatchObject({ resource: 'content', deliveries: 1 });
     const rows = await stage.rows();
@@ -81,7 +81,7 @@ describe('from a stored delivery to a row', () => {
       await delay(5);
     }
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(stage.errors).toEqual([]);
   });
 
@@ -91,11 +91,11 @@ describe('from a stored delivery to a row', () => {
     const first = eventFor('content', id, 'updated', changeRecord(stage.sandbox, id));
     await stage.deliver(first, first);
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     const second = eventFor('content', id, 'updated', changeRecord(stage.sandbox, id));
     await stage.deliver(second, first, second);
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(itemReads(stage, id).length).toBeLessThanOrEqual(2);
   });
 
@@ -117,7 +117,7 @@ describe('from a stored delivery to a row', () => {
     changeRecord(stage.sandbox, id);
     await stage.deliver('{"type":', Buffer.from([0xff, 0xfe]), '['.repeat(100_000), eventFor('content', id));
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     const rows = await stage.rows();
     expect(rows.map(({ state, attempts }) => [state, attempts])).toEqual([
       ['done', 0],
@@ -135,7 +135,7 @@ describe('from a stored delivery to a row', () => {
     await stage.deliver(eventFor('content', told, 'updated', changeRecord(stage.sandbox, told)));
     await stage.settled();
     await stage.walk('content', 'sync');
-    expectEqual(stage);
+    await expectEqual(stage);
   });
 
   it('reads each record of a batch, and settles the delivery once all are there', async () => {
@@ -147,7 +147,7 @@ describe('from a stored delivery to a row', () => {
     const events = stage.ids.map((id) => ({ type: 'changed', resource: 'content', id }));
     await stage.deliver({ events: [...events, { type: 'ping' }, ...events.slice(0, 3)] });
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(itemReads(stage).length).toBeLessThanOrEqual(63);
     expect((await stage.rows())[0]).toMatchObject({ state: 'done', kind: 'changed' });
   });
@@ -162,7 +162,7 @@ describe('deliveries that name no record', () => {
       ...Array.from({ length: 50 }, () => ({ type: 'content.updated', data: { resource: 'content' } })),
     );
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(stage.sandbox.requests.total - before).toBe(1);
     expect(stage.events).toEqual([
       { resource: 'content', outcome: 'walked', deliveries: 50, delayMs: expect.any(Number) },
@@ -209,7 +209,7 @@ describe('deliveries that name no record', () => {
     await stage.settled();
     expect(new Set(outcomes(stage))).toEqual(new Set(['walked']));
     expect(itemReads(stage)).toEqual([]);
-    expect(stage.journey.read((db) => db.prepare('SELECT record_id, reason FROM _sync_suspects').all())).toEqual([
+    expect(await stage.journey.read((db) => db.prepare('SELECT record_id, reason FROM _sync_suspects').all())).toEqual([
       { record_id: removed, reason: 'event' },
     ]);
   });
@@ -220,7 +220,7 @@ describe('many deliveries', () => {
     const stage = await staged();
     const ids = stage.ids.slice(0, 50);
     const weather = await storm(stage, stage.sandbox, ids, { rounds: 20, perRound: 250, everyMs: 50 });
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(weather.readsPerSecond / SPEED).toBeLessThanOrEqual(1.1);
     expect(stage.errors).toEqual([]);
     expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(5_000);
@@ -317,7 +317,7 @@ describe('when something is wrong', () => {
     await stage.settled();
     expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'dead']);
     expect((await stage.rows())[1]).toMatchObject({ attempts: 2, reason: expect.stringContaining('[item_other]') });
-    expectEqual(stage);
+    await expectEqual(stage);
   });
 
   it('a service that is down costs no attempt, and when it is back the rows follow', async () => {
@@ -332,7 +332,7 @@ describe('when something is wrong', () => {
     expect((await stage.rows()).every(({ state, attempts }) => state === 'waiting' && attempts === 0)).toBe(true);
     down.remove();
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect((await stage.rows()).every(({ state }) => state === 'done')).toBe(true);
     // It is asked now and then, not for each of the twenty.
     expect(asked).toBeLessThan(80);
@@ -369,6 +369,52 @@ describe('when something is wrong', () => {
     expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'done']);
   });
 
+  it('F133 what does not concern this process is left without a question', async () => {
+    let concerns = false;
+    const read: string[] = [];
+    const refetch = async (_: string, key: string): Promise<'loaded'> => {
+      read.push(key);
+      return 'loaded';
+    };
+    const stage = await staged(CONTENT_ONLY, { refetch, concerns: () => concerns, clock: hurriedClock(100) });
+    await stage.deliver(eventFor('content', 'a'), eventFor('unknown', 'b'));
+    while (stage.drain.figures().left < 2) await delay(5);
+    for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
+    expect(read).toEqual([]);
+    concerns = true;
+    await stage.settled();
+    expect(read).toEqual(['a']);
+    expect((await stage.rows()).map(({ state }) => state).toSorted()).toEqual(['done', 'ignored']);
+  });
+
+  it('F133 of a delivery about several resources the part that is done is not done again while another owns the rest', async () => {
+    let isOwned = true;
+    const read: string[] = [];
+    const stage = await staged(
+      {
+        sandbox: { generate: { content: 5, images: 5 } },
+        source: { resources: ['content', 'images'] },
+        profile: { webhooks: { events: 'events' } },
+      },
+      {
+        refetch: async (resource, key) => {
+          if (isOwned && resource === 'images') {
+            throw new SyncError('lease_held', 'another process is at work', { recovery: 'stop' });
+          }
+          read.push(`${resource} ${key}`);
+          return 'loaded';
+        },
+        clock: hurriedClock(200),
+      },
+    );
+    await stage.deliver({ events: [eventFor('content', 'a'), eventFor('images', 'b')] });
+    while (stage.errors.length < 4) await delay(5);
+    expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', attempts: 0 });
+    isOwned = false;
+    await stage.settled();
+    expect(read).toEqual(['content a', 'images b']);
+  });
+
   it('what could not be reached for longer than deliveries are kept is dead', async () => {
     const stage = await staged(CONTENT_ONLY, {
       refetch: nobodyThere,
@@ -392,7 +438,7 @@ describe('when something is wrong', () => {
     expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', reason: expect.stringContaining('[behind]') });
     lag.remove();
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect(outcomes(stage).at(-1)).toBe('loaded');
   });
 
@@ -402,7 +448,7 @@ describe('when something is wrong', () => {
     changeRecord(stage.sandbox, id);
     await stage.deliver(eventFor('content', id, 'updated', '2099-01-01T00:00:00Z'));
     await stage.settled();
-    expectEqual(stage);
+    await expectEqual(stage);
     expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 2 });
     expect(itemReads(stage, id)).toHaveLength(3);
   });
@@ -440,7 +486,7 @@ describe('stopping and starting', () => {
     const last = await draining(made);
     expect((await last.rows()).some(({ state }) => state === 'waiting')).toBe(true);
     await last.settled();
-    expect(made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
+    expect(await made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
     expect((await last.rows()).every(({ state, attempts }) => state === 'done' && attempts === 0)).toBe(true);
   });
 

@@ -51,7 +51,7 @@ describe('a disk that is full', () => {
 
     const free = await backfill(j.config, 'exec');
     expect([free.code, free.stderr]).toEqual([0, '']);
-    expect(j.read((db) => differences(db, j.sandbox.store))).toEqual([]);
+    expect(await j.read((db) => differences(db, j.sandbox.store))).toEqual([]);
     expect(Number(JSON.parse(free.stdout).resources[0].inserted)).toBe(3_000 - Number(before?.['n']));
   });
 });

@@ -62,7 +62,7 @@ describe('another process that holds the write lock', () => {
     // The lock was held while pages were to be written: some of them had to wait.
     expect(Math.max(...report.resources.map(({ seconds }) => seconds))).toBeGreaterThan(1);
     expect(delay.max / 1e6).toBeLessThan(300);
-    expect(stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
+    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
   it('F128 is waited for at the opening too, while the file is not yet one of ours', async () => {

@@ -1,0 +1,162 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { timestampText } from '../../src/model/timestamp-text.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { askDrain } from '../../src/trigger/work/ask-drain.ts';
+import { openBossQueue } from '../../src/trigger/work/boss-queue.ts';
+import { queueName } from '../../src/trigger/work/queue-name.ts';
+import type { WorkQueue } from '../../src/trigger/work/work-queue.ts';
+import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import type { Command } from '../support/command.ts';
+import { POSTGRES } from '../support/databases.ts';
+import { differences } from '../support/compare-copy.ts';
+import { eventBody, resourceIn, servingStage, until, type ServingStage } from '../support/serving.ts';
+import { isWhole, ownersIn, startWorker, walksOf } from './working.ts';
+
+/** A walk of content of most of a minute. */
+const SLOW = { generate: { content: 2_400 }, latency: 1_000 };
+const PATIENCE_MS = 240_000;
+const NEVER = new AbortController().signal;
+
+interface Walking {
+  stage: ServingStage;
+  /** The one that walks. */
+  walker: Command;
+  /** Pages that were asked for by now. */
+  pages: () => number;
+}
+
+/** Two workers, of which one is in the middle of a long walk. */
+async function walking(): Promise<Walking> {
+  const stage = await servingStage({ sandbox: SLOW, database: POSTGRES });
+  const queue = queueOf(stage);
+  await queue.put({ kind: 'walk', source: queueName(warehouseOf(stage)), resource: 'content', command: 'backfill' });
+  const workers = await Promise.all([startWorker(stage), startWorker(stage)]);
+  const pages = (): number => stage.sandbox.requests.total;
+  await until('under way', () => pages() > 5);
+  const [owner = ''] = await ownersIn(stage);
+  const walker = workers.find(({ pid }) => owner.startsWith(`pid ${pid} `));
+  if (walker === undefined) throw new Error(`none of the workers walks, but ${owner}`);
+  return { stage, walker, pages };
+}
+
+const tell = (error: unknown): void => console.error(error);
+
+function queueOf(stage: ServingStage): WorkQueue {
+  const queue = openBossQueue({ address: warehouseOf(stage), clock: systemClock, failed: tell });
+  onTestFinished(() => queue.close());
+  return queue;
+}
+
+async function isCopied(stage: ServingStage): Promise<unknown> {
+  const different = await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }));
+  return different.length === 0 || different.length;
+}
+
+async function secondsUntilMore({ pages }: Walking): Promise<number> {
+  const [began, before] = [performance.now(), pages()];
+  await until('taken over', () => pages() > before, PATIENCE_MS);
+  return (performance.now() - began) / 1_000;
+}
+
+function warehouseOf(stage: ServingStage): string {
+  const settings: { warehouse: string } = JSON.parse(readFileSync(`${stage.folder}/content-sync.yaml`, 'utf8'));
+  return settings.warehouse.replace('{source}', 'blog');
+}
+
+/** Deliveries about records of content, one after the other without a pause, until it is stopped. */
+function stormInto(address: string): { stop(): Promise<void> } {
+  const over = new AbortController();
+  const pour = async (): Promise<void> => {
+    const inbox = await openInbox(address, systemClock, { asked: (execute) => askDrain(queueName(address), execute) });
+    for (let n = 0; !over.signal.aborted; n += 1) {
+      const body = Buffer.from(eventBody({ resource: 'content', id: `none_${n}` }));
+      const received_at = timestampText(Date.now());
+      const delivery = { delivery_id: `msg_${n}`, is_id_sent: true, received_at, headers: '{}', body };
+      await inbox.write([{ delivery }]);
+      await delay(20);
+    }
+    await inbox.close();
+  };
+  const poured = pour();
+  return {
+    stop: async () => {
+      over.abort();
+      await poured;
+    },
+  };
+}
+
+describe('workers on one Postgres, in real time', { timeout: PATIENCE_MS }, () => {
+  it('T15 one that is killed in the middle of a walk is replaced within 60 s', async () => {
+    const all = await walking();
+    all.walker.kill('SIGKILL');
+    await all.walker.ended;
+    const seconds = await secondsUntilMore(all);
+    console.log(`taken over after ${seconds.toFixed(1)} s`);
+    expect(seconds).toBeLessThan(60);
+    await until('whole', () => isCopied(all.stage), PATIENCE_MS);
+  });
+
+  it('F146 one that is frozen for 60 s is replaced, and writes nothing when it wakes up', async () => {
+    const all = await walking();
+    all.walker.kill('SIGSTOP');
+    // What was on its way to it is answered.
+    await delay(1_500);
+    const seconds = await secondsUntilMore(all);
+    console.log(`taken over after ${seconds.toFixed(1)} s`);
+    expect(seconds).toBeLessThan(60);
+    await delay(5_000);
+    all.walker.kill('SIGCONT');
+    await until('whole', () => isCopied(all.stage), PATIENCE_MS);
+    const walks = (await walksOf(all.stage)).filter(({ resource }) => resource === 'content');
+    expect(walks.filter(isWhole)).toHaveLength(1);
+    expect(walks).toHaveLength(2);
+    expect(all.walker.logged()).toContain('lease_lost');
+  });
+
+  it('a storm of deliveries in one process does not keep another one from walking', async () => {
+    const stage = await servingStage({
+      sandbox: { generate: { content: 400, images: 20, analytics: 20 } },
+      source: { schedule: { incremental: null, full: null } },
+      database: POSTGRES,
+    });
+    await Promise.all([startWorker(stage), startWorker(stage)]);
+    const queue = queueOf(stage);
+    const walk = async (): Promise<number> => {
+      const began = performance.now();
+      const { id } = await queue.put({
+        kind: 'walk',
+        source: queueName(warehouseOf(stage)),
+        resource: 'content',
+        command: 'backfill',
+      });
+      await queue.outcome(id, NEVER);
+      return (performance.now() - began) / 1_000;
+    };
+    const storm = stormInto(warehouseOf(stage));
+    const seconds: number[] = [];
+    for (let n = 0; n < 8; n += 1) seconds.push(await walk());
+    await storm.stop();
+    console.log(`walks in a storm: ${seconds.map((each) => each.toFixed(1)).join(', ')} s`);
+    expect(Math.max(...seconds)).toBeLessThan(30);
+  });
+
+  it('F133 another serve takes the schedule over within 30 s', async () => {
+    const stage = await servingStage({ sandbox: { ...SLOW, latency: 0 }, database: POSTGRES });
+    const first = await stage.serve();
+    await stage.fresh(first);
+    const second = await stage.serve();
+    const isLeader = async (): Promise<boolean> =>
+      resourceIn(await second.status(), 'content').schedule.next_at !== null;
+    await delay(6_000);
+    expect(await isLeader()).toBe(false);
+    first.command.kill('SIGKILL');
+    const began = performance.now();
+    await until('led', isLeader);
+    const seconds = (performance.now() - began) / 1_000;
+    console.log(`led by the other one after ${seconds.toFixed(1)} s`);
+    expect(seconds).toBeLessThan(30);
+  });
+});
