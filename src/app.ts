@@ -5,6 +5,7 @@ import { createClient } from './http/create-client.ts';
 import type { Clock } from './model/clock.ts';
 import { scrub } from './observe/scrub.ts';
 import { createGovernor, type Governor } from './queue/governor.ts';
+import type { SharedBudget } from './queue/shared-row.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
 import type { Settled } from './sync/deletes/confirm.ts';
@@ -15,6 +16,8 @@ import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { settleReleased } from './sync/deletes/settle-deletes.ts';
+import type { Hub } from './warehouse/hub.ts';
+import { openHub } from './warehouse/open-hub.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
@@ -29,6 +32,8 @@ export interface AppOptions {
   secrets: string[];
   /** Hears of every request that was sent. */
   attempted?: (event: AttemptEvent) => void;
+  /** How long a resource stays this process's own after its last use; not at all where absent. */
+  lingerMs?: number;
 }
 
 export interface SyncRequest {
@@ -69,12 +74,14 @@ export async function openApp(options: AppOptions): Promise<App> {
 }
 
 async function build(
-  { source, clock, log, secrets, attempted }: AppOptions,
+  { source, clock, log, secrets, attempted, lingerMs }: AppOptions,
   opened: AsyncDisposableStack,
 ): Promise<App> {
   const { profile, auth, rate } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
+  const hub = await openHub(source.warehouse, clock);
+  opened.defer(() => hub?.close());
   const limitName = budgetName(source);
   const governor = createGovernor({
     clock,
@@ -83,7 +90,7 @@ async function build(
     share: rate.share,
     concurrency: profile.http.concurrency,
     maxWaitMs: source.max_wait,
-    restored: (await readLimit(warehouse.own, limitName)) ?? undefined,
+    ...(hub === null ? await restoredLimit(warehouse, limitName) : { shared: budgetIn(hub, limitName) }),
   });
   opened.defer(() => governor.close());
   const baseUrl = new URL(source.base_url);
@@ -91,12 +98,24 @@ async function build(
     log.debug(event);
     attempted?.(event);
   };
-  const client = createClient({ baseUrl, profile, auth, governor, clock, secrets, log: logged });
+  const client = createClient({
+    baseUrl,
+    profile,
+    auth,
+    governor,
+    clock,
+    secrets,
+    log: logged,
+    tokens: hub ?? undefined,
+  });
   opened.defer(() => client.close());
-  const budget = keepLimits(warehouse, governor, limitName, clock);
-  opened.defer(() => budget.stop());
+  if (hub === null) {
+    const budget = keepLimits(warehouse, governor, limitName, clock);
+    opened.defer(() => budget.stop());
+  }
   const listing = { baseUrl, prefix: profile.version_prefix };
-  const holdings = createHoldings(warehouse, clock);
+  const holdings = createHoldings(warehouse, clock, lingerMs);
+  opened.defer(() => holdings.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const parts = { source: source.name, profile, listing, warehouse, holdings, client, clock, ...rights };
   return {
@@ -110,6 +129,19 @@ async function build(
     refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
     settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
+  };
+}
+
+/** What the process before this one knew of the limits. */
+async function restoredLimit({ own }: Warehouse, name: string): Promise<{ restored?: string }> {
+  const state = await readLimit(own, name);
+  return state === null ? {} : { restored: state };
+}
+
+function budgetIn(hub: Hub, name: string): SharedBudget {
+  return {
+    read: () => hub.readBudget(name),
+    swap: (version, state) => hub.swapBudget(name, version, state),
   };
 }
 

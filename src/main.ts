@@ -33,13 +33,15 @@ async function main(): Promise<void> {
   module.enableCompileCache(path.join(folder, 'node_modules', '.cache', 'content-sync'));
   // A page's records live just long enough to survive a young collection, so a large young generation gains little
   // and costs 150 MB of resident memory; and what they leave in the old one is collected at twice what is alive.
-  v8.setFlagsFromString('--semi-space-growth-factor=1');
+  // It grows once, from 1 to 4 MB, while the modules are loaded: with less, a quarter of a backfill is collecting.
+  v8.setFlagsFromString('--semi-space-growth-factor=4');
   v8.setFlagsFromString('--heap-growing-percent=100');
   const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/program.ts'),
     import('./cli/tell-error.ts'),
     import('./model/errors.ts'),
   ]);
+  v8.setFlagsFromString('--semi-space-growth-factor=1');
   const secrets: string[] = [];
   // What nobody has caught may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {

@@ -1,66 +1,39 @@
-import type { Logger } from 'pino';
 import { openApp, type App } from '../app.ts';
-import type { AttemptEvent } from '../http/client.ts';
-import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
-import type { SourceSettings } from '../settings/settings.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { GovernorFigures } from '../queue/governor.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { RunReport } from '../sync/report.ts';
-import type { RunWatcher } from '../sync/run-options.ts';
-import { createDrain } from '../trigger/drain/drain.ts';
-import type { Drain, DrainEvent } from '../trigger/drain/options.ts';
-import { maskSettlements } from '../trigger/drain/mask-settlements.ts';
+import type { Drain } from '../trigger/drain/options.ts';
 import { createPings } from '../trigger/ping.ts';
+import type { ScheduleFigures } from '../trigger/schedule/resource.ts';
 import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
 import type { InboxPort } from '../warehouse/inbox.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import { drainFor, refetchBy, syncedResources } from './drain-for.ts';
+import { hintOf, REOPEN_MS, type KeeperOptions, type SourceKeeper } from './source-keeper.ts';
 
-/** Between two attempts to open a source that cannot be opened, such as one whose disk is not mounted yet. */
-const REOPEN_MS = 15_000;
 /** How often the write-ahead log is looked after, and what a person has decided about deletes is carried out. */
 const UPKEEP_MS = 10_000;
 
-/** Hears of all that goes on in a source. Must not throw. */
-export interface KeeperWatcher extends RunWatcher {
-  attempted(event: AttemptEvent): void;
-  settled(event: DrainEvent): void;
-}
-
-export interface KeeperOptions {
-  source: SourceSettings;
-  clock: Clock;
-  log: Logger;
-  secrets: string[];
+interface AloneOptions extends KeeperOptions {
   /** Null where no webhooks are received. */
   inbox: InboxPort | null;
-  watcher: KeeperWatcher;
 }
 
 /** What works on a source once it is open. */
-export interface OpenSource {
+interface OpenSource {
   app: App;
   scheduler: Scheduler;
   drain: Drain | null;
 }
 
-/** Keeps one source fresh by schedule and webhooks until it is stopped; nothing that happens in it ends it. */
-export interface SourceKeeper {
-  /** Null while the source cannot be opened. */
-  readonly open: OpenSource | null;
-  /** Why it cannot be opened; null where it can. */
-  readonly problem: unknown;
-  /** Deliveries have come. */
-  wake(): void;
-  /** Stops what is under way and waits for it. */
-  stop(): Promise<void>;
-}
-
-export function keepSource(options: KeeperOptions): SourceKeeper {
+/** Where one process does all the work: it owns the source's resources, whether they are worked on or not. */
+export function keepSource(options: AloneOptions): SourceKeeper {
   return new Keeper(options);
 }
 
 class Keeper implements SourceKeeper {
-  readonly #options: KeeperOptions;
+  readonly #options: AloneOptions;
   readonly #stopping = new AbortController();
   readonly #work: Promise<void>;
   /** Resources that are owned until the end, whether they are worked on or not. */
@@ -68,17 +41,22 @@ class Keeper implements SourceKeeper {
   #open: OpenSource | null = null;
   #problem: unknown = null;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: AloneOptions) {
     this.#options = options;
     this.#work = this.#keep();
   }
 
-  get open(): OpenSource | null {
-    return this.#open;
+  warehouse(): Warehouse {
+    if (this.#open === null) throw this.#problem;
+    return this.#open.app.warehouse;
   }
 
-  get problem(): unknown {
-    return this.#problem;
+  governor(): GovernorFigures | null {
+    return this.#open?.app.governor.figures() ?? null;
+  }
+
+  schedule(): ScheduleFigures[] {
+    return this.#open?.scheduler.figures() ?? [];
   }
 
   wake(): void {
@@ -118,7 +96,8 @@ class Keeper implements SourceKeeper {
     opened.defer(() => this.#letGo(app));
     await this.#hold(app);
     const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
-    const drain = this.#drain(app, scheduler, reading.signal);
+    const walk = (resource: string): Promise<void> => scheduler.requestSync(resource);
+    const drain = drainFor(this.#options, this.#options.inbox, { walk, refetch: refetchBy(app, reading.signal) });
     // At once: what the drain has in hand is read to its end, but not the walks that it waits for.
     opened.defer(async () => void (await Promise.all([scheduler.stop(), drain?.stop()])));
     this.#problem = null;
@@ -146,27 +125,6 @@ class Keeper implements SourceKeeper {
       },
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),
-    });
-  }
-
-  #drain(app: App, scheduler: Scheduler, signal: AbortSignal): Drain | null {
-    const { source, clock, log, secrets, inbox, watcher } = this.#options;
-    const { profile, webhook } = source;
-    if (inbox === null || webhook === null) return null;
-    return createDrain({
-      webhooks: profile.webhooks,
-      resources: syncedResources(source),
-      inbox: maskSettlements(inbox, secrets),
-      refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
-      walk: (resource) => scheduler.requestSync(resource),
-      clock,
-      attempts: webhook.attempts,
-      keepMs: webhook.keep,
-      concurrency: profile.http.concurrency,
-      watcher: {
-        settled: (event) => watcher.settled(event),
-        failed: (error, at) => log.warn({ ...at, err: error }, `a delivery was put off: ${messageOf(error)}`),
-      },
     });
   }
 
@@ -214,12 +172,4 @@ class Keeper implements SourceKeeper {
       await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
     }
   }
-}
-
-function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
-  return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
-}
-
-function hintOf(error: unknown): string | undefined {
-  return error instanceof SyncError ? error.hint : undefined;
 }

@@ -34,9 +34,19 @@ const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./serve.ts')).serveCommand,
   },
   {
+    name: 'worker',
+    about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
+    load: async () => (await import('./worker.ts')).workerCommand,
+  },
+  {
     name: 'status',
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
+  },
+  {
+    name: 'grants',
+    about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
+    load: async () => (await import('./grants.ts')).grantsCommand,
   },
   {
     name: 'deletes',
@@ -52,6 +62,11 @@ const COMMANDS: readonly CommandEntry[] = [
     name: 'webhooks',
     about: '`webhooks send` signs a file as the service would and posts it to a running receiver',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
+  },
+  {
+    name: 'copy',
+    about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
+    load: async () => (await import('./copy.ts')).copyCommand,
   },
   {
     name: 'demo',

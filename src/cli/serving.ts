@@ -4,22 +4,26 @@ import { SourceActivity } from '../observe/activity.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { scrub } from '../observe/scrub.ts';
-import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
+import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import { inboxAddress } from '../warehouse/open-inbox.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
 import type { ReceiverNote } from '../web/receiver/messages.ts';
+import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import { createCollector, type Collector, type StatusParts } from '../web/status/collect.ts';
 import { exposeStatus } from '../web/status/metrics.ts';
 import { activityWatcher, noteDelivered } from '../web/status/watcher.ts';
 import type { CliContext } from './context.ts';
-import { keepSource, type KeeperWatcher, type SourceKeeper } from './keep-source.ts';
+import { keepSource } from './keep-source.ts';
 import { logWalks } from './log-walks.ts';
-import { namedSources, readSettings } from './open-sources.ts';
+import { namedSources, readSettings, tellRefused } from './open-sources.ts';
 import { serveWarnings } from './serve-warnings.ts';
+import type { KeeperWatcher, SourceKeeper } from './source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
+import type { WorkedSource } from './working/open-apps.ts';
+import { isOnPostgres, joinTeam, type Team } from './working/team.ts';
 
 export interface ServeOptions extends SourceOptions {
   host?: string;
@@ -38,36 +42,50 @@ export interface Serving {
 }
 
 /** One source with all that belongs to it. */
-interface Served {
-  source: SourceSettings;
-  activity: SourceActivity;
+interface Served extends Prepared {
   keeper: SourceKeeper;
+}
+
+/** A source before anything is opened. */
+interface Prepared extends WorkedSource {
+  activity: SourceActivity;
 }
 
 /** Starts it. Throws `ConfigError` where settings, address or inbox cannot be used, before any request goes out. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const settings = readSettings(context, options);
   const sources = namedSources(settings, options.source);
+  await tellRefused(context, settings, options.source);
   const level = options.logLevel ?? settings.log.level;
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   const startedAt = context.clock.now();
   const metrics = createMetrics(context.version);
-  const parts = { context, startedAt, log, metrics, served: new Map<string, Served>() };
+  const refused = options.source === undefined ? settings.refused : [];
+  const parts = { context, startedAt, log, metrics, refused, served: new Map<string, Served>() };
   const state = { isStopping: false };
   const address = { ...settings.serve, host: options.host ?? settings.serve.host };
   const serve = { ...address, port: options.port ?? settings.serve.port };
   for (const { message, ...about } of serveWarnings(serve, sources, startedAt)) log.warn(about, message);
+  const prepared = sources.map((source) => prepare(parts, source));
+  const shared = prepared.filter(({ source }) => isOnPostgres(source));
+  const team = joinTeam({ sources: shared, clock: context.clock, log, secrets: context.secrets });
+  // Before the receiver: what it stores is asked for in the same moment.
+  await team.ready();
   // The collector asks the sources when a page is asked for: by then they are there.
   const collector = lazily(() => collectorOf(parts, () => state.isStopping, receiver));
-  const receiver = await receiverFor(parts, serve, sources, collector);
-  for (const source of sources) parts.served.set(source.name, serveSource(parts, source, receiver));
+  const receiver: Receiver = await receiverFor(parts, serve, sources, collector).catch(async (error: unknown) => {
+    await team.stop();
+    throw error;
+  });
+  for (const each of prepared) parts.served.set(each.source.name, serveSource(parts, each, receiver, team));
+  team.lead();
   return {
     url: receiver.url,
     log,
     failed: receiver.failed,
     stop: async () => {
       state.isStopping = true;
-      await Promise.all([...parts.served.values()].map(({ keeper }) => keeper.stop()));
+      await Promise.all([...Array.from(parts.served.values(), ({ keeper }) => keeper.stop()), team.stop()]);
       await receiver.close();
       parts.metrics.close();
     },
@@ -80,19 +98,27 @@ interface ServingParts {
   startedAt: number;
   log: Logger;
   metrics: Metrics;
+  refused: readonly RefusedSource[];
   /** By name, in the order of the settings. */
   served: Map<string, Served>;
 }
 
-function serveSource({ context, log, metrics }: ServingParts, source: SourceSettings, receiver: Receiver): Served {
-  const { clock, secrets } = context;
+function prepare({ context, log, metrics, served }: ServingParts, source: SourceSettings): Prepared {
+  const { clock } = context;
   const activity = new SourceActivity(source.name, clock, metrics);
   const own = log.child({ source: source.name });
-  const allowed = (): number | null => keeper.open?.app.governor.figures().allowedPerSecond ?? null;
-  const watcher = watcherFor(activity, logWalks(own, clock, 'debug'), allowed);
+  const allowed = (): number | null => served.get(source.name)?.keeper.governor()?.allowedPerSecond ?? null;
+  return { source, activity, log: own, watcher: watcherFor(activity, logWalks(own, clock, 'debug'), allowed) };
+}
+
+function serveSource({ context }: ServingParts, prepared: Prepared, receiver: Receiver, team: Team): Served {
+  const { clock, secrets } = context;
+  const { source, log, watcher } = prepared;
   const inbox = source.webhook === null ? null : receiver.inbox(source.name);
-  const keeper: SourceKeeper = keepSource({ source, clock, log: own, secrets, inbox, watcher });
-  return { source, activity, keeper };
+  const keeper = isOnPostgres(source)
+    ? team.keep(prepared, inbox)
+    : keepSource({ source, clock, log, secrets, inbox, watcher });
+  return { ...prepared, keeper };
 }
 
 function watcherFor(activity: SourceActivity, logged: RunWatcher, allowed: () => number | null): KeeperWatcher {
@@ -126,9 +152,7 @@ function receiverFor(
     serve,
     clock: context.clock,
     secrets: context.secrets,
-    sources: sources.flatMap(({ name, webhook, profile, warehouse }) =>
-      webhook === null ? [] : [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse) }],
-    ),
+    sources: sources.flatMap(receivedSource),
     pages: createPages({
       snapshot: () => collector().snapshot(),
       ready: () => collector().ready(),
@@ -143,6 +167,12 @@ function receiverFor(
     onFigures: (figures) => noteFigures(parts, figures),
     onNote: (note) => noteReceiver(log, note),
   });
+}
+
+function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
+  if (webhook === null) return [];
+  const asks = isOnPostgres({ warehouse }) ? 'workers' : 'nobody';
+  return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks }];
 }
 
 function noteFigures({ served, metrics }: ServingParts, { sources }: ReceiverFigures): void {
@@ -161,13 +191,13 @@ function noteReceiver(log: Logger, { level, event, ...rest }: ReceiverNote): voi
 }
 
 function collectorOf(
-  { context, startedAt, served }: ServingParts,
+  { context, startedAt, served, refused }: ServingParts,
   stopping: () => boolean,
   receiver: Receiver,
 ): Collector {
   const sources = [...served.values()].map((each) => statusParts(context, each, receiver));
   const { version, clock } = context;
-  return createCollector({ version, clock, startedAt, sources, stopping });
+  return createCollector({ version, clock, startedAt, sources, refused, stopping });
 }
 
 function statusParts({ secrets }: CliContext, { source, activity, keeper }: Served, receiver: Receiver): StatusParts {
@@ -176,13 +206,10 @@ function statusParts({ secrets }: CliContext, { source, activity, keeper }: Serv
   return {
     source,
     activity,
-    warehouse: () => {
-      if (keeper.open === null) throw keeper.problem;
-      return keeper.open.app.warehouse;
-    },
-    governor: () => keeper.open?.app.governor.figures() ?? null,
+    warehouse: () => keeper.warehouse(),
+    governor: () => keeper.governor(),
     schedule: (resource) => {
-      const figures = keeper.open?.scheduler.figures().find((each) => each.resource === resource);
+      const figures = keeper.schedule().find((each) => each.resource === resource);
       const moments = { next_at: figures?.nextAt ?? null, overdue_at: figures?.overdueAt ?? null };
       const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
       return { incremental, full, timezone, ...moments };

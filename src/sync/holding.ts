@@ -17,6 +17,8 @@ export interface Holding {
   openRejects: number;
   /** Keys that somebody asks the service about just now; a loader notes in them when it last met the record. */
   readonly watches: Set<Map<string, number>>;
+  /** Turns begun so far: what was read since the latest began is still so, but for what that one writes. */
+  readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -25,25 +27,42 @@ export interface Holding {
 export interface Holdings {
   /** Throws `SyncError('lease_held')` where another process owns the resource. */
   take(resource: string): Promise<Holding>;
-  /** After the last of those who took it the resource is free again. */
-  giveBack(resource: string): Promise<void>;
+  /** After the last of those who took it the resource is free again: at once, or after a while where more may come. */
+  giveBack(resource: string, mayComeAgain?: boolean): Promise<void>;
   /** Becomes the owner anew where another process has taken over meanwhile. Throws as `take` does. */
   retake(resource: string): Promise<void>;
+  /** Frees at once what nobody has taken any more. */
+  close(): Promise<void>;
 }
 
 interface Held {
   holding: Promise<OwnHolding>;
   takers: number;
+  /** Grows with every taker, so that one that came and went in between is known. */
+  taken: number;
 }
 
-/** Nothing is held at first. */
-export function createHoldings(warehouse: Warehouse, clock: Clock): Holdings {
+/** Nothing is held at first. What may be taken again soon is kept for `lingerMs` more: taking costs some questions. */
+export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0): Holdings {
   const held = new Map<string, Held>();
+  const closing = new AbortController();
+  const lingering = new Set<Promise<void>>();
+  const release = async (resource: string, known: Held): Promise<void> => {
+    if (known.takers > 0 || held.get(resource) !== known) return;
+    held.delete(resource);
+    await (await known.holding).release();
+  };
+  const releaseLater = async (resource: string, known: Held): Promise<void> => {
+    const { taken } = known;
+    await clock.sleep(lingerMs, closing.signal).catch(() => undefined);
+    if (known.taken === taken) await release(resource, known);
+  };
   return {
     async take(resource) {
-      const known = held.get(resource) ?? { holding: OwnHolding.open(warehouse, resource, clock), takers: 0 };
+      const known = held.get(resource) ?? { holding: OwnHolding.open(warehouse, resource, clock), takers: 0, taken: 0 };
       held.set(resource, known);
       known.takers += 1;
+      known.taken += 1;
       try {
         return await known.holding;
       } catch (error) {
@@ -51,17 +70,22 @@ export function createHoldings(warehouse: Warehouse, clock: Clock): Holdings {
         throw error;
       }
     },
-    async giveBack(resource) {
+    async giveBack(resource, mayComeAgain = false) {
       const known = held.get(resource);
       if (known === undefined) return;
       known.takers -= 1;
       if (known.takers > 0) return;
-      held.delete(resource);
-      await (await known.holding).release();
+      if (!mayComeAgain || lingerMs === 0 || closing.signal.aborted) return release(resource, known);
+      const later = releaseLater(resource, known).finally(() => lingering.delete(later));
+      lingering.add(later);
     },
     async retake(resource) {
       const holding = await held.get(resource)?.holding;
       await holding?.takeTurn(() => holding.renew());
+    },
+    async close() {
+      closing.abort();
+      await Promise.all(lingering);
     },
   };
 }
@@ -71,6 +95,7 @@ class OwnHolding implements Holding {
   shape: ResourceShape | null = null;
   openRejects = 0;
   readonly watches = new Set<Map<string, number>>();
+  turns = 0;
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   readonly #turns = new PQueue({ concurrency: 1 });
@@ -95,7 +120,10 @@ class OwnHolding implements Holding {
   }
 
   takeTurn<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turns.add(work);
+    return this.#turns.add(() => {
+      this.turns += 1;
+      return work();
+    });
   }
 
   async renew(): Promise<void> {

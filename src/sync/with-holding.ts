@@ -23,7 +23,7 @@ export async function withHolding<T>(
     if (isLost(error)) await holdings.retake(resource).catch(() => undefined);
     throw error;
   } finally {
-    await holdings.giveBack(resource);
+    await holdings.giveBack(resource, true);
   }
 }
 

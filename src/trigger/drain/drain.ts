@@ -4,6 +4,7 @@ import type { Work } from './coalesce.ts';
 import { BEHIND, faultOf, type DrainFault } from './faults.ts';
 import { Line } from './line.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
+import { PartlyServed } from './partly-served.ts';
 import { InboxScan } from './scan.ts';
 import { Settling } from './settling.ts';
 import { finished, isLastAttempt, noteFault, settlementOf, ticketFor, type Request, type Ticket } from './ticket.ts';
@@ -18,6 +19,9 @@ const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
 const WALK_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
 const MOST_IN_HAND = 20_000;
 const STOP_MS = 5_000;
+const POLL_MS = 2_000;
+/** When what does not concern this process is looked at again: it may do so by then. */
+const LEFT_MS = 5_000;
 
 /** Starts at once: what waits from an earlier process is taken up first. Nothing is thrown later on. */
 export function createDrain(options: DrainOptions): Drain {
@@ -32,6 +36,7 @@ class InboxDrain implements Drain {
   readonly #hand = new Map<number, Ticket>();
   /** Of those, what another process works on, by the moment at which it is looked for in the inbox again. */
   readonly #left = new Map<number, Ticket[]>();
+  readonly #partly = new PartlyServed();
   readonly #reads: Line<RefetchOutcome>;
   readonly #walks: Line<'walked'>;
   readonly #settling: Settling;
@@ -40,7 +45,7 @@ class InboxDrain implements Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    const { inbox, clock, concurrency, watcher, random = Math.random } = options;
+    const { inbox, clock, concurrency, watcher, random = Math.random, pollMs = POLL_MS } = options;
     this.#random = random;
     this.#mostInHand = options.mostInHand ?? MOST_IN_HAND;
     const { signal } = this.#stopping;
@@ -68,9 +73,9 @@ class InboxDrain implements Drain {
       faultOf: (error) => ({ ...faultOf(error), kind: 'passing' }),
       done: (served, outcome) => this.#done(served, outcome),
     });
-    this.#settling = new Settling({ inbox, clock, signal, failed, stored: (stored) => this.#letGo(stored) });
+    this.#settling = new Settling({ inbox, clock, signal, failed, stored: (stored) => this.#stored(stored) });
     const room = (): number => this.#mostInHand - this.#hand.size;
-    this.#scan = new InboxScan({ inbox, clock, signal, room, failed, take: (rows) => this.#take(rows) });
+    this.#scan = new InboxScan({ inbox, clock, signal, room, failed, pollMs, take: (rows) => this.#take(rows) });
     this.#scan.start();
   }
 
@@ -79,7 +84,8 @@ class InboxDrain implements Drain {
   }
 
   figures(): DrainFigures {
-    return { inHand: this.#hand.size, reading: this.#reads.underWay, walking: this.#walks.underWay };
+    const left = [...this.#left.values()].reduce((sum, { length }) => sum + length, 0);
+    return { inHand: this.#hand.size, left, reading: this.#reads.underWay, walking: this.#walks.underWay };
   }
 
   stop(): Promise<void> {
@@ -107,15 +113,22 @@ class InboxDrain implements Drain {
   #takeOne(row: DeliveryRow): void {
     const now = this.#options.clock.now();
     const content = this.#contentOf(row);
-    const targets = content.is === 'read' ? content.targets : [];
+    const all = content.is === 'read' ? content.targets : [];
+    const { open: targets, served } = this.#partly.split(row, all);
     const ticket = ticketFor(row, targets, content.is === 'ignored' ? content.kind : null);
+    ticket.served.push(...served);
     this.#hand.set(row.seq, ticket);
+    if (this.#options.concerns?.(all.map(({ resource }) => resource)) === false) {
+      this.#leave(ticket, now + LEFT_MS);
+      return;
+    }
     if (content.is !== 'read') {
       const { is: state, reason } = content;
       this.#settling.add(finished(ticket, { state, reason }, now));
       this.#tell(null, state, [ticket]);
       return;
     }
+    if (targets.length === 0) this.#settling.add(finished(ticket, { state: 'done', reason: null }, now));
     for (const target of targets) {
       const line = target.key === null ? this.#walks : this.#reads;
       line.add({ ticket, target, askedAt: now });
@@ -159,7 +172,10 @@ class InboxDrain implements Drain {
   };
 
   #done(served: readonly Request[], outcome: DrainOutcome): void {
-    for (const { ticket } of served) this.#countOff(ticket);
+    for (const { ticket, target } of served) {
+      ticket.served.push(target);
+      this.#countOff(ticket);
+    }
     this.#tell(served[0]?.target.resource ?? null, outcome, ticketsOf(served));
   }
 
@@ -187,6 +203,7 @@ class InboxDrain implements Drain {
   /** Its row stays as it is, for whoever owns the resource; this process looks at it again later. */
   #leave(ticket: Ticket, until: number | null): void {
     const at = until ?? this.#options.clock.now();
+    this.#partly.remember(ticket);
     const left = this.#left.get(at) ?? [];
     left.push(ticket);
     if (left.length === 1) void this.#lookAgain(left, at);
@@ -201,9 +218,14 @@ class InboxDrain implements Drain {
     this.#letGo(left);
   }
 
-  #letGo(stored: readonly { seq: number }[]): void {
+  #stored(stored: readonly { seq: number }[]): void {
+    for (const { seq } of stored) this.#partly.forget(seq);
+    this.#letGo(stored);
+  }
+
+  #letGo(done: readonly { seq: number }[]): void {
     const wasFull = this.#hand.size >= this.#mostInHand;
-    for (const { seq } of stored) this.#hand.delete(seq);
+    for (const { seq } of done) this.#hand.delete(seq);
     if (wasFull) this.#scan.wake();
   }
 

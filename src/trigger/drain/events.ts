@@ -72,7 +72,7 @@ function bodyOf(bytes: Uint8Array): { value: JsonValue } | { reason: string } {
     const { text } = decodeText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), '');
     const value = parseJson(text);
     // The limits are meant for records: what is no object is looked at as the only field of one.
-    const refused = refusal(isObject(value) ? value : { body: value });
+    const refused = refusal(isObject(value) ? value : { body: value }, bytes.byteLength);
     return refused === null ? { value } : { reason: `the body is ${refused.detail}` };
   } catch (error) {
     return { reason: messageOf(error) };

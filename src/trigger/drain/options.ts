@@ -42,6 +42,13 @@ export interface DrainOptions extends EventRules {
   concurrency: number;
   /** Deliveries in hand at once, 20,000 where absent; further ones stay in the inbox until there is room. */
   mostInHand?: number;
+  /**
+   * Whether this process works on a delivery for these resources (none where it is about no resource of ours); the rest
+   * is left to whoever does. All of them where absent.
+   */
+  concerns?: (resources: readonly string[]) => boolean;
+  /** How often the inbox is looked through without being told to; 2 s where absent. */
+  pollMs?: number;
   watcher: DrainWatcher;
   /** 0 up to 1, for jitter. */
   random?: () => number;
@@ -50,6 +57,8 @@ export interface DrainOptions extends EventRules {
 export interface DrainFigures {
   /** Deliveries that are being worked on, and readings and walks under way for them. */
   inHand: number;
+  /** Of those, the ones that are left to another process; they are looked at again later. */
+  left: number;
   reading: number;
   walking: number;
 }

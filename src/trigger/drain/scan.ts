@@ -12,10 +12,10 @@ export interface ScanOptions {
   take: (rows: readonly DeliveryRow[]) => void;
   /** Told of every look that failed; it is taken again by itself. */
   failed: (error: unknown) => void;
+  /** How often all that waits is looked through, for what has become due or was set waiting from outside. */
+  pollMs: number;
 }
 
-/** How often all that waits is looked through, for what has become due or was set waiting from outside. */
-const POLL_MS = 2_000;
 /** Where much is in hand, and would be read again along with the rest, only so often. */
 const BUSY_POLL_MS = 30_000;
 const MUCH = 2_000;
@@ -53,9 +53,9 @@ export class InboxScan {
   }
 
   async #poll(): Promise<void> {
-    const { clock, signal, room } = this.#options;
+    const { clock, signal, room, pollMs } = this.#options;
     while (!signal.aborted) {
-      await clock.sleep(POLL_MS, signal).catch(() => undefined);
+      await clock.sleep(pollMs, signal).catch(() => undefined);
       const isBusy = this.#most - room() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
       this.#look(isBusy ? 'new' : 'all');
     }

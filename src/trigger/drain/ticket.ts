@@ -9,9 +9,13 @@ export interface Ticket {
   readonly attempts: number;
   /** Epoch milliseconds. */
   readonly receivedAt: number;
+  /** Events that it stood for when it was read. */
+  readonly events: number;
   readonly found: Pick<Settlement, 'kind' | 'resource' | 'record_id'>;
   /** Targets that are not done yet. */
   left: number;
+  /** Those that were served. */
+  readonly served: EventTarget[];
   /** Of several faults one that passes, because then nothing may be dead; else the last. */
   fault: DrainFault | null;
 }
@@ -38,8 +42,9 @@ export type Verdict = Pick<Settlement, 'state' | 'reason'>;
 export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null = null): Ticket {
   const [first] = targets;
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
-  const { seq, attempts } = row;
-  return { seq, attempts, receivedAt: timestampMs(row.received_at), found, left: targets.length, fault: null };
+  const { seq, attempts, events } = row;
+  const receivedAt = timestampMs(row.received_at);
+  return { seq, attempts, receivedAt, events, found, left: targets.length, served: [], fault: null };
 }
 
 /** True for the attempt after which it would be dead: what is read then is believed, however old it looks. */

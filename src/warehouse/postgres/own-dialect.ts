@@ -33,8 +33,6 @@ function statementDialect(run: ExecuteSql): Dialect {
       throw new Error('nothing of ours is read as a stream');
     },
   };
-  const none = (): Promise<never> => Promise.reject(new Error('single statements only: use transact'));
-  const nothing = (): Promise<void> => Promise.resolve();
   return {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => ({
@@ -49,4 +47,12 @@ function statementDialect(run: ExecuteSql): Dialect {
     createIntrospector: (own) => new PostgresIntrospector(own),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   };
+}
+
+function none(): Promise<never> {
+  return Promise.reject(new Error('single statements only: use transact'));
+}
+
+function nothing(): Promise<void> {
+  return Promise.resolve();
 }

@@ -19,7 +19,7 @@ const pools = new Map<string, SharedPool>();
 export interface BorrowedPool {
   readonly pool: Pool;
   /** Ends the pool once its last user has given it back. */
-  giveBack(): Promise<void>;
+  giveBack: () => Promise<void>;
 }
 
 /** The pool of this connection string; whoever asks for the same one shares it. Opens no connection by itself. */

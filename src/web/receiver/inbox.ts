@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { askDrain } from '../../trigger/work/ask-drain.ts';
+import { queueName } from '../../trigger/work/queue-name.ts';
 import type {
   Inbox,
   InboxEffect,
@@ -71,14 +72,14 @@ const COUNTED_AT_ONCE = 20;
 const COUNTED_EVERY_MS = 50;
 
 /** How a delivery asks for its work, by who is asked. */
-const ASKED: Readonly<Record<Asks, (source: string) => InboxOptions>> = {
+const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
   nobody: () => ({}),
-  workers: (source) => ({ asked: (execute) => askDrain(source, execute) }),
+  workers: (address) => ({ asked: (execute) => askDrain(queueName(address), execute) }),
 };
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
   const { source, address, asks, isOpenedNow, clock, limits, note } = options;
-  const inbox = patientInbox(address, clock, ASKED[asks](source));
+  const inbox = patientInbox(address, clock, ASKED[asks](address));
   if (isOpenedNow) await inbox.open();
   const { problem } = inbox;
   if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });

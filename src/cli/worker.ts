@@ -1,0 +1,58 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { ConfigError } from '../model/errors.ts';
+import { createLog } from '../observe/log.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import { aborted } from './aborted.ts';
+import type { CliContext } from './context.ts';
+import { EXIT_CODES, type ExitCode } from './exit-code.ts';
+import { logWalks } from './log-walks.ts';
+import { namedSources, readSettings, tellRefused } from './open-sources.ts';
+import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import { isOnPostgres, joinTeam } from './working/team.ts';
+
+interface WorkerOptions extends SourceOptions {
+  atOnce?: number;
+}
+
+/** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
+export function workerCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('worker'))
+    .option('--at-once <number>', 'walks under way at once; 8 where absent', walks)
+    .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
+}
+
+async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
+  const { clock, secrets, signal } = context;
+  const settings = readSettings(context, options);
+  const sources = namedSources(settings, options.source);
+  refuseSqlite(sources);
+  await tellRefused(context, settings, options.source);
+  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: context.stderr });
+  const worked = sources.map((source) => {
+    const own = log.child({ source: source.name });
+    const watcher = { ...logWalks(own, clock, 'info'), attempted: () => undefined, settled: () => undefined };
+    return { source, log: own, watcher };
+  });
+  const { atOnce } = options;
+  const team = joinTeam({ sources: worked, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
+  await team.ready();
+  log.info({ sources: sources.length }, 'working');
+  await aborted(signal);
+  log.info('stopping');
+  await team.stop();
+  return EXIT_CODES.ok;
+}
+
+function refuseSqlite(sources: readonly SourceSettings[]): void {
+  const alone = sources.find((source) => !isOnPostgres(source));
+  if (alone === undefined) return;
+  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
+    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
+  });
+}
+
+function walks(text: string): number {
+  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (number > 0) return number;
+  throw new InvalidArgumentError('It must be a number from 1 to 999.');
+}

@@ -1,0 +1,175 @@
+import type { Db, Job, PgBoss } from 'pg-boss';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { storable } from './storable.ts';
+import { WORK_KINDS, type ItemOf, type WorkKind } from './work-items.ts';
+import type { WorkEnd, WorkHandler } from './work-queue.ts';
+
+export interface HandsOptions<Kind extends WorkKind> {
+  kind: Kind;
+  /** Items under way at once. */
+  atOnce: number;
+  boss: PgBoss;
+  /** For taking items: done twice, an item would lie about that nobody works on. */
+  single: Db;
+  handler: WorkHandler<Kind, unknown>;
+  clock: Clock;
+  /** Aborted with the reason for which items are given back. */
+  closing: AbortSignal;
+  /** Told of every item that this process has done. */
+  done: (id: string, result: unknown) => void;
+  /** Told of what a handler or the queue threw; nothing is lost by it. */
+  failed: (error: unknown) => void;
+}
+
+/** An attempt at an item; its number tells it from another process's. */
+interface Held extends Pick<Job, 'id' | 'retryCount'> {
+  claim: AbortController;
+}
+
+/** After something unforeseen; what it says for itself comes with a time of its own. */
+const AFTER_BUG_MS = 15_000;
+const BEATS = 3;
+
+/** Takes items of one kind out of the queue and does them, so many at once. */
+export class Hands<Kind extends WorkKind> {
+  readonly #options: HandsOptions<Kind>;
+  readonly #held = new Map<string, Held>();
+  readonly #underWay = new Set<Promise<void>>();
+  /** Sources that other processes know. */
+  readonly #foreign = new Set<string>();
+  readonly #heart: NodeJS.Timeout;
+  readonly #loop: Promise<void>;
+  #isWoken = false;
+  #wake: () => void = () => undefined;
+
+  constructor(options: HandsOptions<Kind>) {
+    this.#options = options;
+    const { heartbeatSeconds } = WORK_KINDS[options.kind];
+    this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / BEATS);
+    this.#loop = this.#takeOn();
+  }
+
+  /** Looks for items now. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake();
+  }
+
+  /** Resolves when everything in hand is done or given back; the signal says when to. */
+  async idle(): Promise<void> {
+    this.wake();
+    await this.#loop;
+    await Promise.all(this.#underWay);
+    clearInterval(this.#heart);
+  }
+
+  async #takeOn(): Promise<void> {
+    const { closing, failed, kind } = this.#options;
+    const { pollMs, spreadMs } = WORK_KINDS[kind];
+    while (!closing.aborted) {
+      this.#isWoken = false;
+      try {
+        const hasTaken = this.#held.size < this.#options.atOnce && (await this.#take());
+        if (!this.#isWoken) await this.#rest(hasTaken ? Math.min(pollMs, spreadMs * this.#held.size) : pollMs);
+      } catch (error) {
+        failed(error);
+        await this.#rest(pollMs);
+      }
+    }
+  }
+
+  async #take(): Promise<boolean> {
+    const { kind, boss, single } = this.#options;
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups: [...this.#foreign] });
+    if (job === undefined) return false;
+    const { id, retryCount, data } = job;
+    const held = { id, retryCount, claim: new AbortController() };
+    this.#held.set(id, held);
+    const work = this.#doOne(held, { ...data, kind }).finally(() => this.#underWay.delete(work));
+    this.#underWay.add(work);
+    return true;
+  }
+
+  async #doOne(held: Held, item: ItemOf<Kind>): Promise<void> {
+    const { closing, failed } = this.#options;
+    const signal = AbortSignal.any([held.claim.signal, closing]);
+    const end = await this.#attempt(item, signal);
+    if (end.is === 'foreign') this.#foreign.add(item.source);
+    try {
+      await this.#store(held, end);
+    } catch (error) {
+      // Without a heartbeat it goes to somebody else by itself.
+      failed(error);
+    }
+    const wasFull = this.#held.size >= this.#options.atOnce;
+    this.#held.delete(held.id);
+    if (wasFull) this.wake();
+  }
+
+  async #attempt(item: ItemOf<Kind>, signal: AbortSignal): Promise<WorkEnd<unknown>> {
+    const { handler, failed } = this.#options;
+    try {
+      signal.throwIfAborted();
+      return await handler(item, signal);
+    } catch (error) {
+      if (signal.aborted) return { is: 'back', afterMs: 0 };
+      failed(error);
+      return { is: 'back', afterMs: AFTER_BUG_MS };
+    }
+  }
+
+  /** By the attempt: where the item has gone to another one meanwhile, nothing is changed. */
+  async #store({ id, retryCount }: Held, end: WorkEnd<unknown>): Promise<void> {
+    const { kind, boss, done } = this.#options;
+    if (end.is === 'done') {
+      const result = storable(end.result);
+      const completed = idsIn(await boss.complete(kind, [{ id, retryCount }], { result }));
+      if (completed.has(id)) done(id, { result });
+      return;
+    }
+    const back = idsIn(await boss.fail(kind, [{ id, retryCount }]));
+    const startAfter = end.is === 'back' ? Math.round(end.afterMs / 1_000) : 0;
+    if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
+  }
+
+  /** One statement for all that is in hand. */
+  async #beat(): Promise<void> {
+    const { kind, boss } = this.#options;
+    const held = [...this.#held.values()];
+    if (held.length === 0) return;
+    try {
+      const attempts = held.map(({ id, retryCount }) => ({ id, retryCount }));
+      const ours = idsIn(await boss.touch(kind, attempts));
+      for (const { id, claim } of held) {
+        if (!ours.has(id) && this.#held.has(id)) claim.abort(takenOver());
+      }
+    } catch {
+      // A server that is away takes the item from nobody; a lost one shows at the next beat.
+    }
+  }
+
+  /** Until it is woken, or it is time to ask again. */
+  async #rest(ms: number): Promise<void> {
+    const { clock, closing } = this.#options;
+    const timer = new AbortController();
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    const signal = AbortSignal.any([timer.signal, closing]);
+    // An abort ends the sleep as its own end does.
+    const slept = clock.sleep(ms, signal).catch(() => undefined);
+    await Promise.race([woken, slept]);
+    timer.abort();
+  }
+}
+
+/** Which of the items were still this process's; the engine's types do not tell of it. */
+function idsIn(response: object): Set<unknown> {
+  if ('settled' in response && Array.isArray(response.settled)) return new Set<unknown>(response.settled);
+  throw new Error('the queue does not say what it has changed');
+}
+
+function takenOver(): SyncError {
+  return new SyncError('interrupted', 'another process has taken this work over', { recovery: 'stop' });
+}
