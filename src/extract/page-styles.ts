@@ -18,3 +18,8 @@ const STYLES: { [S in keyof Profiles]: (profile: Profiles[S]) => PageStyle } = {
 export function openPageStyle<S extends keyof Profiles>(profile: Profiles[S] & { style: S }): PageStyle {
   return STYLES[profile.style](profile);
 }
+
+/** True where the place of the next page is known before this one is read. */
+export function isNumbered(profile: PageProfile): boolean {
+  return openPageStyle(profile).ahead !== null;
+}

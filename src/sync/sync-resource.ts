@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
+import { isNumbered } from '../extract/page-styles.ts';
 import { walk } from '../extract/walk.ts';
 import type { PageFacts, PageLoader } from './page-loader.ts';
 import type { Lane, WalkMode } from '../model/words.ts';
@@ -18,8 +19,8 @@ const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incr
 
 /**
  * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
- * committed as one; while a page is being written, the next one is fetched and understood. A kill between two lines of
- * this loop costs the pages in hand and nothing else.
+ * committed as one; while a page is being written, the next one of a numbered listing is fetched and understood. A kill
+ * between two lines of this loop costs the pages in hand and nothing else.
  * Returns the finished checkpoint; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function syncResource(job: ResourceJob, loader: PageLoader, start: CheckpointRow): Promise<CheckpointRow> {
@@ -37,6 +38,7 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
     job.passed(page, outcome);
     job.signal.throwIfAborted();
   };
+  const mayRunAhead = isNumbered(job.profile.page);
   let writing = Promise.resolve();
   try {
     for await (const page of walk(walkOptions(job, start))) {
@@ -45,6 +47,8 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
       writing = write(page);
       // What goes wrong with it is thrown at the next page, or at the end.
       writing.catch(() => undefined);
+      // Where a page names the next one, that one is asked for once this one is there: a kill costs one page, not two.
+      if (!mayRunAhead) await writing;
       // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
       await nextTurn();
     }
