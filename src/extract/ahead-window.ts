@@ -13,19 +13,21 @@ const MOST_BYTES = 2_097_152;
  */
 export class AheadWindow {
   private readonly most: number;
+  private readonly least: number;
   private best = Infinity;
   private recent: number[] = [];
   private held: number | null = null;
   private open: number;
   private bytes = 0;
 
-  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. */
-  constructor(most: number) {
+  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. `least`: the lower one, where that allows it. */
+  constructor(most: number, least = 1) {
     this.most = most;
-    this.open = Math.min(1, most);
+    this.least = least;
+    this.open = Math.min(least, most);
   }
 
-  /** Requests that may be under way; 1 at the beginning. */
+  /** Requests that may be under way; the least at the beginning. */
   size(): number {
     return this.bytes === 0 ? this.open : Math.min(this.open, Math.max(1, Math.floor(MOST_BYTES / this.bytes)));
   }
@@ -52,6 +54,6 @@ export class AheadWindow {
 
   private fitting(latency: number, held: number): number {
     const isKnown = Number.isFinite(latency) && latency > 0;
-    return Math.min(isKnown ? Math.max(Math.ceil(latency / held), 1) : 1, this.most);
+    return Math.min(isKnown ? Math.max(Math.ceil(latency / held), this.least) : this.least, this.most);
   }
 }

@@ -19,6 +19,8 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
+  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 where absent. */
+  least?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
 }
 
@@ -49,7 +51,7 @@ export class RunAhead implements AnswerSource {
 
   constructor(options: AheadOptions) {
     this.options = options;
-    this.window = new AheadWindow(options.most);
+    this.window = new AheadWindow(options.most, options.least);
   }
 
   async take(position: PagePosition): Promise<ApiAnswer> {

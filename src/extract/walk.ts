@@ -29,6 +29,8 @@ export interface WalkOptions extends AskOptions {
   pagesBefore?: number;
   /** Most requests under way at once where the page style allows it; 0: nothing is fetched ahead. */
   runAhead: number;
+  /** As many are under way in any case, within `runAhead`; 1 where absent. */
+  leastAhead?: number;
   clock: Pick<Clock, 'monotonic'>;
 }
 
@@ -97,6 +99,7 @@ function openSource(options: WalkOptions, { style, first, ask }: Route): AnswerS
     foresight: style.ahead,
     size: page.size,
     most: options.runAhead,
+    least: options.leastAhead,
     clock: options.clock,
   });
 }

@@ -1,8 +1,9 @@
 /*
- * Finds where things end in a text that `JSON.parse` has already accepted. Nothing is validated and nothing recurses,
- * so any depth is fine.
+ * Finds where things end in the bytes of a text that `JSON.parse` has already accepted: all that structures JSON is
+ * ASCII, so nothing is decoded for it. Nothing is validated and nothing recurses, so any depth is fine.
  */
 
+const SPACE = 32;
 const QUOTE = 34;
 const COMMA = 44;
 const OPEN_BRACKET = 91;
@@ -12,81 +13,75 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 /** The first position at or after `at` that is not white space. */
-export function skipSpace(text: string, at: number): number {
+export function skipSpace(bytes: Uint8Array, at: number): number {
   let position = at;
-  while (text.charCodeAt(position) <= 32) position++;
+  while ((bytes[position] ?? COMMA) <= SPACE) position++;
   return position;
 }
 
 /** The position after the closing quote of the string that opens at `open`. */
-export function stringEnd(text: string, open: number): number {
-  let close = text.indexOf('"', open + 1);
-  while (text.charCodeAt(close - 1) === BACKSLASH && isEscaped(text, close)) close = text.indexOf('"', close + 1);
-  return close + 1;
-}
-
-/** True if an odd number of backslashes stands before `quote`. */
-function isEscaped(text: string, quote: number): boolean {
-  let first = quote;
-  while (text.charCodeAt(first - 1) === BACKSLASH) first--;
-  return (quote - first) % 2 === 1;
+export function stringEnd(bytes: Uint8Array, open: number): number {
+  let at = open + 1;
+  for (; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++;
+  return at + 1;
 }
 
 /** The position after the value that begins at `start`. */
-export function valueEnd(text: string, start: number): number {
-  const first = text.charCodeAt(start);
-  if (first === QUOTE) return stringEnd(text, start);
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(text, start);
-  return literalEnd(text, start);
+export function valueEnd(bytes: Uint8Array, start: number): number {
+  const first = bytes[start];
+  if (first === QUOTE) return stringEnd(bytes, start);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(bytes, start);
+  return literalEnd(bytes, start);
 }
 
-function containerEnd(text: string, start: number): number {
+function containerEnd(bytes: Uint8Array, start: number): number {
   let depth = 0;
   let at = start;
-  for (;;) {
-    const code = text.charCodeAt(at);
+  while (at < bytes.length) {
+    const code = bytes[at];
     if (code === QUOTE) {
-      at = stringEnd(text, at);
+      at = stringEnd(bytes, at);
       continue;
     }
     if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
     else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return at + 1;
     at++;
   }
+  return at;
 }
 
-function literalEnd(text: string, start: number): number {
+function literalEnd(bytes: Uint8Array, start: number): number {
   let at = start;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
-    if (code <= 32 || code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE) break;
-    at++;
+  for (; at < bytes.length; at++) {
+    const code = bytes[at] ?? COMMA;
+    if (code <= SPACE || code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE) break;
   }
   return at;
 }
 
 /** The text with every container deeper than `limit` levels replaced by `null`. */
 export function cutDeep(text: string, limit: number): string {
+  const bytes = Buffer.from(text);
   const kept: string[] = [];
   let from = 0;
   let depth = 0;
   let at = 0;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
+  while (at < bytes.length) {
+    const code = bytes[at];
     if (code === QUOTE) {
-      at = stringEnd(text, at);
+      at = stringEnd(bytes, at);
       continue;
     }
     if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--;
     else if ((code === OPEN_BRACE || code === OPEN_BRACKET) && ++depth > limit) {
-      kept.push(text.slice(from, at), 'null');
-      at = containerEnd(text, at);
+      kept.push(bytes.toString('utf8', from, at), 'null');
+      at = containerEnd(bytes, at);
       from = at;
       depth--;
       continue;
     }
     at++;
   }
-  kept.push(text.slice(from));
+  kept.push(bytes.toString('utf8', from));
   return kept.join('');
 }

@@ -2,6 +2,9 @@ import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { fieldAt, isObject } from './field-at.ts';
 import { skipSpace, stringEnd, valueEnd } from './scan-json.ts';
 
+const QUOTE = 34;
+const COMMA = 44;
+
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
  * `path` is dotted, '' where the body itself is the array. Null where the path is missing or holds no array.
@@ -9,14 +12,12 @@ import { skipSpace, stringEnd, valueEnd } from './scan-json.ts';
 export function selectRecords(bytes: Buffer, json: JsonValue, path: string): SourceRecord[] | null {
   const values = fieldAt(json, path);
   if (!Array.isArray(values)) return null;
-  // One character per byte: all that structures JSON is ASCII, so positions in this text are positions in the bytes.
-  const text = bytes.toString('latin1');
-  let at = skipSpace(text, valueStart(text, path) + 1);
+  let at = skipSpace(bytes, valueStart(bytes, path) + 1);
   return values.map((value) => {
-    const end = valueEnd(text, at);
+    const end = valueEnd(bytes, at);
     const record = { value, bytes: bytes.subarray(at, end) };
     // After a value stands a comma, or the bracket that ends the array.
-    at = skipSpace(text, skipSpace(text, end) + 1);
+    at = skipSpace(bytes, skipSpace(bytes, end) + 1);
     return record;
   });
 }
@@ -25,33 +26,32 @@ export function selectRecords(bytes: Buffer, json: JsonValue, path: string): Sou
 export function selectRecord(bytes: Buffer, json: JsonValue, path: string): SourceRecord | null {
   const value = fieldAt(json, path);
   if (!isObject(value)) return null;
-  const text = bytes.toString('latin1');
-  const start = valueStart(text, path);
-  return { value, bytes: bytes.subarray(start, valueEnd(text, start)) };
+  const start = valueStart(bytes, path);
+  return { value, bytes: bytes.subarray(start, valueEnd(bytes, start)) };
 }
 
-function valueStart(text: string, path: string): number {
-  let at = skipSpace(text, 0);
+function valueStart(bytes: Buffer, path: string): number {
+  let at = skipSpace(bytes, 0);
   if (path === '') return at;
-  for (const key of path.split('.')) at = memberStart(text, at, key);
+  for (const key of path.split('.')) at = memberStart(bytes, at, key);
   return at;
 }
 
 /** Where the value of `key` begins in the object at `open`; the last one, if the key stands there twice. */
-function memberStart(text: string, open: number, key: string): number {
+function memberStart(bytes: Buffer, open: number, key: string): number {
   let found = -1;
-  let at = skipSpace(text, open + 1);
-  while (text[at] === '"') {
-    const keyEnd = stringEnd(text, at);
-    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    if (keyText(text, at, keyEnd) === key) found = start;
-    const end = skipSpace(text, valueEnd(text, start));
-    if (text[end] !== ',') break;
-    at = skipSpace(text, end + 1);
+  let at = skipSpace(bytes, open + 1);
+  while (bytes[at] === QUOTE) {
+    const keyEnd = stringEnd(bytes, at);
+    const start = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
+    if (keyText(bytes, at, keyEnd) === key) found = start;
+    const end = skipSpace(bytes, valueEnd(bytes, start));
+    if (bytes[end] !== COMMA) break;
+    at = skipSpace(bytes, end + 1);
   }
   return found;
 }
 
-function keyText(text: string, start: number, end: number): string {
-  return String(JSON.parse(Buffer.from(text.slice(start, end), 'latin1').toString()));
+function keyText(bytes: Buffer, start: number, end: number): string {
+  return String(JSON.parse(bytes.toString('utf8', start, end)));
 }

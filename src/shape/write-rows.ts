@@ -56,6 +56,8 @@ interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
   refused: SetAside | null;
 }
 
+const BACKSLASH = 92;
+
 /** What a value that fits no column means. */
 const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
   evolve: (run) => {
@@ -122,7 +124,8 @@ function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): SetAside | n
   if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
   run.key = key;
-  run.suspect = bytes.includes('\\u');
+  // A byte is found much faster than a text.
+  run.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
   run.refused = null;
   startRow(run, run.tree.root.table);
   writeLevel(run, run.tree.root, value, false);

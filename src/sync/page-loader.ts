@@ -1,17 +1,15 @@
 import type { CompiledQuery } from 'kysely';
-import type { ResourceShape } from '../model/table.ts';
 import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
 import { suspectListed } from '../state/suspects.ts';
-import type { PageCommit } from '../warehouse/warehouse.ts';
 import type { Difference } from '../load/diff.ts';
 import type { KeyedRecord, SetAside, Updated } from '../load/key-records.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
 import type { LoaderOptions } from './loader-options.ts';
 import { pagesAhead } from './pages-ahead.ts';
-import { keyOf, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
+import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
@@ -106,6 +104,7 @@ async function loadPage(
   const facts = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, updated: updatedTimes(keyed) };
   await warehouse.commit({
     ...pageRows(context, shapeOf(holding), shaped.rows, written, requestedAt),
+    lease: context.lease(),
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
       ...setAside.map((reject) => rejectStatement(context, reject, requestedAt)),
@@ -130,24 +129,6 @@ async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]
   holding.shape = shaped.shape;
   holding.shape = await finishReshape(context, shaped.shape, context.signal);
   return shaped;
-}
-
-function pageRows(
-  context: LoaderContext,
-  shape: ResourceShape,
-  rows: PageCommit['rows'],
-  written: readonly KeyedRecord[],
-  requestedAt: string,
-): Omit<PageCommit, 'statements'> {
-  return {
-    lease: context.lease(),
-    resource: context.resource,
-    history: context.profile.history,
-    requestedAt,
-    rows,
-    children: shape.tables.slice(1),
-    records: written,
-  };
 }
 
 function outcomeOf(

@@ -1,5 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
-import type { ResourceShape } from '../model/table.ts';
+import type { ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/fingerprint.ts';
 import { parseJson } from '../shape/parse-json.ts';
@@ -7,6 +7,7 @@ import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference } from '../load/diff.ts';
 import { keyRecords, type KeyedRecord, type SetAside } from '../load/key-records.ts';
+import type { PageRows } from '../warehouse/warehouse.ts';
 import type { Holding } from './holding.ts';
 import type { LoaderOptions } from './loader-options.ts';
 
@@ -34,12 +35,26 @@ export async function preparePage(
   shape: ResourceShape,
   page: LoadablePage,
 ): Promise<PreparedPage> {
-  const { profile } = options;
+  const { profile, warehouse } = options;
   const { keyed, setAside } = keyRecords(page.records, profile);
   const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
   const fresh = [...found.inserts, ...found.updates];
   const shaped = shapeRecords({ shape, profile, records: fresh });
-  return { keyed, setAside, found, fresh, shaped: shaped.shape === shape ? shaped : null };
+  if (shaped.shape !== shape) return { keyed, setAside, found, fresh, shaped: null };
+  if (shaped.setAside.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
+  return { keyed, setAside, found, fresh, shaped };
+}
+
+/** What is written of a page: `written` are the records of the rows of the resource's own table. */
+export function pageRows(
+  { holding, profile }: LoaderOptions,
+  shape: ResourceShape,
+  rows: readonly TableRows[],
+  written: readonly KeyedRecord[],
+  requestedAt: string,
+): PageRows {
+  const { resource } = holding;
+  return { resource, history: profile.history, requestedAt, rows, children: shape.tables.slice(1), records: written };
 }
 
 async function findDifference(

@@ -17,6 +17,9 @@ import { positionFrom, storedPosition } from './stored-position.ts';
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
 
+/** A budget that machines share is asked over the network before each request: that is time to hide as well. */
+const LEAST_AHEAD_ON_NETWORK = 2;
+
 /**
  * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
  * committed as one; while a page is being written, the next one of a numbered listing is fetched and understood. A kill
@@ -77,6 +80,7 @@ function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof 
     meter: job.meter,
     signal: job.signal,
     runAhead: job.runAhead,
+    leastAhead: job.warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
     clock: job.clock,
   };
 }

@@ -32,9 +32,8 @@ export interface LeaseProof {
   expiresAt: TimestampText;
 }
 
-/** Everything that one page changes, committed whole or not at all. */
-export interface PageCommit {
-  lease: LeaseProof;
+/** What of a page becomes rows. */
+export interface PageRows {
   resource: string;
   history: HistoryPolicy;
   /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
@@ -45,6 +44,11 @@ export interface PageCommit {
   children: readonly TableShape[];
   /** One per row of the resource's own table, in the same order. */
   records: readonly WrittenRecord[];
+}
+
+/** Everything that one page changes, committed whole or not at all. */
+export interface PageCommit extends PageRows {
+  lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
 }
@@ -131,6 +135,8 @@ export interface Warehouse {
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
+  /** Does of `commit` what needs no turn: called with the same `rows` before it, where there is time. Never throws. */
+  prepare(rows: PageRows): void;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */

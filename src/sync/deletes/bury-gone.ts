@@ -10,7 +10,7 @@ import {
   suspectGone,
   type Suspicion,
 } from '../../state/suspects.ts';
-import type { CheckpointRow, SuspectRow } from '../../warehouse/own-tables.ts';
+import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
 import { doubtPath } from './confirm-path.ts';
 import type { DeleteContext } from './context.ts';
@@ -113,9 +113,9 @@ async function inTurn(context: Burying, gone: readonly Gone[]): Promise<BurialOu
   const outcome = { held: found.contested.map(keyOf), absent: found.absent.map(keyOf), doubt };
   if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
 
-  const hold = belief.isReleased ? null : await whyHeld(context, table, there.length);
+  const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
+  const hold = belief.isReleased ? null : await whyHeld(context, table, { asked: there.length, since });
   if (hold !== null) {
-    const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
     await warehouse.apply(suspicions(context, hold, since, there), holding.lease());
     return { ...outcome, deleted: [], held: [...outcome.held, ...there] };
   }
@@ -167,16 +167,27 @@ async function noteUnsure(context: Burying, { absent, contested }: Sorted): Prom
 type Hold = Pick<Suspicion, 'state' | 'detail'>;
 
 /** Null where nothing stands against it. */
-async function whyHeld(context: Burying, table: TableShape, asked: number): Promise<Hold | null> {
+async function whyHeld(
+  context: Burying,
+  table: TableShape,
+  { asked, since }: { asked: number; since: TimestampText },
+): Promise<Hold | null> {
   const { credential, doubt, checkpoint, belief, profile } = context;
   // Nobody can ask: the next whole walk will tell.
   if (belief.reason === 'event' && profile.item === null) return { state: 'open', detail: null };
   const basis = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
   // It may be allowed to see less than the one that copied the record: to be looked at after its first whole walk.
   if (basis !== credential) return { state: 'open', detail: null };
-  if (doubt !== null) return { state: 'held', detail: doubt };
+  // Its pages may have brought since then what the path can be tried with: the end of a run looks again.
+  if (doubt !== null) return { state: isWalkedSince(context, since) ? 'open' : 'held', detail: doubt };
   const detail = tooMany(context.limits, { asked, ...(await deleteVolume(context, table)) });
   return detail === null ? null : { state: 'held', detail };
+}
+
+/** An event's record, asked for while a whole walk was under way or before one ended. */
+function isWalkedSince({ belief, checkpoint }: Burying, since: TimestampText): boolean {
+  if (belief.reason !== 'event' || checkpoint === null) return false;
+  return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
 /** What a number of deletes is measured against. */

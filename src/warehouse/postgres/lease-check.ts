@@ -1,20 +1,26 @@
 import { SyncError } from '../../model/errors.ts';
 import type { LeaseProof } from '../warehouse.ts';
+import type { Step } from './batch.ts';
 import type { Session } from './session.ts';
 
 /**
  * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
  * `lease_lost` where somebody has.
  */
-export async function checkLease({ execute }: Session, { name, token, expiresAt }: LeaseProof): Promise<void> {
-  // One step may take several transactions under one proof: the lease's own renewals in between stay.
-  const { rowCount } = await execute(
-    `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp) WHERE "name" = $2 AND "token" = $3`,
-    [expiresAt, name, token],
-  );
-  if (rowCount === 1) return;
-  throw new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
-    recovery: 'stop',
-    hint: 'let the other process finish: it goes on from the last committed page',
-  });
+export async function checkLease(session: Session, lease: LeaseProof): Promise<void> {
+  await session.runAll([leaseStep(lease)]);
+}
+
+/** The same as a step of a batch. */
+export function leaseStep({ name, token, expiresAt }: LeaseProof): Step {
+  return {
+    // One step may take several transactions under one proof: the lease's own renewals in between stay.
+    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp) WHERE "name" = $2 AND "token" = $3`,
+    values: [expiresAt, name, token],
+    ifNone: () =>
+      new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
+        recovery: 'stop',
+        hint: 'let the other process finish: it goes on from the last committed page',
+      }),
+  };
 }

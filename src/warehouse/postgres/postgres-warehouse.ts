@@ -1,10 +1,11 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
-import type { LeaseProof, Warehouse } from '../warehouse.ts';
+import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
+import type { Step } from './batch.ts';
 import { bury, keysAfter, liveSample, purge } from './burial.ts';
 import { databaseNow } from './database-clock.ts';
 import { growTables } from './grow-tables.ts';
-import { checkLease } from './lease-check.ts';
+import { leaseStep } from './lease-check.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
 import type { Session } from './session.ts';
@@ -13,20 +14,17 @@ import { transact, type Database } from './transact.ts';
 
 /** The warehouse in an open and migrated schema. */
 export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
-  const writePage = createPageWriter();
+  const stepsOf = createPageWriter();
+  const prepared = new WeakMap<PageRows['rows'], readonly Step[]>();
   const { schema } = database;
 
-  /** One transaction, under the lease where one is given. */
-  function underLease<T>(
-    lease: LeaseProof | undefined,
-    work: (session: Session, isRepeated: boolean) => Promise<T>,
-  ): Promise<T> {
-    let attempts = 0;
-    return transact(database, async (session) => {
-      attempts += 1;
-      if (lease !== undefined) await checkLease(session, lease);
-      return work(session, attempts > 1);
-    });
+  function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
+    return transact(database, work, { opening: () => [leaseStep(lease)] });
+  }
+
+  /** One transaction of steps that are all known beforehand; they are asked for again at each attempt. */
+  function inOneTrip(opening: () => Step[]): Promise<void> {
+    return transact(database, () => Promise.resolve(), { opening });
   }
 
   return {
@@ -40,23 +38,28 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     rewrite: (rewrite) =>
       underLease(rewrite.lease, async (session) => {
         await rewriteRows(session, rewrite);
-        await runAll(session, rewrite.statements);
+        await session.runAll(rewrite.statements.map(asStep));
       }),
-    commit: (page) =>
-      underLease(page.lease, async (session, isRepeated) => {
-        await writePage(session, page, isRepeated);
-        await runAll(session, page.statements);
-      }),
+    prepare: (page) => void prepared.set(page.rows, stepsOf(page, false)),
+    commit: (page) => {
+      let attempts = 0;
+      return inOneTrip(() => {
+        attempts += 1;
+        const rows = (attempts === 1 ? prepared.get(page.rows) : undefined) ?? stepsOf(page, attempts > 1);
+        return [leaseStep(page.lease), ...rows, ...page.statements.map(asStep)];
+      });
+    },
     bury: (burial) =>
       underLease(burial.lease, async (session) => {
         const buried = await bury(session, burial);
-        await runAll(session, burial.statements);
+        await session.runAll(burial.statements.map(asStep));
         return buried;
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     keysAfter: (table, after, limit) => keysAfter(database, table, after, limit),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
-    apply: (queries, lease) => underLease(lease, (session) => runAll(session, queries)),
+    apply: (queries, lease) =>
+      inOneTrip(() => [...(lease === undefined ? [] : [leaseStep(lease)]), ...queries.map(asStep)]),
     count: (table) => count(own, schema, table),
     countDeleted: (table, since) => countDeleted(own, schema, table, since),
     // The server keeps its own log small.
@@ -65,8 +68,8 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
   };
 }
 
-async function runAll(session: Session, queries: readonly CompiledQuery[]): Promise<void> {
-  for (const query of queries) await session.execute(query.sql, query.parameters);
+function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
+  return { text, values };
 }
 
 async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<string>> {

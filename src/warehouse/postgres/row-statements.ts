@@ -15,7 +15,7 @@ interface TypedColumn {
 }
 
 /** The columns of a row as they are inserted. */
-export function insertedColumns(table: TableShape): TypedColumn[] {
+function insertedColumns(table: TableShape): TypedColumn[] {
   const stamps = table.path.length === 0 ? STAMPS : [];
   return [...keyColumns(table), ...stamps, ...sourceColumns(table)];
 }

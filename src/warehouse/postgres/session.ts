@@ -1,7 +1,7 @@
 import { finished } from 'node:stream/promises';
 import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { CopyBatch, type RowCopy } from './copy-batch.ts';
+import { Batch, type Answer, type Step } from './batch.ts';
 
 /** A value as `pg` binds it; arrays become Postgres arrays. */
 export type Bound = string | number | bigint | boolean | null | Uint8Array | readonly Bound[];
@@ -17,8 +17,8 @@ export interface Session {
   execute: ExecuteSql;
   /** Sends `data` to a `COPY ... FROM STDIN` statement. */
   copyIn(statement: string, data: Buffer): Promise<void>;
-  /** The same for several, in one round trip. */
-  copyAll(copies: readonly RowCopy[]): Promise<void>;
+  /** Several statements in one round trip. */
+  runAll(steps: readonly Step[]): Promise<Answer[]>;
 }
 
 /** `answerMs` bounds the wait for each answer. */
@@ -33,9 +33,7 @@ export function sessionOf(client: PoolClient, answerMs: number): Session {
         throw tooLong.aborted ? new Error('query read timeout', { cause: error }) : error;
       });
     },
-    copyAll: async (copies) => {
-      if (copies.length > 0) await client.query(new CopyBatch(copies, answerMs)).done;
-    },
+    runAll: (steps) => (steps.length === 0 ? Promise.resolve([]) : client.query(new Batch(steps, answerMs)).done),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../../model/clock.ts';
+import { Batch, type Step } from './batch.ts';
 import { postgresError, remedyOf } from './errors.ts';
 import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
 
@@ -25,6 +26,8 @@ export interface TransactOptions {
   decideMs?: number;
   statementMs?: number;
   lockMs?: number;
+  /** What each attempt begins with, in the round trip that begins the transaction. */
+  opening?: () => readonly Step[];
 }
 
 /** One source's tables in one database, and how to reach them. */
@@ -114,34 +117,23 @@ async function begunOn<T>(
   return result;
 }
 
-/** Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time. */
-async function begin(
-  client: PoolClient,
-  { schema }: Database,
-  { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
-): Promise<string> {
-  const text = [
-    'BEGIN',
-    `SET LOCAL search_path TO ${client.escapeIdentifier(schema)}`,
-    "SET LOCAL timezone TO 'UTC'",
-    // What this process takes for committed must outlive the server, because the process does.
-    'SET LOCAL synchronous_commit TO on',
-    `SET LOCAL statement_timeout TO ${statementMs}`,
-    `SET LOCAL lock_timeout TO ${lockMs}`,
-    `SET LOCAL idle_in_transaction_session_timeout TO ${FROZEN_MS}`,
-    'SELECT pg_current_xact_id()::text AS xid',
-  ].join(';');
-  const results: unknown = await client.query(queryOf(text, undefined, NETWORK_MS));
-  const last: unknown = Array.isArray(results) ? results.at(-1) : results;
-  return firstXid(last);
-}
+/**
+ * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
+ * What this process takes for committed must outlive the server, because the process does: `synchronous_commit`.
+ */
+const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
+  set_config('synchronous_commit', 'on', true), set_config('statement_timeout', $2, true),
+  set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true),
+  pg_current_xact_id()::text AS xid`;
 
-function firstXid(result: unknown): string {
-  if (typeof result === 'object' && result !== null && 'rows' in result && Array.isArray(result.rows)) {
-    const row: unknown = result.rows[0];
-    if (typeof row === 'object' && row !== null && 'xid' in row) return String(row.xid);
-  }
-  throw new Error('a transaction without a number');
+/** Returns the transaction's number. */
+async function begin(client: PoolClient, { schema }: Database, options: TransactOptions): Promise<string> {
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, opening } = options;
+  const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(opening?.() ?? [])];
+  const answerMs = opening === undefined ? NETWORK_MS : statementMs + NETWORK_MS;
+  const [, settings] = await client.query(new Batch(steps, answerMs)).done;
+  return String(settings?.rows[0]?.['xid']);
 }
 
 /** True where a connection can be used again. */

@@ -1,7 +1,6 @@
-import type { PageCommit, WrittenRecord } from '../warehouse.ts';
-import type { RowCopy } from './copy-batch.ts';
-import { CopyLines, copyCell } from './copy-text.ts';
-import type { Session } from './session.ts';
+import type { PageRows, WrittenRecord } from '../warehouse.ts';
+import type { Step } from './batch.ts';
+import { CopyLines } from './copy-text.ts';
 
 const COPY = `COPY "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body") FROM STDIN`;
 const CLOSE = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
@@ -14,28 +13,40 @@ const DROP_SAME = `DELETE FROM "_sync_versions" AS v USING unnest($2::text[], $3
  * Closes or drops the versions before those of the written records, as the history policy says; with `isRepeated` also
  * those that are there although they were thought to be new.
  */
-export async function endVersions(session: Session, page: PageCommit, isRepeated: boolean): Promise<void> {
+export function endVersions(page: PageRows, isRepeated: boolean): Step[] {
   const { resource, history, requestedAt, records } = page;
-  if (history === 'none') return;
+  if (history === 'none') return [];
   const replaced = records.filter(({ version }) => version > 1);
-  if (isRepeated) await session.execute(DROP_SAME, [resource, keysOf(records), versionsOf(records)]);
-  if (replaced.length === 0) return;
+  const keys = keysOf(replaced);
   const before = versionsOf(replaced).map((version) => version - 1);
-  if (history === 'all') await session.execute(CLOSE, [resource, requestedAt, keysOf(replaced), before]);
-  else await session.execute(DROP, [resource, keysOf(replaced)]);
+  const end =
+    history === 'all'
+      ? { text: CLOSE, values: [resource, requestedAt, keys, before] }
+      : { text: DROP, values: [resource, keys] };
+  return [
+    ...(isRepeated ? [{ text: DROP_SAME, values: [resource, keysOf(records), versionsOf(records)] }] : []),
+    ...(replaced.length === 0 ? [] : [end]),
+  ];
 }
 
 /** Remembers the source of every written record. */
-export function copyOfVersions({ resource, history, requestedAt, records }: PageCommit): RowCopy[] {
+export function copyOfVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none' || records.length === 0) return [];
-  const lines = new CopyLines();
-  const ofAll = copyCell(resource);
+  const lines = new CopyLines(bytesOf(records));
   for (const { key, version, hash, bytes } of records) {
-    lines.addText(`${ofAll}\t${copyCell(key)}\t${version}\t${requestedAt}\tupsert\t${hash}\t`);
-    lines.addCell(bytes);
-    lines.addText('\n');
+    for (const cell of [resource, key, version, requestedAt, 'upsert', hash]) lines.add(cell);
+    lines.addBytes(bytes);
+    lines.endLine();
   }
-  return [{ statement: COPY, data: lines.data() }];
+  return [{ text: COPY, data: lines.data() }];
+}
+
+/** What a record takes besides its source, about. */
+const BESIDE_BYTES = 128;
+
+/** What the records take in a COPY, about, whole or as a row. */
+export function bytesOf(records: readonly WrittenRecord[]): number {
+  return records.reduce((sum, { bytes }) => sum + bytes.length + BESIDE_BYTES, 0);
 }
 
 function keysOf(records: readonly WrittenRecord[]): string[] {

@@ -47,6 +47,8 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
         rewriteRows(db, own, rewrite);
         runAll(rewrite.statements);
       }),
+    // Rows are bound as they are.
+    prepare: () => undefined,
     commit: (page) =>
       transact(page.lease, () => {
         writePage(page);

@@ -1,0 +1,139 @@
+import { Query, type Connection, type QueryResult, type QueryResultRow, type Submittable } from 'pg';
+import { VALUE_PARSERS } from './value-parsers.ts';
+
+/** One statement of a batch. */
+export interface Step {
+  text: string;
+  values?: readonly unknown[];
+  /** What a `COPY ... FROM STDIN` takes in. */
+  data?: Buffer;
+  /** What it means that there was no row for it. It says more than whatever goes wrong behind it. */
+  ifNone?: () => Error;
+}
+
+/** What a step answers. */
+export type Answer = QueryResult<QueryResultRow>;
+
+/** What a query of one's own may do with a connection of `pg`; its types do not tell. */
+interface BatchConnection extends Connection {
+  endCopyFrom(): void;
+}
+
+/** What `pg` calls on its own queries; its types do not tell. */
+interface Answering extends Submittable {
+  handleRowDescription(message: unknown): void;
+  handleDataRow(message: unknown): void;
+  handleCommandComplete(message: unknown, connection: Connection): void;
+  handleReadyForQuery(connection: Connection): void;
+}
+
+interface Asked {
+  step: Step;
+  query: Answering;
+  answer: Answer | null;
+}
+
+/**
+ * Several statements as one question, as the protocol allows: what follows one that failed is passed over by the
+ * server. So a page takes one round trip, and the server has work for all of it, while this process does other things.
+ */
+export class Batch implements Submittable {
+  readonly done: Promise<Answer[]>;
+  /** Read by `pg`: bounds the wait for the answer, in milliseconds. */
+  readonly query_timeout: number;
+  readonly #asked: readonly Asked[];
+  readonly #settle: PromiseWithResolvers<Answer[]>;
+  /** Steps that are through. */
+  #through = 0;
+  #refusal: Error | null = null;
+
+  constructor(steps: readonly Step[], answerMs: number) {
+    this.#asked = steps.map(asked);
+    this.query_timeout = answerMs;
+    this.#settle = Promise.withResolvers<Answer[]>();
+    this.done = this.#settle.promise;
+  }
+
+  submit(connection: Connection): void {
+    // `pg` gives the connection that it has; pg-copy-streams does the same with it.
+    // oxlint-disable-next-line no-unsafe-type-assertion
+    const to = connection as BatchConnection;
+    // A query ends with a sync, after which the server would go on behind one that failed.
+    const unsynced: Connection = Object.create(to, { sync: { value: () => undefined } });
+    to.stream.cork();
+    for (const { query, step } of this.#asked) {
+      query.submit(unsynced);
+      if (step.data === undefined) continue;
+      // `pg` would copy it twice to put this before it.
+      to.stream.write(copyDataHeader(step.data.length));
+      to.stream.write(step.data);
+      to.endCopyFrom();
+    }
+    to.sync();
+    to.stream.uncork();
+  }
+
+  /** Replaced by `pg` with one that ends its timer too. */
+  callback(): void {
+    // Nothing of ours waits for it.
+  }
+
+  handleRowDescription(message: unknown): void {
+    this.#current()?.query.handleRowDescription(message);
+  }
+
+  handleDataRow(message: unknown): void {
+    this.#current()?.query.handleDataRow(message);
+  }
+
+  handleCopyInResponse(): void {
+    // Its data is on the way.
+  }
+
+  handleCommandComplete(message: unknown, connection: Connection): void {
+    const current = this.#current();
+    this.#through += 1;
+    if (current === undefined) return;
+    const { query, step } = current;
+    query.handleCommandComplete(message, connection);
+    query.handleReadyForQuery(connection);
+    if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
+  }
+
+  handleReadyForQuery(): void {
+    this.callback();
+    const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
+    // One whose values could not be sent was left out by `pg`.
+    if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
+    if (this.#refusal === null) this.#settle.resolve(answers);
+    else this.#settle.reject(this.#refusal);
+  }
+
+  handleError(error: unknown): void {
+    this.callback();
+    this.#settle.reject(this.#refusal ?? error);
+  }
+
+  #current(): Asked | undefined {
+    return this.#asked[this.#through];
+  }
+}
+
+/** What stands before the data in its message: a letter, and a length that counts itself. */
+function copyDataHeader(length: number): Buffer {
+  const header = Buffer.alloc(5, 'd');
+  header.writeInt32BE(length + 4, 1);
+  return header;
+}
+
+/** The query keeps what comes for it, and gives it out when it is told that nothing more comes. */
+function asked(step: Step): Asked {
+  const { text, values = [] } = step;
+  // `queryMode` is not in the types of `pg`: as everything here, statements without values go by the protocol's steps.
+  const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
+  const query = new Query(config, undefined, (_, answer) => (entry.answer = answer));
+  // Nor is what it does with the answers.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const entry: Asked = { step, query: query as unknown as Answering, answer: null };
+  return entry;
+}
