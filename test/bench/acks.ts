@@ -10,6 +10,7 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
+import { openBossQueue } from '../../src/trigger/work/boss-queue.ts';
 import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
@@ -17,7 +18,7 @@ import { OPEN_DATABASE } from './databases.ts';
 
 /**
  * `node test/bench/acks.ts`: signed deliveries of 1 KB from a process of its own, for so many seconds at so many per
- * second, on SQLite or with `--database postgres` on a server of its own. Prints how soon they were answered, and
+ * second, on SQLite or with `--database postgres` on a server of its own, where each asks for its work as well. Prints how soon they were answered, and
  * compares those that were with what the inbox holds. With `--lock` another process holds the write lock of the SQLite
  * warehouse for 10 s meanwhile.
  */
@@ -50,10 +51,11 @@ try {
   const warehouse = await openWarehouse(address, systemClock);
   const inbox = inboxAddress(address);
   await useUp(inbox);
+  const asks = await askedIn(address);
   const webhook = { secrets: [{ value: secret }], max_body: 1_048_576, keep: 7 * 86_400_000, attempts: 8 };
   const receiver = await startReceiver({
     serve: { host: '127.0.0.1', port: 0 },
-    sources: [{ name: 'bench', inbox, webhook, profile: webhooks }],
+    sources: [{ name: 'bench', inbox, asks, webhook, profile: webhooks }],
     clock: systemClock,
     pages: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
     onArrival: () => undefined,
@@ -81,6 +83,15 @@ try {
 } finally {
   await database.close();
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Who is asked by a `serve` on such a warehouse; the queue that this takes is there from then on. */
+async function askedIn(address: string): Promise<'nobody' | 'workers'> {
+  if (address.startsWith('sqlite:')) return 'nobody';
+  const queue = openBossQueue({ address, clock: systemClock, failed: (error) => console.error(error) });
+  await queue.opened;
+  await queue.close();
+  return 'workers';
 }
 
 /**

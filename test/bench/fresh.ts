@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { RowWatch, type Seen, type Sign } from './row-watch.ts';
-import { cpuByThread, epochNow, load, percentiles, staged, until, type Staged } from './staged.ts';
+import { cpuByThread, epochNow, isDrained, load, percentiles, staged, until, type Staged } from './staged.ts';
 
 /**
  * `node test/bench/fresh.ts`: how soon a change in the service is a row. A sandbox and a `serve` in processes of their
- * own; changes through the API at a steady rate whether or not the earlier ones have arrived, spread over all records:
+ * own, on SQLite or with `--database postgres` on a server of its own; changes through the API at a steady rate whether or not the earlier ones have arrived, spread over all records:
  * 70 % updates, 15 % creations, 15 % deletes. A reader with a connection of its own waits for each row. Prints the time
  * from just before the request of the change to the row, and where it went.
  */
@@ -17,6 +17,7 @@ const { values: options } = parseArgs({
     records: { type: 'string', default: '5000' },
     /** Milliseconds that the service takes for every answer. */
     latency: { type: 'string', default: '0' },
+    database: { type: 'string', default: 'sqlite' },
   },
 });
 const WARM_SECONDS = 5;
@@ -34,6 +35,7 @@ interface Change {
 const stage = await staged({
   sandbox: { generate: { content: Number(options.records) }, latency: Number(options.latency) },
   copied: true,
+  database: options.database,
 });
 const watch = new RowWatch(stage.reader);
 let made = 0;
@@ -44,10 +46,10 @@ try {
   const before = { cpu: cpuByThread(stage.serve.pid), asked: await costs(stage), since: epochNow() };
   const changes = await changesFor(Number(options.seconds), ids);
   const after = { cpu: cpuByThread(stage.serve.pid), asked: await costs(stage) };
-  await until(() => waitingIn(stage) === 0, 'the inbox does not become empty');
-  report(changes, before, after);
+  await until(() => isDrained(stage), 'the inbox does not become empty');
+  await report(changes, before, after);
 } finally {
-  watch.close();
+  await watch.close();
   await stage.close();
 }
 
@@ -85,10 +87,6 @@ async function observed(id: string, sign: Sign, make: () => Promise<void>): Prom
   return { id, began, answered: epochNow(), seen: await seen };
 }
 
-function waitingIn({ inbox }: Staged): unknown {
-  return inbox.prepare("SELECT count(*) FROM _sync_deliveries WHERE state = 'waiting'").pluck().get();
-}
-
 async function costs(of: Staged) {
   const [answered, seconds] = ['count', 'sum'].map((part) =>
     of.metric(`content_sync_request_duration_seconds_${part}`),
@@ -96,20 +94,22 @@ async function costs(of: Staged) {
   return { answered: (await answered) ?? NaN, seconds: (await seconds) ?? NaN };
 }
 
-function report(
+async function report(
   changes: readonly Change[],
   before: { cpu: ReturnType<typeof cpuByThread>; asked: Awaited<ReturnType<typeof costs>>; since: number },
   after: { cpu: ReturnType<typeof cpuByThread>; asked: Awaited<ReturnType<typeof costs>> },
-): void {
+): Promise<void> {
   const received = new Map<string, number>();
-  const rows = stage.inbox.prepare<[], { record_id: string; received_at: string }>(
+  const rows = await stage.inbox.rows<{ record_id: string; received_at: string }>(
     'SELECT record_id, received_at FROM _sync_deliveries ORDER BY seq DESC',
   );
-  for (const { record_id, received_at } of rows.all()) received.set(record_id, timestampMs(received_at));
+  for (const { record_id, received_at } of rows) received.set(record_id, timestampMs(received_at));
   const told = (one: Change): number => received.get(one.id) ?? NaN;
   const say = (name: string, of: (one: Change) => number): void =>
     console.log(`  ${name.padEnd(44)} ${percentiles(changes.map(of))}`);
-  console.log(`${changes.length} changes at ${options.rate}/s over ${options.records} records; ${load()}`);
+  console.log(
+    `${options.database}: ${changes.length} changes at ${options.rate}/s over ${options.records} records; ${load()}`,
+  );
   say('from before the request to the row', ({ began, seen }) => seen.at - began);
   say("from the API's answer to the row", ({ answered, seen }) => seen.at - answered);
   console.log('  of these:');

@@ -6,13 +6,14 @@ import { epochNow, load, percentiles, staged } from './staged.ts';
 /**
  * `node test/bench/lanes.ts`: webhooks while a backfill uses the whole limit. A service of few requests per second, a
  * backfill of hundreds of pages under way; records change there without costing anything of the limit. First all of
- * them at once, then one per second. Prints how soon their rows followed, and what the backfill got meanwhile.
+ * them at once, then one per second. `--database postgres` as in `fresh.ts`. Prints how soon their rows followed, and what the backfill got meanwhile.
  */
 const { values: options } = parseArgs({
   options: {
     rate: { type: 'string', default: '2' },
     webhooks: { type: 'string', default: '20' },
     records: { type: 'string', default: '50000' },
+    database: { type: 'string', default: 'sqlite' },
   },
 });
 const BEFORE_S = 10;
@@ -20,6 +21,7 @@ const many = Number(options.webhooks);
 const stage = await staged({
   sandbox: { generate: { content: Number(options.records) }, rate: Number(options.rate) },
   copied: false,
+  database: options.database,
 });
 const watch = new RowWatch(stage.reader);
 try {
@@ -40,9 +42,9 @@ try {
     return changed(id, 'one per second');
   });
   await told(`${many} webhooks, one per second: to the row ${percentiles(await Promise.all(later))}`, oneByOne);
-  console.log(load());
+  console.log(`${options.database}; ${load()}`);
 } finally {
-  watch.close();
+  await watch.close();
   await stage.close();
 }
 

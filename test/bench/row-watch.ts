@@ -1,5 +1,6 @@
-import type Database from 'better-sqlite3';
+import { setTimeout as delay } from 'node:timers/promises';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
+import type { ContentRow, Reader } from './reader.ts';
 import { epochNow } from './staged.ts';
 
 /** How a change shows in its row. */
@@ -9,12 +10,6 @@ export type Sign = { title: string } | 'deleted';
 export interface Seen {
   at: number;
   askedAt: number;
-}
-
-interface Row {
-  title: string | null;
-  synced_at: string;
-  deleted_at: string | null;
 }
 
 interface Waiting {
@@ -28,21 +23,18 @@ const LOOK_EVERY_MS = 1;
 const PATIENCE_MS = 60_000;
 
 /**
- * Sees rows as a reader of the warehouse does: it asks SQLite every millisecond whether any other connection has
- * committed (`data_version`, a few microseconds), and only then looks for the rows that are waited for.
+ * Sees rows as a reader of the warehouse does: about every millisecond it asks whether any other connection may have
+ * committed, and only then for the rows that are waited for.
  */
 export class RowWatch {
-  readonly #version: Database.Statement;
-  readonly #row: Database.Statement<[string], Row>;
+  readonly #reader: Reader;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #timer: NodeJS.Timeout;
-  #lastVersion: unknown = null;
+  readonly #looking: Promise<void>;
+  #isClosed = false;
 
-  constructor(reader: Database.Database) {
-    this.#version = reader.prepare('PRAGMA data_version').pluck();
-    this.#row = reader.prepare(`SELECT title, _synced_at AS synced_at, _deleted_at AS deleted_at FROM content
-      WHERE id = ?`);
-    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+  constructor(reader: Reader) {
+    this.#reader = reader;
+    this.#looking = this.#look();
   }
 
   /** Resolves once a reader sees it; rejects where that takes a minute. One change of a record at a time. */
@@ -50,27 +42,33 @@ export class RowWatch {
     return new Promise((seen, missed) => this.#waiting.set(id, { sign, since: epochNow(), seen, missed }));
   }
 
-  close(): void {
-    clearInterval(this.#timer);
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#looking;
   }
 
-  #look(): void {
-    const [oldest] = this.#waiting;
-    if (oldest === undefined) return;
-    if (epochNow() - oldest[1].since > PATIENCE_MS) oldest[1].missed(new Error(`${oldest[0]}: its row did not follow`));
-    const version = this.#version.get();
-    if (version === this.#lastVersion) return;
-    this.#lastVersion = version;
-    for (const [id, { sign, seen }] of this.#waiting) {
-      const row = this.#row.get(id);
-      if (row === undefined || !shows(row, sign)) continue;
-      this.#waiting.delete(id);
-      seen({ at: epochNow(), askedAt: timestampMs(row.synced_at) });
+  async #look(): Promise<void> {
+    while (!this.#isClosed) {
+      await delay(LOOK_EVERY_MS);
+      const [oldest] = this.#waiting;
+      if (oldest === undefined) continue;
+      if (epochNow() - oldest[1].since > PATIENCE_MS)
+        oldest[1].missed(new Error(`${oldest[0]}: its row did not follow`));
+      if (this.#reader.mayHaveChanged()) await this.#lookAtRows();
+    }
+  }
+
+  async #lookAtRows(): Promise<void> {
+    for (const row of await this.#reader.content([...this.#waiting.keys()])) {
+      const waiting = this.#waiting.get(row.id);
+      if (waiting === undefined || !shows(row, waiting.sign)) continue;
+      this.#waiting.delete(row.id);
+      waiting.seen({ at: epochNow(), askedAt: timestampMs(row.synced_at) });
     }
   }
 }
 
-function shows(row: Row, sign: Sign): boolean {
+function shows(row: ContentRow, sign: Sign): boolean {
   if (sign === 'deleted') return row.deleted_at !== null;
   return row.deleted_at === null && row.title === sign.title;
 }

@@ -1,14 +1,16 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import Database from 'better-sqlite3';
 import { Pool } from 'undici';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { RequestEntry } from '../../src/sandbox/request-log.ts';
+import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
+import { OPEN_DATABASE } from './databases.ts';
+import { openReader, type Reader } from './reader.ts';
 
 /** A sandbox and a `serve` on it, each a process of its own, with one resource: content. */
 export interface Staged {
@@ -19,9 +21,8 @@ export interface Staged {
   serve: ChildProcess;
   /** Lines that `serve` has logged as warnings or worse. */
   complaints: string[];
-  /** A connection of its own to the warehouse, as a BI tool has one. */
-  reader: Database.Database;
-  inbox: Database.Database;
+  reader: Reader;
+  inbox: Reader;
   /** Changes records through the service's API; throws where that is refused. */
   api(method: 'POST' | 'PATCH' | 'DELETE', id: string | null, record?: object): Promise<void>;
   /** Has the sandbox tell `serve` of every change. */
@@ -42,6 +43,8 @@ interface Options {
   sandbox: SandboxOptions;
   /** False to begin while `serve` still copies. */
   copied: boolean;
+  /** A name of `OPEN_DATABASE`. */
+  database: string;
 }
 
 const MAIN = path.join(import.meta.dirname, '../../src/main.ts');
@@ -49,18 +52,18 @@ const KEY = 'bench-key';
 const PATIENCE_MS = 60_000;
 
 /** Starts both; with `copied` it resolves when everything is there. */
-export async function staged({ sandbox: options, copied }: Options): Promise<Staged> {
+export async function staged({ sandbox: options, copied, database }: Options): Promise<Staged> {
   const stack = new AsyncDisposableStack();
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-bench-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   try {
+    const setting = await emptyDatabase(database, folder, stack);
+    const address = setting.replace('{source}', 'bench');
     const sandbox = await startSandboxProcess({ ...options, apiKey: KEY }, stack);
     const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-    const { serve, url, complaints } = await startServe(folder, sandbox.url, secret, stack);
-    const reader = await opened(folder, 'bench.db', 'content', stack);
-    const inbox = await opened(folder, 'bench-inbox.db', '_sync_deliveries', stack);
-    const any = reader.prepare('SELECT 1 FROM content LIMIT 1');
-    await until(() => any.get() !== undefined, 'serve copies nothing');
+    const { serve, url, complaints } = await startServe({ folder, setting, baseUrl: sandbox.url, secret }, stack);
+    const reader = await opened(address, 'content', stack);
+    const inbox = await opened(inboxAddress(address), '_sync_deliveries', stack);
     const pool = new Pool(sandbox.url, { connections: 16 });
     stack.defer(() => pool.close());
     const hook = `${url}/webhooks/bench`;
@@ -110,7 +113,23 @@ async function startSandboxProcess(options: SandboxOptions, stack: AsyncDisposab
   };
 }
 
-async function startServe(folder: string, baseUrl: string, secret: string, stack: AsyncDisposableStack) {
+/** The setting of a warehouse that nobody has used yet. */
+async function emptyDatabase(name: string, folder: string, stack: AsyncDisposableStack): Promise<string> {
+  const open = OPEN_DATABASE[name];
+  if (open === undefined) throw new Error(`--database: one of ${Object.keys(OPEN_DATABASE).join(', ')}`);
+  const database = await open(folder);
+  stack.defer(() => database.close());
+  return (await database.make('bench')).setting;
+}
+
+interface ServePlace {
+  folder: string;
+  setting: string;
+  baseUrl: string;
+  secret: string;
+}
+
+async function startServe({ folder, setting, baseUrl, secret }: ServePlace, stack: AsyncDisposableStack) {
   const config = path.join(folder, 'config.yaml');
   const bench = {
     base_url: baseUrl,
@@ -120,7 +139,7 @@ async function startServe(folder: string, baseUrl: string, secret: string, stack
     webhook: { secrets: [secret] },
   };
   // JSON is YAML.
-  writeFileSync(config, JSON.stringify({ warehouse: `sqlite:${folder}/{source}.db`, sources: { bench } }));
+  writeFileSync(config, JSON.stringify({ warehouse: setting, sources: { bench } }));
   const args = [MAIN, 'serve', '--config', config, '--port', '0', '--log-level', 'info'];
   const serve = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   stack.defer(() => stopped(serve));
@@ -144,34 +163,38 @@ async function stopped(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL');
 }
 
-/** As soon as `serve` has made it. */
-async function opened(
-  folder: string,
-  name: string,
-  table: string,
-  stack: AsyncDisposableStack,
-): Promise<Database.Database> {
-  const file = path.join(folder, name);
-  await until(() => existsSync(file), `serve has not made ${name}`);
-  const db = new Database(file, { readonly: true, timeout: 5_000 });
-  stack.defer(() => void db.close());
-  const found = db.prepare<[string]>('SELECT 1 FROM sqlite_schema WHERE name = ?');
-  await until(() => found.get(table) !== undefined, `serve has not made ${table}`);
-  return db;
+/** As soon as `serve` has made the table, and where it copies has begun with that. */
+async function opened(address: string, table: string, stack: AsyncDisposableStack): Promise<Reader> {
+  const found: Reader[] = [];
+  await until(async () => {
+    const reader = found[0] ?? (await openReader(address));
+    found[0] = reader;
+    const rows = await reader.rows(`SELECT 1 FROM ${table} LIMIT 1`);
+    return table !== 'content' || rows.length > 0;
+  }, `serve has not made ${table}`);
+  const [reader] = found;
+  if (reader === undefined) throw new Error(`nothing is open at ${table}`);
+  stack.defer(() => reader.close());
+  return reader;
 }
 
-async function isCopied(reader: Database.Database): Promise<void> {
-  const last = reader.prepare("SELECT last_full_at FROM _sync_checkpoints WHERE resource = 'content'").pluck();
-  await until(() => typeof last.get() === 'string', 'serve has not copied the records');
+async function isCopied(reader: Reader): Promise<void> {
+  const done = "SELECT 1 FROM _sync_checkpoints WHERE resource = 'content' AND last_full_at IS NOT NULL";
+  await until(async () => (await reader.rows(done)).length > 0, 'serve has not copied the records');
 }
 
-/** Looks now and then until it holds. Throws with the sentence where that takes a minute. */
-export async function until(holds: () => boolean, orElse: string, everyMs = 20): Promise<void> {
+/** Looks now and then until it holds. Throws with the sentence where that takes a minute; what is not there yet does not. */
+export async function until(holds: () => Promise<boolean>, orElse: string, everyMs = 20): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
-  while (!holds()) {
+  while (!(await holds().catch(() => false))) {
     if (performance.now() > deadline) throw new Error(orElse);
     await delay(everyMs);
   }
+}
+
+/** True where no delivery waits any more. */
+export async function isDrained({ inbox }: Staged): Promise<boolean> {
+  return (await inbox.rows("SELECT 1 FROM _sync_deliveries WHERE state = 'waiting' LIMIT 1")).length === 0;
 }
 
 /** The sum over all labels of one name. */

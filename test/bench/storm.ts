@@ -5,10 +5,10 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { cpuByThread, epochNow, load, memory, staged, until } from './staged.ts';
+import { cpuByThread, epochNow, isDrained, load, memory, staged, until } from './staged.ts';
 
 /**
- * `node test/bench/storm.ts`: far more events than readings. Signed deliveries for a few records from a process of its
+ * `node test/bench/storm.ts`: far more events than readings, on SQLite or with `--database postgres`. Signed deliveries for a few records from a process of its
  * own, while those records really change, twice a second each, through the service's API. Prints how they were
  * answered, how often each record was read, and whether anything was lost or is wrong in the end; fails where it is.
  */
@@ -18,6 +18,7 @@ const { values: options } = parseArgs({
     rate: { type: 'string', default: '5000' },
     records: { type: 'string', default: '50' },
     changes: { type: 'string', default: '2' },
+    database: { type: 'string', default: 'sqlite' },
   },
 });
 const MOST_READS_PER_SECOND = 1.1;
@@ -36,7 +37,11 @@ interface Sent {
   cpu: number;
 }
 
-const stage = await staged({ sandbox: { generate: { content: Number(options.records) + 1 } }, copied: true });
+const stage = await staged({
+  sandbox: { generate: { content: Number(options.records) + 1 } },
+  copied: true,
+  database: options.database,
+});
 const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-storm-'));
 try {
   // One that is read before it counts: a record that does not exist would cost control readings of others.
@@ -50,17 +55,21 @@ try {
   const titles = await changesFor(seconds - 0.5, ids);
   const sent = await sending;
   const sentAt = epochNow();
-  await until(() => count("state = 'waiting'") === 0, 'the drain does not become empty');
+  await until(() => isDrained(stage), 'the drain does not become empty');
   const drained = epochNow();
   const used = cpuByThread(stage.serve.pid);
   const reads = readsOf(await stage.sandbox.requests(), ids, began);
-  const wrong = ids.filter((id) => titleOf(id) !== titles.get(id));
+  const there = new Map((await stage.reader.content(ids)).map(({ id, title }) => [id, title]));
+  const wrong = ids.filter((id) => there.get(id) !== titles.get(id));
+  const done = await idsOfDone();
   const lost = readFileSync(log, 'utf8')
     .split('\n')
-    .filter((id) => !isDone(id));
+    .filter((id) => id !== '' && !done.has(id));
 
   const answers = JSON.stringify(sent.statuses);
-  console.log(`${options.rate} events/s for ${seconds} s on ${ids.length} records that change; ${load()}`);
+  console.log(
+    `${options.database}: ${options.rate} events/s for ${seconds} s on ${ids.length} records that change; ${load()}`,
+  );
   console.log(
     `  acknowledged ${Math.round(sent.rate)}/s: p50 ${ms(sent.p50)}, p99 ${ms(sent.p99)}, max ${ms(sent.max)}`,
   );
@@ -131,17 +140,11 @@ function readsOf(
   return [...paths.values()];
 }
 
-function count(where: string): unknown {
-  return stage.inbox.prepare(`SELECT count(*) FROM _sync_deliveries WHERE ${where}`).pluck().get();
-}
-
-function isDone(id: string): boolean {
-  const found = stage.inbox.prepare<[string]>('SELECT state FROM _sync_deliveries WHERE delivery_id = ?').pluck();
-  return found.get(id) === 'done';
-}
-
-function titleOf(id: string): unknown {
-  return stage.reader.prepare<[string]>('SELECT title FROM content WHERE id = ?').pluck().get(id);
+async function idsOfDone(): Promise<Set<string>> {
+  const rows = await stage.inbox.rows<{ id: string }>(
+    "SELECT delivery_id AS id FROM _sync_deliveries WHERE state = 'done'",
+  );
+  return new Set(rows.map(({ id }) => id));
 }
 
 function ms(value: number): string {

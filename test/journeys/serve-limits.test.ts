@@ -23,7 +23,7 @@ describe('serve, within the limits of others', { timeout: 120_000 }, () => {
 
   it('F042 parked by the service for longer than max_wait, it waits until then, also over a restart', async () => {
     const stage = await servingStage({ sandbox: { ...FEW, rate: 50 }, source: { max_wait: '2s' } });
-    stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '5' });
+    stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '8' });
     const { requests } = stage.sandbox;
     const first = await stage.serve();
     const parked = async (): Promise<unknown> => {
@@ -40,7 +40,7 @@ describe('serve, within the limits of others', { timeout: 120_000 }, () => {
     const second = await stage.serve();
     await until('asked again', () => requests.total > before);
     const next = requests.entries()[before]?.at ?? 0;
-    expect(next - last).toBeGreaterThan(4_900);
+    expect(next - last).toBeGreaterThan(7_900);
     await stage.fresh(second);
     expect(resourceIn(await second.status(), 'content').parked_until).toBeNull();
     expect(await second.stop()).toMatchObject({ code: 0 });

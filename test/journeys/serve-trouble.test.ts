@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { SQLITE } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -16,7 +17,7 @@ const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 /** A service that fails is given up soon, so that what follows is seen soon. */
 const IMPATIENT = { http: { attempts: 2, headers_timeout: '2s', timeout: '2s' } };
 
-describe('serve with sources that cannot be worked on', { timeout: 120_000 }, () => {
+describe('serve with sources whose files cannot be worked on', { timeout: 120_000 }, () => {
   let stage: ServingStage;
   let serving: Serving;
   let down: Sandbox;
@@ -32,7 +33,8 @@ describe('serve with sources that cannot be worked on', { timeout: 120_000 }, ()
       damaged: {},
       silent: { webhook: undefined },
     };
-    stage = await openServingStage({ sandbox: FEW, profile: IMPATIENT, sources, warehouse: '{source}/copy.db' });
+    const warehouse = '{source}/copy.db';
+    stage = await openServingStage({ sandbox: FEW, profile: IMPATIENT, sources, database: SQLITE, warehouse });
     // A file where a folder should be: what a disk that is not mounted looks like, also to root.
     writeFileSync(folderOf('nowhere'), 'not a folder');
     mkdirSync(folderOf('damaged'));

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasCorpus, jsonSuite } from '../shape/corpus.ts';
+import { DATABASES } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -134,35 +135,40 @@ async function copiedLongAgo(stage: ServingStage): Promise<void> {
   await stage.change("UPDATE _sync_checkpoints SET last_full_at = '2020-01-01 00:00:00.000'");
 }
 
-describe('serve, told of a delete while an old page is on its way', { timeout: 120_000 }, () => {
-  const SMALL = { generate: { content: 100, images: 4, analytics: 4 } };
-  const SLOW_PAGE = { fault: 'latency', ms: 1_500, resource: 'content', page: 1, times: 1 } as const;
+describe.for(DATABASES)(
+  'serve on $name, told of a delete while an old page is on its way',
+  { timeout: 120_000 },
+  (database) => {
+    const SMALL = { generate: { content: 100, images: 4, analytics: 4 } };
+    const SLOW_PAGE = { fault: 'latency', ms: 1_500, resource: 'content', page: 1, times: 1 } as const;
 
-  it.for(['first', 'later'] as const)('F084 in a %s walk: it is not live once that walk is over', async (which) => {
-    const stage = await servingStage({
-      sandbox: SMALL,
-      source: { schedule: { incremental: null, full: '0 * * * *', jitter: '0s' } },
+    it.for(['first', 'later'] as const)('F084 in a %s walk: it is not live once that walk is over', async (which) => {
+      const stage = await servingStage({
+        database,
+        sandbox: SMALL,
+        source: { schedule: { incremental: null, full: '0 * * * *', jitter: '0s' } },
+      });
+      if (which === 'later') await copiedLongAgo(stage);
+      const [first] = stage.sandbox.store.list('content');
+      const id = first?.id ?? '';
+      stage.sandbox.requests.clear();
+      stage.sandbox.faults.add(SLOW_PAGE);
+      const began = Date.now();
+      const serving = await stage.serve();
+      await stage.subscribe(serving);
+      const { requests } = stage.sandbox;
+      await until('listed', () => requests.entries().some(({ resource }) => resource === 'content'));
+      // The page is cut already, and is on its way for more than a second.
+      await delay(50);
+      stage.sandbox.store.remove('content', id);
+      await until('read alone', () => requests.entries().some(({ path }) => path === `/v1/content/${id}`));
+      await until('walked', async () => {
+        const { last_full_at, running } = resourceIn(await serving.status(), 'content');
+        return (running === null && (last_full_at ?? 0) >= began) || { last_full_at, running };
+      });
+      await stage.settled();
+      expect(await liveRows(stage, id)).toEqual([]);
+      expect(await serving.stop()).toMatchObject({ code: 0 });
     });
-    if (which === 'later') await copiedLongAgo(stage);
-    const [first] = stage.sandbox.store.list('content');
-    const id = first?.id ?? '';
-    stage.sandbox.requests.clear();
-    stage.sandbox.faults.add(SLOW_PAGE);
-    const began = Date.now();
-    const serving = await stage.serve();
-    await stage.subscribe(serving);
-    const { requests } = stage.sandbox;
-    await until('listed', () => requests.entries().some(({ resource }) => resource === 'content'));
-    // The page is cut already, and is on its way for more than a second.
-    await delay(50);
-    stage.sandbox.store.remove('content', id);
-    await until('read alone', () => requests.entries().some(({ path }) => path === `/v1/content/${id}`));
-    await until('walked', async () => {
-      const { last_full_at, running } = resourceIn(await serving.status(), 'content');
-      return (running === null && (last_full_at ?? 0) >= began) || { last_full_at, running };
-    });
-    await stage.settled();
-    expect(await liveRows(stage, id)).toEqual([]);
-    expect(await serving.stop()).toMatchObject({ code: 0 });
-  });
-});
+  },
+);

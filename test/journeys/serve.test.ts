@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DATABASES, SQLITE } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -17,129 +18,145 @@ const rowOf = (stage: ServingStage, id: string): Promise<unknown> =>
 const heldImages = async (serving: Serving): Promise<number> =>
   resourceIn(await serving.status(), 'images').suspects.held;
 
-describe('serve on an empty warehouse, and other commands beside it', { timeout: 120_000 }, () => {
-  let stage: ServingStage;
-  let serving: Serving;
+describe.for(DATABASES)(
+  'serve on an empty warehouse on $name, and other commands beside it',
+  { timeout: 120_000 },
+  (database) => {
+    let stage: ServingStage;
+    let serving: Serving;
+    /** On SQLite `serve` owns all until its end; on Postgres whoever works owns what it works on, as long as it does. */
+    const isOwner = database === SQLITE;
 
-  beforeAll(async () => {
-    stage = await openServingStage({
-      profile: { http: { attempts: 2 } },
-      sandbox: { generate: RECORDS, latency: 30 },
-      source: { deletes: { max_rows: 2 } },
+    beforeAll(async () => {
+      stage = await openServingStage({
+        database,
+        profile: { http: { attempts: 2 } },
+        sandbox: { generate: RECORDS, latency: 30 },
+        source: { deletes: { max_rows: 2 } },
+      });
+      serving = await stage.serve();
     });
-    serving = await stage.serve();
-  });
-  afterAll(() => stage.close());
+    afterAll(() => stage.close());
 
-  it('backfills first, each resource once, and is told by webhooks from then on', async () => {
-    await stage.subscribe(serving);
-    await stage.fresh(serving);
-    const walks = await stage.read((db) => db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all());
-    expect(walks).toHaveLength(3);
-    for (const walk of walks) expect(walk).toMatchObject({ command: 'backfill', mode: 'full', status: 'ok' });
-    stage.sandbox.requests.clear();
-    stage.write('content', 'new', { title: 'Written while it ran', tags: ['a', 'b'] });
-    stage.write('images', 'img_new', { width: 3 });
-    const [first] = stage.sandbox.store.list('analytics');
-    stage.write('analytics', first?.id ?? '', { views: 77 });
-    await stage.settled();
-    // Nobody listed anything: the three were read alone.
-    const asked = stage.sandbox.requests.entries().map(({ path }) => path);
-    expect(asked.filter((path) => path.includes('?'))).toEqual([]);
-    expect(sourceIn(await serving.status()).changes).toMatchObject({ by_schedule: 0 });
-    expect(sourceIn(await serving.status()).changes.by_webhook).toBeGreaterThanOrEqual(3);
-  });
-
-  it('follows a delete, and a record that comes back under its id', async () => {
-    stage.sandbox.store.remove('content', 'new');
-    await until(
-      'deleted',
-      async () =>
-        (await stage.read((db) =>
-          db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get(),
-        )) !== undefined,
-    );
-    await stage.settled();
-    stage.write('content', 'new', { title: 'Back again' });
-    await stage.settled();
-    expect(await rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
-    const ops = await stage.read((db) =>
-      db
-        .prepare("SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version")
-        .pluck()
-        .all(),
-    );
-    expect(ops).toEqual(['upsert', 'delete', 'upsert']);
-  });
-
-  it('refuses a backfill by hand, and says who has the resource since when', async () => {
-    const byHand = await stage.run('backfill', 'content');
-    expect(byHand.code).toBe(1);
-    expect(byHand.stderr).toContain('lease_held');
-    expect(byHand.stderr).toMatch(
-      new RegExp(`content is being synced by pid ${serving.command.pid} on \\S+ since 20[\\d-]+ [\\d:.]+ UTC`),
-    );
-    const sync = await stage.run('sync', '--due');
-    expect(sync).toMatchObject({ code: 0 });
-    expect(await stage.run('sync')).toMatchObject({ code: 1 });
-  });
-
-  it('takes up what is replayed within seconds', async () => {
-    const body = eventBody({ resource: 'content', id: 'new' });
-    expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
-    await stage.settled();
-    stage.sandbox.requests.clear();
-    const replay = await stage.run('deliveries', 'replay', 'msg_replayed');
-    expect(replay).toMatchObject({ code: 0 });
-    await until('read again', () => stage.sandbox.requests.entries().some(({ path }) => path === '/v1/content/new'));
-    await stage.settled();
-    expect((await stage.run('deliveries', 'show', 'msg_replayed')).stdout).toMatch(/state +done/);
-  });
-
-  it('carries out the deletes that a person has released', async () => {
-    const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
-    for (const id of ids) stage.sandbox.store.remove('images', id);
-    await until('held', async () => (await heldImages(serving)) >= 4 || heldImages(serving));
-    const listed = await stage.run('deletes', 'list', '--json');
-    expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
-    const confirmed = await stage.run('deletes', 'confirm', 'images');
-    expect(confirmed).toMatchObject({ code: 0 });
-    expect(confirmed.stdout).toContain('by the process at work');
-    await stage.settled();
-    expect(await heldImages(serving)).toBe(0);
-  });
-
-  it('shows itself on its page, in its metrics and to a health check', async () => {
-    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-    expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
-    const { status, body } = await serving.page('/metrics');
-    expect(status).toBe(200);
-    expect(body).toMatch(/content_sync_warehouse_up\{source="blog"\} 1/);
-    expect((await serving.status()).attention).toEqual([]);
-  });
-
-  it('F159 says that the service is down, is ready all the same, and ends soon with exit code 0', async () => {
-    stage.sandbox.faults.add({ fault: 'status', status: 503 });
-    // An event without an id asks for a walk.
-    const body = eventBody({ resource: 'content' });
-    expect(await serving.deliver({ id: 'msg_walk', body })).toBe(202);
-    await until('told', async () => {
-      const told = (await serving.status()).attention.map(({ resource, what }) => `${resource}: ${what}`);
-      return told.some((one) => /^content: The last run failed: .*503/.test(one)) || told;
+    it('backfills first, each resource once, and is told by webhooks from then on', async () => {
+      await stage.subscribe(serving);
+      await stage.fresh(serving);
+      const walks = await stage.read((db) =>
+        db.prepare('SELECT resource, command, mode, status FROM _sync_runs').all(),
+      );
+      expect(walks).toHaveLength(3);
+      for (const walk of walks) expect(walk).toMatchObject({ command: 'backfill', mode: 'full', status: 'ok' });
+      stage.sandbox.requests.clear();
+      stage.write('content', 'new', { title: 'Written while it ran', tags: ['a', 'b'] });
+      stage.write('images', 'img_new', { width: 3 });
+      const [first] = stage.sandbox.store.list('analytics');
+      stage.write('analytics', first?.id ?? '', { views: 77 });
+      await stage.settled();
+      // Nobody listed anything: the three were read alone.
+      const asked = stage.sandbox.requests.entries().map(({ path }) => path);
+      expect(asked.filter((path) => path.includes('?'))).toEqual([]);
+      expect(sourceIn(await serving.status()).changes).toMatchObject({ by_schedule: 0 });
+      expect(sourceIn(await serving.status()).changes.by_webhook).toBeGreaterThanOrEqual(3);
     });
-    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-    expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
-    const { body: metrics } = await serving.page('/metrics');
-    expect(metrics).toMatch(/content_sync_requests_total\{source="blog",outcome="retry"\} [1-9]/);
-    expect(metrics).toMatch(/content_sync_freshness_seconds\{source="blog",resource="content"\} [1-9]/);
-    expect(metrics).toMatch(/content_sync_inbox_waiting\{source="blog"\} 1/);
 
-    const ended = await serving.stop();
-    expect(ended).toMatchObject({ code: 0, signal: null });
-    expect(ended.ms).toBeLessThan(5_000);
-    stage.sandbox.faults.clear();
-    // It has left nothing owned.
-    expect(await stage.run('sync')).toMatchObject({ code: 0 });
-    expect(await stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
-  });
-});
+    it('follows a delete, and a record that comes back under its id', async () => {
+      stage.sandbox.store.remove('content', 'new');
+      await until(
+        'deleted',
+        async () =>
+          (await stage.read((db) =>
+            db.prepare("SELECT 1 FROM content WHERE id = 'new' AND _deleted_at IS NOT NULL").get(),
+          )) !== undefined,
+      );
+      await stage.settled();
+      stage.write('content', 'new', { title: 'Back again' });
+      await stage.settled();
+      expect(await rowOf(stage, 'new')).toEqual({ title: 'Back again', _deleted_at: null });
+      const ops = await stage.read((db) =>
+        db
+          .prepare("SELECT op FROM _sync_versions WHERE resource = 'content' AND id = 'new' ORDER BY version")
+          .pluck()
+          .all(),
+      );
+      expect(ops).toEqual(['upsert', 'delete', 'upsert']);
+    });
+
+    it.runIf(isOwner)('refuses a backfill by hand, and says who has the resource since when', async () => {
+      const byHand = await stage.run('backfill', 'content');
+      expect(byHand.code).toBe(1);
+      expect(byHand.stderr).toContain('lease_held');
+      expect(byHand.stderr).toMatch(
+        new RegExp(`content is being synced by pid ${serving.command.pid} on \\S+ since 20[\\d-]+ [\\d:.]+ UTC`),
+      );
+      const sync = await stage.run('sync', '--due');
+      expect(sync).toMatchObject({ code: 0 });
+      expect(await stage.run('sync')).toMatchObject({ code: 1 });
+    });
+
+    it.skipIf(isOwner)('lets commands by hand work between its own walks', async () => {
+      await until('free', async () => (await stage.run('backfill', 'content')).code === 0);
+      await until('free', async () => (await stage.run('sync')).code === 0);
+      await stage.settled();
+    });
+
+    it('takes up what is replayed within seconds', async () => {
+      const body = eventBody({ resource: 'content', id: 'new' });
+      expect(await serving.deliver({ id: 'msg_replayed', body })).toBe(202);
+      await stage.settled();
+      stage.sandbox.requests.clear();
+      const replay = await stage.run('deliveries', 'replay', 'msg_replayed');
+      expect(replay).toMatchObject({ code: 0 });
+      await until('read again', () => stage.sandbox.requests.entries().some(({ path }) => path === '/v1/content/new'));
+      await stage.settled();
+      expect((await stage.run('deliveries', 'show', 'msg_replayed')).stdout).toMatch(/state +done/);
+    });
+
+    it('carries out the deletes that a person has released', async () => {
+      const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
+      for (const id of ids) stage.sandbox.store.remove('images', id);
+      await until('held', async () => (await heldImages(serving)) >= 4 || heldImages(serving));
+      const listed = await stage.run('deletes', 'list', '--json');
+      expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
+      const confirmed = await stage.run('deletes', 'confirm', 'images');
+      expect(confirmed).toMatchObject({ code: 0 });
+      expect(confirmed.stdout).toMatch(isOwner ? /by the process at work/ : /by the process at work|deleted by now/);
+      await stage.settled();
+      // The page may be a moment old.
+      await until('none held', async () => (await heldImages(serving)) === 0 || heldImages(serving));
+    });
+
+    it('shows itself on its page, in its metrics and to a health check', async () => {
+      expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
+      expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
+      const { status, body } = await serving.page('/metrics');
+      expect(status).toBe(200);
+      expect(body).toMatch(/content_sync_warehouse_up\{source="blog"\} 1/);
+      expect((await serving.status()).attention).toEqual([]);
+    });
+
+    it('F159 says that the service is down, is ready all the same, and ends soon with exit code 0', async () => {
+      stage.sandbox.faults.add({ fault: 'status', status: 503 });
+      // An event without an id asks for a walk.
+      const body = eventBody({ resource: 'content' });
+      expect(await serving.deliver({ id: 'msg_walk', body })).toBe(202);
+      await until('told', async () => {
+        const told = (await serving.status()).attention.map(({ resource, what }) => `${resource}: ${what}`);
+        return told.some((one) => /^content: The last run failed: .*503/.test(one)) || told;
+      });
+      expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
+      expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
+      const { body: metrics } = await serving.page('/metrics');
+      expect(metrics).toMatch(/content_sync_requests_total\{source="blog",outcome="retry"\} [1-9]/);
+      expect(metrics).toMatch(/content_sync_freshness_seconds\{source="blog",resource="content"\} [1-9]/);
+      expect(metrics).toMatch(/content_sync_inbox_waiting\{source="blog"\} 1/);
+
+      const ended = await serving.stop();
+      expect(ended).toMatchObject({ code: 0, signal: null });
+      expect(ended.ms).toBeLessThan(5_000);
+      stage.sandbox.faults.clear();
+      // It has left nothing owned.
+      expect(await stage.run('sync')).toMatchObject({ code: 0 });
+      expect(await stage.read((db) => db.pragma('integrity_check', { simple: true }))).toBe('ok');
+    });
+  },
+);

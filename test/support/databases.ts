@@ -18,10 +18,14 @@ export interface TestDatabase {
   address(): Promise<string>;
   /**
    * The setting of an empty warehouse for several sources, with `{source}` in it, gone with the test file at the latest.
-   * On SQLite their files lie in `folder`. On Postgres its schemas are its own, and so is the database where it is
-   * `alone`, as those must be who would share with others who leads them; else it is that of the test file.
+   * On SQLite their files lie in `folder`. On Postgres its schemas are its own, the database is that of the test file.
    */
-  setting(folder: string, sharing?: 'alone'): Promise<string>;
+  setting(folder: string): Promise<string>;
+  /**
+   * The same with a database of its own, as those need who would share with others who leads them: whoever opens it
+   * closes it, when nobody uses it any more.
+   */
+  open(folder: string): Promise<{ setting: string; close: () => Promise<void> }>;
   /**
    * Gives what stands in a warehouse to `look` as a SQLite database, so that the same checks read both: the file itself,
    * or a snapshot of the schema. It has no tables where nothing is there yet.
@@ -37,7 +41,8 @@ export const SQLITE: TestDatabase = {
   name: 'sqlite',
   missing: null,
   address: () => Promise.resolve(`sqlite:${path.join(tempFolder(), 'blog.db')}`),
-  setting: (folder) => Promise.resolve(`sqlite:${path.join(folder, '{source}.db')}`),
+  setting: (folder) => Promise.resolve(settingIn(folder)),
+  open: (folder) => Promise.resolve({ setting: settingIn(folder), close: () => Promise.resolve() }),
   read: (address, look) => Promise.resolve(readFile(fileOf(address), look)),
   write: (address, statement, ...values) =>
     Promise.resolve(asOther(fileOf(address), (db) => db.prepare(statement).run(...values).changes)),
@@ -47,10 +52,11 @@ export const POSTGRES: TestDatabase = {
   name: 'postgres',
   missing: server === '' ? 'there is no Postgres for this machine' : null,
   address: async () => `${await postgresDatabase()}?schema=blog`,
-  setting: async (_folder, sharing) =>
-    sharing === 'alone'
-      ? `${await postgresDatabase()}?schema={source}`
-      : `${await fileDatabase()}?schema={source}_${(made += 1)}`,
+  setting: async () => `${await fileDatabase()}?schema={source}_${(made += 1)}`,
+  open: async () => {
+    const address = await newDatabase();
+    return { setting: `${address}?schema={source}`, close: () => dropDatabase(address) };
+  },
   read: async (address, look) => {
     const db = await asOtherClient(address, (client) => snapshotOf(client, schemaOf(address)));
     try {
@@ -69,9 +75,11 @@ export const POSTGRES: TestDatabase = {
 /** A server of the test's own as the database; the product goes `through` something to it, the tests go straight. */
 export function postgresAt(url: string, through: (address: string) => string = (address) => address): TestDatabase {
   const straight = (address: string): string => `${url}${new URL(address).search}`;
+  const setting = `${through(url)}?schema={source}`;
   return {
     ...POSTGRES,
-    setting: () => Promise.resolve(`${through(url)}?schema={source}`),
+    setting: () => Promise.resolve(setting),
+    open: () => Promise.resolve({ setting, close: () => Promise.resolve() }),
     read: (address, look) => POSTGRES.read(straight(address), look),
     write: (address, statement, ...values) => POSTGRES.write(straight(address), statement, ...values),
   };
@@ -151,6 +159,10 @@ async function asAdmin(statement: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+function settingIn(folder: string): string {
+  return `sqlite:${path.join(folder, '{source}.db')}`;
 }
 
 function fileOf(address: string): string {

@@ -114,8 +114,8 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
   const agent = new Agent({ connections: 64 });
   const commands: Command[] = [];
   const database = options.database ?? USUAL;
-  const setting = await database.setting(folder, 'alone');
-  const warehouse = setting.replace('{source}.db', options.warehouse ?? '{source}.db');
+  const opened = await database.open(folder);
+  const warehouse = opened.setting.replace('{source}.db', options.warehouse ?? '{source}.db');
   const address = (source = 'blog'): string => warehouse.replace('{source}', source);
   // On Postgres it is the same schema.
   const inboxAddress = (source?: string): string => address(source).replace(/\.db$/, '-inbox.db');
@@ -162,7 +162,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     close: async () => {
       for (const command of commands) command.kill('SIGKILL');
       await Promise.all(commands.map(({ ended }) => ended));
-      await Promise.all([sandbox.close(), agent.destroy()]);
+      await Promise.all([sandbox.close(), agent.destroy(), opened.close()]);
       rmSync(folder, { recursive: true, force: true });
     },
   };
