@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
   'journeys/{incremental,long-walk,schedule,signals}.test.ts',
-  'journeys/serve-{kills,limits,stop,webhooks}.test.ts',
+  'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/{bury-gone,refetch,refused-state}.test.ts',
   'trigger/drain.test.ts',
 ];

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasCorpus, jsonSuite } from '../shape/corpus.ts';
-import { DATABASES } from '../support/databases.ts';
+import { USUAL } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -135,7 +135,7 @@ async function copiedLongAgo(stage: ServingStage): Promise<void> {
   await stage.change("UPDATE _sync_checkpoints SET last_full_at = '2020-01-01 00:00:00.000'");
 }
 
-describe.for(DATABASES)(
+describe.for([USUAL])(
   'serve on $name, told of a delete while an old page is on its way',
   { timeout: 120_000 },
   (database) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DATABASES, SQLITE } from '../support/databases.ts';
+import { SQLITE, USUAL } from '../support/databases.ts';
 import {
   eventBody,
   openServingStage,
@@ -18,7 +18,7 @@ const rowOf = (stage: ServingStage, id: string): Promise<unknown> =>
 const heldImages = async (serving: Serving): Promise<number> =>
   resourceIn(await serving.status(), 'images').suspects.held;
 
-describe.for(DATABASES)(
+describe.for([USUAL])(
   'serve on an empty warehouse on $name, and other commands beside it',
   { timeout: 120_000 },
   (database) => {

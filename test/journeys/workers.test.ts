@@ -53,14 +53,19 @@ describe.skipIf(POSTGRES.missing !== null)('workers on one Postgres', { timeout:
   });
 
   it('F133 one that is told to stop gives its walk to another at once, which goes on at the same page', async () => {
-    const stage = await servingStage({ sandbox: { ...SOME, latency: 80 }, database: POSTGRES });
-    const [doomed] = await Promise.all([startWorker(stage), startWorker(stage)]);
+    const stage = await servingStage({ sandbox: { ...SOME, latency: 400 }, database: POSTGRES });
+    const workers = await Promise.all([startWorker(stage), startWorker(stage)]);
     const serving = await stage.serve();
-    // Whoever walks: nobody else has walked yet.
-    await until('under way', async () => (await ownersIn(stage)).some((owner) => owner.includes(`pid ${doomed.pid} `)));
+    // Whichever of them walks: who takes what is a matter of milliseconds.
+    const walking = async () => {
+      const owners = await ownersIn(stage);
+      return workers.find(({ pid }) => owners.some((owner) => owner.includes(`pid ${pid} `)));
+    };
+    await until('under way', async () => (await walking()) !== undefined);
+    const doomed = await walking();
     await delay(300);
-    doomed.kill('SIGTERM');
-    expect(await doomed.ended).toMatchObject({ code: 0 });
+    doomed?.kill('SIGTERM');
+    expect(await doomed?.ended).toMatchObject({ code: 0 });
     await stage.fresh(serving);
     await stage.settled();
     expect((await walksOf(stage)).filter((walk) => !isWhole(walk))).not.toEqual([]);

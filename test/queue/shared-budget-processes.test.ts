@@ -39,8 +39,8 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
       const after = entries.slice(told + 1).map(({ at }) => at - toldAt);
       const first = after.find((at) => at > 1_000) ?? 0;
       expect(first).toBeGreaterThan(1_950);
-      // What was granted before all knew of it.
-      expect(after.indexOf(first)).toBeLessThanOrEqual(8);
+      // What was granted before all knew of it: at most all slots of three processes.
+      expect(after.indexOf(first)).toBeLessThanOrEqual(3 * 8);
       expect((after[after.indexOf(first) + 1] ?? 0) - first).toBeGreaterThan(50);
       expect(after.at(-1)).toBeGreaterThan(first);
     },

@@ -93,7 +93,7 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
       client.query(`SELECT pg_relation_size('content_sync.budgets')::int AS bytes`),
     );
     expect(rows).toEqual([{ bytes: expect.any(Number) }]);
-    expect(rows[0].bytes).toBeLessThanOrEqual(4 * 8_192);
+    expect(rows[0].bytes).toBeLessThanOrEqual(32 * 8_192);
   });
 });
 
