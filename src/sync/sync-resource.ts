@@ -22,8 +22,8 @@ const LEAST_AHEAD_ON_NETWORK = 2;
 
 /**
  * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
- * committed as one; while a page is being written, the next one of a numbered listing is fetched and understood. A kill
- * between two lines of this loop costs the pages in hand and nothing else.
+ * committed as one; while a page is being sent to Postgres, the next one of a numbered listing is understood. A
+ * kill between two lines of this loop costs the pages in hand and nothing else.
  * Returns the finished checkpoint; throws `SyncError` with everything up to the last committed page in place.
  */
 export async function syncResource(job: ResourceJob, loader: PageLoader, start: CheckpointRow): Promise<CheckpointRow> {
@@ -41,17 +41,18 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
     job.passed(page, outcome);
     job.signal.throwIfAborted();
   };
-  const mayRunAhead = isNumbered(job.profile.page);
+  // Where a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
+  // SQLite writes in our own thread, where a page that is understood meanwhile only takes memory.
+  const mayOverlap = job.warehouse.isOnNetwork && isNumbered(job.profile.page);
   let writing = Promise.resolve();
   try {
     for await (const page of walk(walkOptions(job, start))) {
-      loader.prepare(page);
+      if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
       // What goes wrong with it is thrown at the next page, or at the end.
       writing.catch(() => undefined);
-      // Where a page names the next one, that one is asked for once this one is there: a kill costs one page, not two.
-      if (!mayRunAhead) await writing;
+      if (!mayOverlap) await writing;
       // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
       await nextTurn();
     }
