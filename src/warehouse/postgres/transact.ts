@@ -22,8 +22,11 @@ const NETWORK_MS = 10_000;
 export interface TransactOptions {
   /** How long to wait for the server; a minute where absent. 0 for one attempt. */
   patienceMs?: number;
-  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
-  decideMs?: number;
+  /**
+   * True where the work does no harm when it is done again. After a crash the server gives numbers anew that it had not
+   * written down: then the number of a lost transaction may be that of another one, which was committed.
+   */
+  mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
   /** What each attempt begins with, in the round trip that begins the transaction. */
@@ -111,8 +114,8 @@ async function begunOn<T>(
     await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server' || !(await isCommitted(database, xid, options.decideMs ?? PATIENCE_MS)))
-      throw error;
+    if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
+    if (!(await isCommitted(database, xid, PATIENCE_MS))) throw error;
   }
   return result;
 }
