@@ -61,7 +61,7 @@ describe('serve, within the limits of others', { timeout: 120_000 }, () => {
     stage.write('content', 'new', { title: 'Written without descriptors' });
     const body = eventBody({ resource: 'content', id: 'new' });
     // Some are closed again as fast as they come.
-    await until('short of descriptors', () => (descriptorsOf(serving.command.pid) ?? 64) > 45);
+    await until('short of descriptors', () => (descriptorsOf(serving.command.pid) ?? 64) > 55);
     const inNeed = await Promise.race([serving.deliver({ id: 'msg_1', body }), delay(1_500, 0)]);
     expect([0, 202, 503]).toContain(inNeed);
     for (const socket of sockets) socket.destroy();
