@@ -6,9 +6,17 @@ import type { OwnTables } from '../../src/warehouse/own-tables.ts';
 import { openDatabase } from '../../src/warehouse/postgres/open-database.ts';
 import { transact } from '../../src/warehouse/postgres/transact.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { startPostgres } from '../support/postgres-server.ts';
 
 const WAREHOUSE = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
 const INBOX = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
+
+const STATUS = 'SELECT pg_xact_status($1::xid8) AS status';
+
+/** Commits transactions until one has had this number. */
+function commitUpTo(xid: string): string {
+  return `DO $$ BEGIN WHILE pg_current_xact_id() < '${xid}'::xid8 LOOP COMMIT; END LOOP; COMMIT; END $$`;
+}
 
 async function openFor(address: string, tables = WAREHOUSE) {
   const opened = await openDatabase<OwnTables>(address.slice('postgres:'.length), systemClock, tables);
@@ -47,6 +55,31 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
       await execute('SELECT 1');
     });
     expect(attempts).toBe(2);
+    expect(await own.selectFrom('_sync_limits').select('name').execute()).toEqual([{ name: 'a' }]);
+  });
+
+  it('F138 F136 is not misled by a number that a crashed server gives anew', async () => {
+    const server = await startPostgres();
+    onTestFinished(() => server.remove());
+    const address = `${server.url()}?schema=blog`;
+    const { database, own } = await openFor(address);
+    const numbers: string[] = [];
+    await transact(database, async ({ execute }) => {
+      const { rows } = await execute<{ xid: string }>('SELECT pg_current_xact_id()::text AS xid');
+      const [xid = ''] = rows.map((row) => row.xid);
+      numbers.push(xid);
+      await execute(`INSERT INTO _sync_limits VALUES ('a', '{}', '2026-11-21 10:00:00')`);
+      if (numbers.length > 1) return;
+      await server.crash();
+      await server.start();
+      await asOtherClient(address, (client) => client.query(commitUpTo(xid)));
+      expect(
+        await asOtherClient(address, (client) => client.query(STATUS, [xid]).then(({ rows: [row] }) => row)),
+      ).toEqual({
+        status: 'committed',
+      });
+    });
+    expect(numbers).toHaveLength(2);
     expect(await own.selectFrom('_sync_limits').select('name').execute()).toEqual([{ name: 'a' }]);
   });
 

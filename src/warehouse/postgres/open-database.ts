@@ -4,6 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { migrate, writtenByNewer, type Migrations } from '../migrate.ts';
 import { postgresPlace } from './address.ts';
 import { hideOwnTables } from './hide-own-tables.ts';
+import { FORGET_OLD_MARKS, HAS_COMMIT_MARKS, MAKE_COMMIT_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowPool } from './pools.ts';
 import { execute, transact, type Database } from './transact.ts';
@@ -11,9 +12,10 @@ import { POSTGRES_WORDS } from './words.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
 const OPEN_MS = 5_000;
-/** 13: `pg_current_xact_id` and `pg_xact_status(xid8)`. */
+/** Older ones are kept up by nobody. */
 const OLDEST_SERVER = 130_000;
 const MIGRATE_MS = 600_000;
+const MIGRATION_LOCK = "hashtext('content-sync migrations')";
 
 /** One source's schema: reachable, checked and up to date. */
 export interface OpenDatabase<Tables> {
@@ -40,6 +42,7 @@ export async function openDatabase<Tables>(
   const database: Database = { pool, schema, shown, clock, random: Math.random };
   try {
     await checkServer(database);
+    await makeCommitMarks(database);
     await bringUpToDate(database, tables);
   } catch (error) {
     await giveBack();
@@ -81,6 +84,20 @@ async function checkServer(database: Database): Promise<void> {
   });
 }
 
+/** Databases whose marks this thread has looked after. */
+const marked = new WeakSet<Database['pool']>();
+
+/** What every transaction needs, whatever its schema. */
+async function makeCommitMarks(database: Database): Promise<void> {
+  if (marked.has(database.pool)) return;
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  const { rows } = await ask<{ there: boolean }>(HAS_COMMIT_MARKS);
+  // Several statements in one text are one transaction. One process after the other, as with migrations.
+  const make = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${MAKE_COMMIT_MARKS}`;
+  await ask(rows[0]?.there === true ? FORGET_OLD_MARKS : make);
+  marked.add(database.pool);
+}
+
 /** Two processes that start together migrate one after the other. */
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
   if (await isUpToDate(database, tables)) return;
@@ -89,7 +106,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
     async (session) => {
       const { schema, shown } = database;
       // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
-      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
+      await session.execute(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       const name = schema.replaceAll('"', '""');
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);

@@ -12,7 +12,7 @@ import { execute, transact, type TransactOptions } from './transact.ts';
 const TABLES = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
 /** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
-const ONCE: TransactOptions = { patienceMs: 0, mayRepeat: true, statementMs: 10_000, lockMs: 500 };
+const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
 
 /** What leaves a delivery waiting that nobody may know of yet. */
 const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'again', 'overtaken']);

@@ -23,8 +23,8 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
   }
 
   /** One transaction of steps that are all known beforehand; they are asked for again at each attempt. */
-  function inOneTrip(opening: () => Step[], mayRepeat: boolean): Promise<void> {
-    return transact(database, () => Promise.resolve(), { opening, mayRepeat });
+  function inOneTrip(opening: () => Step[]): Promise<void> {
+    return transact(database, () => Promise.resolve(), { opening });
   }
 
   return {
@@ -47,7 +47,7 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
         attempts += 1;
         const rows = (attempts === 1 ? prepared.get(page.rows) : undefined) ?? stepsOf(page, attempts > 1);
         return [leaseStep(page.lease), ...rows, ...page.statements.map(asStep)];
-      }, true);
+      });
     },
     bury: (burial) =>
       underLease(burial.lease, async (session) => {
@@ -59,7 +59,7 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     keysAfter: (table, after, limit) => keysAfter(database, table, after, limit),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
     apply: (queries, lease) =>
-      inOneTrip(() => [...(lease === undefined ? [] : [leaseStep(lease)]), ...queries.map(asStep)], false),
+      inOneTrip(() => [...(lease === undefined ? [] : [leaseStep(lease)]), ...queries.map(asStep)]),
     count: (table) => count(own, schema, table),
     countDeleted: (table, since) => countDeleted(own, schema, table, since),
     // The server keeps its own log small.

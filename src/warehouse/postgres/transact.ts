@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../../model/clock.ts';
 import { Batch, type Step } from './batch.ts';
+import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
 import { postgresError, remedyOf } from './errors.ts';
 import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
 
@@ -22,11 +23,8 @@ const NETWORK_MS = 10_000;
 export interface TransactOptions {
   /** How long to wait for the server; a minute where absent. 0 for one attempt. */
   patienceMs?: number;
-  /**
-   * True where the work does no harm when it is done again. After a crash the server gives numbers anew that it had not
-   * written down: then the number of a lost transaction may be that of another one, which was committed.
-   */
-  mayRepeat?: boolean;
+  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
+  decideMs?: number;
   statementMs?: number;
   lockMs?: number;
   /** What each attempt begins with, in the round trip that begins the transaction. */
@@ -108,14 +106,16 @@ async function begunOn<T>(
   options: TransactOptions,
 ): Promise<T> {
   const answerMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
-  const xid = await begin(client, database, options);
+  const mark = newMark(client);
+  await begin(client, database, mark, options);
   const result = await work(sessionOf(client, answerMs));
   try {
     await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
-    if (!(await isCommitted(database, xid, PATIENCE_MS))) throw error;
+    if (remedyOf(error) !== 'server') throw error;
+    const ask = execute(database, { patienceMs: options.decideMs ?? PATIENCE_MS });
+    if (!(await isCommitted(mark, ask))) throw error;
   }
   return result;
 }
@@ -126,17 +126,19 @@ async function begunOn<T>(
  */
 const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
   set_config('synchronous_commit', 'on', true), set_config('statement_timeout', $2, true),
-  set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true),
-  pg_current_xact_id()::text AS xid`;
+  set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true)`;
 
-/** Returns the transaction's number. */
-async function begin(client: PoolClient, { schema }: Database, options: TransactOptions): Promise<string> {
+async function begin(
+  client: PoolClient,
+  { schema }: Database,
+  mark: CommitMark,
+  options: TransactOptions,
+): Promise<void> {
   const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, opening } = options;
   const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
-  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(opening?.() ?? [])];
+  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, leaveMark(mark), ...(opening?.() ?? [])];
   const answerMs = opening === undefined ? NETWORK_MS : statementMs + NETWORK_MS;
-  const [, settings] = await client.query(new Batch(steps, answerMs)).done;
-  return String(settings?.rows[0]?.['xid']);
+  await client.query(new Batch(steps, answerMs)).done;
 }
 
 /** True where a connection can be used again. */
@@ -146,17 +148,4 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
     () => true,
     () => false,
   );
-}
-
-/** Asks, on another connection, what became of a transaction whose COMMIT got no answer. */
-async function isCommitted(database: Database, xid: string, patienceMs: number): Promise<boolean> {
-  const ask = execute(database, { patienceMs });
-  const deadline = database.clock.monotonic() + patienceMs;
-  for (;;) {
-    const { rows } = await ask<{ status: string | null }>('SELECT pg_xact_status($1::xid8) AS status', [xid]);
-    const status = rows[0]?.status ?? null;
-    if (status !== 'in progress') return status === 'committed';
-    if (database.clock.monotonic() >= deadline) return false;
-    await database.clock.sleep(FIRST_PAUSE_MS);
-  }
 }

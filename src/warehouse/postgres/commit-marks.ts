@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto';
+import type { PoolClient } from 'pg';
+import type { Step } from './batch.ts';
+import type { ExecuteSql } from './session.ts';
+
+/**
+ * What each connection has last committed: a transaction leaves a mark there, so that whoever got no answer to its COMMIT
+ * can ask. A number of the server's would not do: after a crash it gives those anew that it had not written down.
+ */
+export const MAKE_COMMIT_MARKS = `CREATE SCHEMA IF NOT EXISTS content_sync;
+  CREATE TABLE IF NOT EXISTS content_sync.commits (connection uuid PRIMARY KEY, mark uuid NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)`;
+/** Of connections that are no more: none rests for so long. */
+export const FORGET_OLD_MARKS = `DELETE FROM content_sync.commits WHERE changed_at < now() - interval '1 day'`;
+export const HAS_COMMIT_MARKS = `SELECT to_regclass('content_sync.commits') IS NOT NULL AS there`;
+
+const LEAVE = `INSERT INTO content_sync.commits (connection, mark) VALUES ($1, $2)
+  ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now()`;
+/** Written, not only read: so it waits for a transaction that is still being committed. */
+const ASK = `INSERT INTO content_sync.commits AS last (connection, mark) VALUES ($1, $2)
+  ON CONFLICT (connection) DO UPDATE SET mark = last.mark RETURNING mark`;
+
+/** One attempt at a transaction. */
+export interface CommitMark {
+  connection: string;
+  mark: string;
+}
+
+const connections = new WeakMap<PoolClient, string>();
+
+/** A connection has one transaction at a time, so that no two wait for each other's mark. */
+export function newMark(client: PoolClient): CommitMark {
+  const connection = connections.get(client) ?? randomUUID();
+  connections.set(client, connection);
+  return { connection, mark: randomUUID() };
+}
+
+/** To be run within the transaction. */
+export function leaveMark({ connection, mark }: CommitMark): Step {
+  return { text: LEAVE, values: [connection, mark] };
+}
+
+/** Asks, on another connection, whether a transaction was committed; once answered, that stays so. */
+export async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
+  const { rows } = await ask<{ mark: string }>(ASK, [connection, randomUUID()]);
+  return rows[0]?.mark === mark;
+}
