@@ -110,9 +110,9 @@ describe.skipIf(POSTGRES.missing !== null)('tables that grow on Postgres', () =>
       const [owner, other] = [`owner_of_${size}_${process.pid}`, `other_of_${size}_${process.pid}`];
       await asOtherClient(address, (client) =>
         client.query(`CREATE ROLE ${owner} LOGIN; CREATE ROLE ${other}; CREATE SCHEMA reports AUTHORIZATION ${other};
-        ALTER SCHEMA blog OWNER TO ${owner}; GRANT USAGE ON SCHEMA blog TO ${other}; GRANT SELECT ON content TO ${other};
-        DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'blog' LOOP
-          EXECUTE format('ALTER TABLE %I OWNER TO ${owner}', t); END LOOP; END $$;
+        ALTER SCHEMA blog OWNER TO ${owner}; ALTER SCHEMA content_sync OWNER TO ${owner}; GRANT USAGE ON SCHEMA blog TO ${other}; GRANT SELECT ON content TO ${other};
+        DO $$ DECLARE t record; BEGIN FOR t IN SELECT * FROM pg_tables WHERE schemaname IN ('blog', 'content_sync') LOOP
+          EXECUTE format('ALTER TABLE %I.%I OWNER TO ${owner}', t.schemaname, t.tablename); END LOOP; END $$;
         CREATE VIEW reports.mine AS SELECT score FROM content; ALTER VIEW reports.mine OWNER TO ${other}`),
       );
       const limited = await openWarehouse(address.replace('postgres@', `${owner}@`), systemClock);

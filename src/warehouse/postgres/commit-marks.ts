@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { PoolClient } from 'pg';
+import * as commits from '../../../migrations/commits/001-commits.ts';
 import type { Step } from './batch.ts';
 import type { ExecuteSql } from './session.ts';
 
 /**
- * What each connection has last committed: a transaction leaves a mark there, so that whoever got no answer to its COMMIT
- * can ask. A number of the server's would not do: after a crash it gives those anew that it had not written down.
+ * A transaction leaves a mark of its connection's, so that whoever got no answer to its COMMIT can ask. A number of the
+ * server's would not do: after a crash it gives those anew that it had not written down.
  */
-export const MAKE_COMMIT_MARKS = `CREATE SCHEMA IF NOT EXISTS content_sync;
-  CREATE TABLE IF NOT EXISTS content_sync.commits (connection uuid PRIMARY KEY, mark uuid NOT NULL,
-    changed_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)`;
+export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
+/** For all sources of a database; beside what the hub holds. */
+export const COMMON_SCHEMA = 'content_sync';
 /** Of connections that are no more: none rests for so long. */
-export const FORGET_OLD_MARKS = `DELETE FROM content_sync.commits WHERE changed_at < now() - interval '1 day'`;
-export const HAS_COMMIT_MARKS = `SELECT to_regclass('content_sync.commits') IS NOT NULL AS there`;
+export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
 
-const LEAVE = `INSERT INTO content_sync.commits (connection, mark) VALUES ($1, $2)
+const LEAVE = `INSERT INTO ${COMMON_SCHEMA}.commits (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now()`;
 /** Written, not only read: so it waits for a transaction that is still being committed. */
-const ASK = `INSERT INTO content_sync.commits AS last (connection, mark) VALUES ($1, $2)
+const ASK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = last.mark RETURNING mark`;
 
 /** One attempt at a transaction. */

@@ -4,14 +4,13 @@ import * as tokens from '../../../migrations/hub/002-tokens.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { Hub, StoredBudget } from '../hub.ts';
 import { connectionName, postgresPlace } from './address.ts';
+import { COMMON_SCHEMA } from './commit-marks.ts';
 import { NOW_MS } from './database-clock.ts';
 import { claimToken, freeToken, swapToken } from './hub-tokens.ts';
 import { openDatabase } from './open-database.ts';
 import type { ExecuteSql } from './session.ts';
 import { execute } from './transact.ts';
 
-/** Beside the schemas of the sources. */
-const HUB_SCHEMA = 'content_sync';
 const HUB_TABLES = { migrations: { '001-hub': hubTables, '002-tokens': tokens }, table: 'hub_migrations' };
 
 interface SharedHub {
@@ -47,7 +46,7 @@ export async function openPostgresHub(rest: string, clock: Clock): Promise<Hub> 
 
 async function openOwn(rest: string, clock: Clock): Promise<Hub> {
   const url = new URL(`postgres:${rest}`);
-  url.searchParams.set('schema', HUB_SCHEMA);
+  url.searchParams.set('schema', COMMON_SCHEMA);
   // A pool of its own: a request that may be sent must not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
   const opened = await openDatabase(url.href.slice('postgres:'.length), clock, HUB_TABLES);
@@ -57,7 +56,7 @@ async function openOwn(rest: string, clock: Clock): Promise<Hub> {
     swapBudget: (name, version, state) => swapBudget(ask, name, version, state),
     lead: async (sources, owner, forMs) =>
       (await ask<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
-    resign: async (owner) => void (await ask(`DELETE FROM ${HUB_SCHEMA}.leads WHERE owner = $1`, [owner])),
+    resign: async (owner) => void (await ask(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
     claimToken: (name, version, claim) => claimToken(ask, name, version, claim),
     swapToken: (name, version, token) => swapToken(ask, name, version, token),
     freeToken: (name, owner) => freeToken(ask, name, owner),
@@ -67,7 +66,7 @@ async function openOwn(rest: string, clock: Clock): Promise<Hub> {
 
 /** A row also where nothing is stored yet, for the time. */
 const READ = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
-  LEFT JOIN ${HUB_SCHEMA}.budgets USING (name)`;
+  LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
 
 async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> {
   const [row] = (await ask<{ state: string | null; version: number | null; now: number }>(READ, [name])).rows;
@@ -80,7 +79,7 @@ async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> 
  * one left. Versions follow the clock, so that one that was lost in a crash of the server does not come again for
  * another state. Nobody waits for the disk: a crash takes away the last half second.
  */
-const SWAP = `INSERT INTO ${HUB_SCHEMA}.budgets AS stored (name, state, version, change, changed_at)
+const SWAP = `INSERT INTO ${COMMON_SCHEMA}.budgets AS stored (name, state, version, change, changed_at)
   VALUES ($1, $3, greatest($2::bigint + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $4, now())
   ON CONFLICT (name) DO UPDATE SET
     state = ${keptUnlessExpected('state')},
@@ -115,7 +114,7 @@ async function swapBudget(
 }
 
 /** Sources in order, so that two that ask at once do not wait for each other in a circle. */
-const LEAD = `INSERT INTO ${HUB_SCHEMA}.leads AS led (source, owner, until)
+const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   SELECT DISTINCT source, $2, now() + $3 * interval '1 millisecond' FROM unnest($1::text[]) AS asked (source)
   ORDER BY source
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until

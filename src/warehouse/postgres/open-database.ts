@@ -4,7 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { migrate, writtenByNewer, type Migrations } from '../migrate.ts';
 import { postgresPlace } from './address.ts';
 import { hideOwnTables } from './hide-own-tables.ts';
-import { FORGET_OLD_MARKS, HAS_COMMIT_MARKS, MAKE_COMMIT_MARKS } from './commit-marks.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowPool } from './pools.ts';
 import { execute, transact, type Database } from './transact.ts';
@@ -15,7 +15,6 @@ const OPEN_MS = 5_000;
 /** Older ones are kept up by nobody. */
 const OLDEST_SERVER = 130_000;
 const MIGRATE_MS = 600_000;
-const MIGRATION_LOCK = "hashtext('content-sync migrations')";
 
 /** One source's schema: reachable, checked and up to date. */
 export interface OpenDatabase<Tables> {
@@ -42,7 +41,7 @@ export async function openDatabase<Tables>(
   const database: Database = { pool, schema, shown, clock, random: Math.random };
   try {
     await checkServer(database);
-    await makeCommitMarks(database);
+    await keepCommitMarks(database);
     await bringUpToDate(database, tables);
   } catch (error) {
     await giveBack();
@@ -88,13 +87,10 @@ async function checkServer(database: Database): Promise<void> {
 const marked = new WeakSet<Database['pool']>();
 
 /** What every transaction needs, whatever its schema. */
-async function makeCommitMarks(database: Database): Promise<void> {
+async function keepCommitMarks(database: Database): Promise<void> {
   if (marked.has(database.pool)) return;
-  const ask = execute(database, { patienceMs: OPEN_MS });
-  const { rows } = await ask<{ there: boolean }>(HAS_COMMIT_MARKS);
-  // Several statements in one text are one transaction. One process after the other, as with migrations.
-  const make = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${MAKE_COMMIT_MARKS}`;
-  await ask(rows[0]?.there === true ? FORGET_OLD_MARKS : make);
+  await bringUpToDate({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
+  await execute(database, { patienceMs: OPEN_MS })(FORGET_OLD_MARKS);
   marked.add(database.pool);
 }
 
@@ -106,7 +102,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
     async (session) => {
       const { schema, shown } = database;
       // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
-      await session.execute(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       const name = schema.replaceAll('"', '""');
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
@@ -118,7 +114,8 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       });
       await hideOwnTables(session, schema);
     },
-    { patienceMs: OPEN_MS, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
+    // A step that is done is not done again.
+    { patienceMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
   );
 }
 

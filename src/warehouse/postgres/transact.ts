@@ -25,6 +25,8 @@ export interface TransactOptions {
   patienceMs?: number;
   /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
   decideMs?: number;
+  /** True where the work does no harm when it is done again: then it leaves no mark, and is done again. */
+  mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
   /** What each attempt begins with, in the round trip that begins the transaction. */
@@ -113,7 +115,7 @@ async function begunOn<T>(
     await client.query(queryOf('COMMIT', undefined, answerMs));
   } catch (error) {
     // Sent, and no answer: only the server knows.
-    if (remedyOf(error) !== 'server') throw error;
+    if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
     const ask = execute(database, { patienceMs: options.decideMs ?? PATIENCE_MS });
     if (!(await isCommitted(mark, ask))) throw error;
   }
@@ -134,11 +136,11 @@ async function begin(
   mark: CommitMark,
   options: TransactOptions,
 ): Promise<void> {
-  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, opening } = options;
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, mayRepeat = false, opening } = options;
   const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
-  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, leaveMark(mark), ...(opening?.() ?? [])];
+  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
   const answerMs = opening === undefined ? NETWORK_MS : statementMs + NETWORK_MS;
-  await client.query(new Batch(steps, answerMs)).done;
+  await client.query(new Batch([...steps, ...(opening?.() ?? [])], answerMs)).done;
 }
 
 /** True where a connection can be used again. */
