@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { asOtherClient, POSTGRES } from './databases.ts';
-import { loadOnce } from './load-once.ts';
+import { loadOnce } from './content-loader.ts';
 
 /** Far more rows than are widened in place, and few. */
 export const BIG = 25_000;

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
-import { loadOnce } from '../support/load-once.ts';
+import { loadOnce } from '../support/content-loader.ts';
 import { startPostgres } from '../support/postgres-server.ts';
 
 /**

@@ -5,9 +5,9 @@ import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { saveLimit } from '../../src/state/limits.ts';
 import { createHoldings } from '../../src/sync/holding.ts';
-import { openPageLoader } from '../../src/sync/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
-import { profileWith, recordsOf } from '../support/page-records.ts';
+import { contentLoader } from '../support/content-loader.ts';
+import { recordsOf } from '../support/page-records.ts';
 
 /**
  * Loads pages into a warehouse in the folder named first until the volume is full, makes room, and loads the rest with
@@ -20,16 +20,7 @@ writeFileSync(ballast, Buffer.alloc(Number(ballastBytes)));
 const warehouse = await openWarehouse(`sqlite:${folder}/blog.db`, systemClock);
 const holdings = createHoldings(warehouse, systemClock);
 const holding = await holdings.take('content');
-const loader = await openPageLoader({
-  warehouse,
-  holding,
-  resources: ['content'],
-  profile: profileWith({ updated: null, history: 'none' }),
-  reading: { believesOlder: true, believesReturn: true },
-  runId: 'run',
-  clock: systemClock,
-  signal: new AbortController().signal,
-});
+const loader = await contentLoader(warehouse, holding);
 
 let page = 0;
 const refused: unknown[] = [];

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { loadOnce } from '../support/load-once.ts';
+import { loadOnce } from '../support/content-loader.ts';
 import { loading } from '../support/page-loading.ts';
 import { madeByPeople, peoplesOwn } from '../support/made-by-people.ts';
 import { BIG, LEFT_OVER, scoreTable, SMALL, SUMS, sumsOf, WIDER } from '../support/score-table.ts';

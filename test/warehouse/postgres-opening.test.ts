@@ -5,7 +5,7 @@ import { openWarehouse } from '../../src/warehouse/open.ts';
 import { startScript } from '../support/child-script.ts';
 import { copiedCells, rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
-import { loadOnce } from '../support/load-once.ts';
+import { loadOnce } from '../support/content-loader.ts';
 
 const SCRIPT = new URL('migrating-postgres.ts', import.meta.url);
 const OWN = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('blog') ORDER BY relname";

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
-import { loadOnce } from '../support/load-once.ts';
+import { loadOnce } from '../support/content-loader.ts';
 
 /** Loads one record into `content` of the warehouse named first, and says when it begins. */
 const [address = '', text = ''] = process.argv.slice(2);

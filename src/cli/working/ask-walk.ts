@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { WalkItem } from '../../trigger/work/work-items.ts';
-import type { WorkQueue } from '../../trigger/work/work-queue.ts';
+import type { WalkItem } from '../../trigger/work-queue/work-items.ts';
+import type { WorkQueue } from '../../trigger/work-queue/work-queue.ts';
 
 /** What a walk item ends with: the report of its run, or why there was none. */
 export type WalkResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };

@@ -4,8 +4,8 @@ import { scrub } from '../../observe/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
-import type { WalkItem } from '../../trigger/work/work-items.ts';
-import type { WorkEnd } from '../../trigger/work/work-queue.ts';
+import type { WalkItem } from '../../trigger/work-queue/work-items.ts';
+import type { WorkEnd } from '../../trigger/work-queue/work-queue.ts';
 import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import type { WalkResult } from './ask-walk.ts';
 

@@ -8,7 +8,7 @@ import { createPings } from '../../trigger/ping.ts';
 import type { ScheduleFigures } from '../../trigger/schedule/resource.ts';
 import { createScheduler, type Scheduler } from '../../trigger/schedule/scheduler.ts';
 import type { TickSource } from '../../trigger/schedule/tick.ts';
-import { queueName } from '../../trigger/work/queue-name.ts';
+import { queueName } from '../../trigger/work-queue/queue-name.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import { openWarehouse } from '../../warehouse/open.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';

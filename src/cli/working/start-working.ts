@@ -1,8 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { openBossQueue } from '../../trigger/work/boss-queue.ts';
-import type { ItemOf } from '../../trigger/work/work-items.ts';
-import type { WorkEnd, WorkQueue } from '../../trigger/work/work-queue.ts';
+import { openBossQueue } from '../../trigger/work-queue/boss-queue.ts';
+import type { ItemOf } from '../../trigger/work-queue/work-items.ts';
+import type { WorkEnd, WorkQueue } from '../../trigger/work-queue/work-queue.ts';
 import type { WalkResult } from './ask-walk.ts';
 import { doWalk, failedWith } from './do-walk.ts';
 import { createOpenApps, type OpenApp, type OpenApps, type WorkedSource } from './open-apps.ts';

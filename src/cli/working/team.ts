@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { queueName } from '../../trigger/work/queue-name.ts';
+import { queueName } from '../../trigger/work-queue/queue-name.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import { connectionName, postgresPlace } from '../../warehouse/postgres/address.ts';
 import type { SourceKeeper } from '../source-keeper.ts';

@@ -9,7 +9,7 @@ import { targetUsed, type Staging } from './staging.ts';
 const PUBLISH_MS = 600_000;
 
 /**
- * Makes the staging schema the one that it is for, in one transaction: from then on it is a warehouse as any other.
+ * Makes the staging schema the one that it is for, in one transaction: from then on it is a warehouse like all others.
  * Throws `ConfigError('copy_target_used')` where somebody else has made something there meanwhile.
  */
 export async function publish(staging: Staging, lease: () => LeaseProof, lastDelivery: number): Promise<void> {

@@ -2,8 +2,8 @@ import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { askDrain } from '../../trigger/work/ask-drain.ts';
-import { queueName } from '../../trigger/work/queue-name.ts';
+import { askDrain } from '../../trigger/work-queue/ask-drain.ts';
+import { queueName } from '../../trigger/work-queue/queue-name.ts';
 import type {
   Inbox,
   InboxEffect,

@@ -1,7 +1,7 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { WebhookProfile } from '../../source/profile.ts';
 
-/** `workers`: any process on the same Postgres. `nobody`: the main thread of this one is told, and does it. */
+/** `workers`: whichever process on the same Postgres has time. `nobody`: the main thread of this one is told, and does it. */
 export type Asks = 'nobody' | 'workers';
 
 /** A source that receives webhooks; plain data, because it goes to a thread of its own. */
