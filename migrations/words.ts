@@ -1,4 +1,4 @@
-import type { ColumnDataType, ColumnDefinitionBuilder, RawBuilder } from 'kysely';
+import type { ColumnDataType, ColumnDefinitionBuilder, Kysely, RawBuilder } from 'kysely';
 
 /** What the databases call differently; everything else in a migration is said alike. */
 export interface Words {
@@ -8,4 +8,6 @@ export interface Words {
   growing: { type: ColumnDataType; number: (column: ColumnDefinitionBuilder) => ColumnDefinitionBuilder };
   /** A moment of a table of ours, in a view, with the type that people who read it expect. */
   moment: (expression: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** Gives a view another query, with the same columns first; rights to read it stay. */
+  replaceView: (db: Kysely<unknown>, name: string, query: RawBuilder<unknown>) => Promise<void>;
 }

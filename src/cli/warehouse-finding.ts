@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { App } from '../app.ts';
-import type { Finding } from '../sync/check-resource.ts';
+import type { Finding } from '../sync/check/finding.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
 
 /** Where the copy is kept, as it was found; by now it is open. */

@@ -12,6 +12,20 @@ export function countAt(json: JsonValue, path: string | null): number | null {
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
+/** What of an answer may tell a number. */
+interface CountingAnswer {
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  json: JsonValue;
+}
+
+/** The same at a place in the body or, written as `header:<name>`, in a header. */
+export function countIn({ headers, json }: CountingAnswer, place: string | null): number | null {
+  const name = place === null ? undefined : /^header:(.+)$/.exec(place)?.[1];
+  if (name === undefined) return countAt(json, place);
+  const value = headers[name.toLowerCase()];
+  return typeof value === 'string' && /^\d{1,15}$/.test(value.trim()) ? Number(value) : null;
+}
+
 /** What stands there instead of the expected value, in words, for an error message. */
 export function accountOf(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';

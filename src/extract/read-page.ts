@@ -2,7 +2,7 @@ import type { ApiAnswer } from '../http/client.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { selectRecords } from '../shape/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { accountOf, countAt, keysOf } from './body-account.ts';
+import { accountOf, countIn, keysOf } from './body-account.ts';
 import { shortfallOf } from './declared-count.ts';
 import type { GuardFault } from './guard-fault.ts';
 import type { Page } from './page.ts';
@@ -28,7 +28,7 @@ export function readPage(answer: ApiAnswer, context: ReadContext): Omit<Page, 'n
   const received = records.length;
   const shortfall = shortfallOf(answer, resource.page.count, received);
   if (shortfall !== null) return shortfall;
-  const total = countAt(answer.json, resource.page.total);
+  const total = countIn(answer, resource.page.total);
   const seen = seenBefore === null ? null : seenBefore + received;
   const { headers, json, requestedAt, serverDate } = answer;
   const next = style.next({ url, answeredUrl: answer.url, baseUrl, headers, json, received, seen, total });

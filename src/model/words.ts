@@ -14,6 +14,13 @@ export type RunStatus = (typeof RUN_STATUSES)[number];
 export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
+/**
+ * What a copy rests on and a service may be unable to show: that a listing has ended, that a filter lists all that has
+ * changed, that a record read alone is the listed one. A profile may accept to go without it, by this name.
+ */
+export const PROOFS = ['end', 'filter', 'item'] as const;
+export type Proof = (typeof PROOFS)[number];
+
 /** Which bodies `_sync_versions` keeps: every distinct one, the latest only, or none. */
 export const HISTORY_POLICIES = ['all', 'latest', 'none'] as const;
 export type HistoryPolicy = (typeof HISTORY_POLICIES)[number];

@@ -3,13 +3,18 @@ import { z } from 'zod';
 /** A place inside a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
 export const bodyPath = z.string();
 
+/** Where an answer tells a number: a place in its body, or `header:<name>`. */
+const answerPlace = z.string().min(1);
+
 const sized = {
   /** Query parameter that asks for a page size; null where the service has none. */
   size_param: z.string().min(1).nullable().default('limit'),
   /** Records asked for per page. */
   size: z.int().min(1).max(100_000).default(100),
-  /** Where the body tells how many records there are in all; only for progress and checks, never trusted alone. */
-  total: bodyPath.nullable().default(null),
+  /** Where an answer tells how many records there are in all; a walk that finds fewer is not whole. */
+  total: answerPlace.nullable().default(null),
+  /** Where an answer tells how many pages there are in all; the last of them is then known to be the last. */
+  pages: answerPlace.nullable().default(null),
   /** Where the body tells how many records this one page holds; a page that carries fewer is refused. */
   count: bodyPath.nullable().default(null),
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CONTRACTS, HISTORY_POLICIES } from '../model/words.ts';
+import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/words.ts';
 import { byteSize, duration } from './measures.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';
@@ -34,6 +34,11 @@ const resourceSchema = z.strictObject({
   item: z.string().includes('{id}').nullable().default(null),
   /** Where the record lies in the body of that answer; the empty string where the body is the record. */
   item_record: bodyPath.default(''),
+  /**
+   * What this service can never prove and is believed all the same: then it is a warning in every run, which is `ok`;
+   * else such a run is `partial`.
+   */
+  accept: z.array(z.enum(PROOFS)).default([]),
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */

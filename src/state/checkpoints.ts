@@ -15,6 +15,7 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   format: z.int(),
   fingerprint: z.string().min(1),
   cursor: z.string().nullable(),
+  cursor_key: z.string().nullable(),
   cursor_seen_at: timestamp.nullable(),
   checked_at: timestamp.nullable(),
   last_success_at: timestamp.nullable(),
@@ -26,8 +27,10 @@ const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
   walk_started_at: timestamp.nullable(),
   walk_clock: timestamp.nullable(),
   walk_high_water: z.string().nullable(),
+  walk_high_key: z.string().nullable(),
   walk_pages: count,
   walk_records: count,
+  walk_total: count.nullable(),
   walk_credential: z.string().nullable(),
   full_credential: z.string().nullable(),
 });
@@ -39,6 +42,7 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
     format: CHECKPOINT_FORMAT,
     fingerprint,
     cursor: null,
+    cursor_key: null,
     cursor_seen_at: null,
     checked_at: null,
     last_success_at: null,
@@ -57,8 +61,10 @@ export const NO_WALK = {
   walk_started_at: null,
   walk_clock: null,
   walk_high_water: null,
+  walk_high_key: null,
   walk_pages: 0,
   walk_records: 0,
+  walk_total: null,
   walk_credential: null,
 } as const satisfies Partial<CheckpointRow>;
 

@@ -46,7 +46,7 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
   const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
-  const rest = { finished_at: null, error_code: null, error: null };
+  const rest = { finished_at: null, error_code: null, error: null, warnings: null };
   return [
     closed.compile(),
     own
@@ -60,6 +60,8 @@ export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
   error: { code: string; message: string } | null;
+  /** What a person should know of, as the report tells it. */
+  warnings: readonly object[];
 }
 
 export async function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: number): Promise<void> {
@@ -72,6 +74,7 @@ export async function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd,
       finished_at: timestampText(now),
       error_code: end.error?.code ?? null,
       error: end.error?.message ?? null,
+      warnings: end.warnings.length === 0 ? null : JSON.stringify(end.warnings),
     })
     .where('run_id', '=', run.run_id)
     .where('resource', '=', run.resource)

@@ -1,5 +1,6 @@
 import type { RunStatus, WalkMode } from '../model/words.ts';
 import type { RunFigures } from '../state/runs.ts';
+import type { Warning } from './warnings.ts';
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
 export interface ResourceReport extends RunFigures {
@@ -10,13 +11,6 @@ export interface ResourceReport extends RunFigures {
   error?: { code: string; message: string; hint?: string };
   /** What an operator must look at, although nothing failed. */
   warnings?: Warning[];
-}
-
-/** Something that does not end a run and that a person should know of. `code` is stable. */
-export interface Warning {
-  code: 'deletes_held' | 'deletes_unconfirmed' | 'empty_listing';
-  message: string;
-  hint: string;
 }
 
 /** What was done to records, as counts: nothing is lost by it, but an operator may want to know. */

@@ -16,11 +16,12 @@ import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
-import { NO_NOTES, type ResourceReport, type RunNotes, type Warning } from './report.ts';
+import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep } from './deletes/sweep.ts';
 import { syncResource } from './sync-resource.ts';
+import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
 export interface Prepared {
@@ -43,16 +44,17 @@ interface Tally {
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
 export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
-  const { resource, run, plan, parked } = prepared;
+  const { resource, profile, run, plan, parked } = prepared;
   const startedAt = clock.monotonic();
   const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, warnings: [] };
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const warnings = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
   const said = error === null ? null : explained(error, options.scrub);
-  await endRun(warehouse.own, run, { status, figures, error: said }, clock.now());
+  await endRun(warehouse.own, run, { status, figures, error: said, warnings }, clock.now());
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
   const rest = { ...(said === null ? {} : { error: said }), ...(warnings.length === 0 ? {} : { warnings }) };
   const report = { resource, mode: run.mode, status, ...figures, seconds, ...rest };
@@ -195,8 +197,7 @@ function countRecords({ figures, notes }: Tally, outcome: PageOutcome): void {
 }
 
 function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
-  const isPartial = rejected > 0 || held > 0 || warnings.some(({ code }) => code === 'empty_listing');
-  if (error === null) return isPartial ? 'partial' : 'ok';
+  if (error === null) return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
   if (error instanceof DeferredError) return 'deferred';
   return isInterruption(error) ? 'interrupted' : 'failed';
 }

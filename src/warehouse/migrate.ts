@@ -3,6 +3,7 @@ import { Migrator } from 'kysely/migration';
 import * as ownTables from '../../migrations/001-own-tables.ts';
 import * as deletes from '../../migrations/002-deletes.ts';
 import * as freshness from '../../migrations/003-freshness.ts';
+import * as proofs from '../../migrations/004-proofs.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
@@ -15,6 +16,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '001-own-tables': ownTables,
   '002-deletes': deletes,
   '003-freshness': freshness,
+  '004-proofs': proofs,
 };
 export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
 

@@ -27,6 +27,8 @@ export interface RunRow {
   bytes: number;
   error_code: string | null;
   error: string | null;
+  /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
+  warnings: string | null;
 }
 
 export interface CheckpointRow {
@@ -37,6 +39,8 @@ export interface CheckpointRow {
   fingerprint: string;
   /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
   cursor: string | null;
+  /** The key of a record that has the cursor's time: a filter that works lists it; null where no record set the cursor. */
+  cursor_key: string | null;
   /** The service's clock when the cursor's value was first seen; null where the service does not tell. */
   cursor_seen_at: TimestampText | null;
   /** The service's clock when the last whole walk began. */
@@ -53,8 +57,12 @@ export interface CheckpointRow {
   walk_clock: TimestampText | null;
   /** The highest updated value seen in the walk, as the service wrote it. */
   walk_high_water: string | null;
+  /** The key of the record with that value. */
+  walk_high_key: string | null;
   walk_pages: number;
   walk_records: number;
+  /** The smallest total that a page of the walk has told; null where none has. */
+  walk_total: number | null;
   /** Under which credential the unfinished walk began, as a hash. */
   walk_credential: string | null;
   /** The same of the last whole full walk: under another one it lists other records, and nothing is gone for it. */

@@ -24,7 +24,7 @@ describe.for(DATABASES)('runs on $name', (database) => {
     await endRun(
       own,
       run('r1', 'images'),
-      { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null },
+      { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [] },
       AT + 1_000,
     );
     await warehouse.apply([
@@ -56,7 +56,7 @@ describe.for(DATABASES)('runs on $name', (database) => {
     await endRun(
       own,
       run('r1'),
-      { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error },
+      { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [] },
       AT + 60_000,
     );
     expect(await lastRun(own, 'content')).toMatchObject({

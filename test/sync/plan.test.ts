@@ -50,6 +50,7 @@ function run(fields: Partial<RunRow>): RunRow {
     ...NO_FIGURES,
     started_at: '2026-11-20 10:00:00.000',
     finished_at: null,
+    warnings: null,
     error_code: null,
     error: null,
     ...fields,

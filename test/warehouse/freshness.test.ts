@@ -69,6 +69,7 @@ describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
       last_run_finished_at: types.moment,
       last_run_error: types.text,
       open_rejects: types.count,
+      last_run_warnings: types.text,
     });
   });
 });

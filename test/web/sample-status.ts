@@ -46,6 +46,7 @@ export function runWith(fields: Partial<PastRun> = {}): PastRun {
     run_id,
     mode: 'incremental',
     status: 'ok',
+    warnings: [],
     started_at,
     seconds: 1.9,
     ...counts,

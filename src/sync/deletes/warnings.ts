@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { messageOf, type SyncError } from '../../model/errors.ts';
 import { countSuspects, readSuspects } from '../../state/suspects.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
-import type { Warning } from '../report.ts';
+import type { Warning } from '../warnings.ts';
 
 /** Told in every run until a person has decided. */
 export async function heldDeletes(own: Kysely<OwnTables>, resource: string): Promise<Warning[]> {

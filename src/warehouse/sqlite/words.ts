@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Words } from '../../../migrations/words.ts';
 
 export const SQLITE_WORDS: Words = {
@@ -5,4 +6,8 @@ export const SQLITE_WORDS: Words = {
   growing: { type: 'integer', number: (column) => column.autoIncrement() },
   // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.
   moment: (expression) => expression,
+  replaceView: async (db, name, query) => {
+    await sql`DROP VIEW ${sql.id(name)}`.execute(db);
+    await sql`CREATE VIEW ${sql.id(name)} AS ${query}`.execute(db);
+  },
 };

@@ -20,7 +20,7 @@ export interface Attention {
 }
 
 type Finding = Omit<Attention, 'source' | 'resource'>;
-type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | null;
+type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | readonly Finding[] | null;
 
 /** A walk without a new page for so long stands still, unless the service asked for a pause. */
 const STUCK_MS = 15 * 60_000;
@@ -53,7 +53,8 @@ function findings<T>(
 ): Attention[] {
   return checks.flatMap((check) => {
     const found = check(status, now, source);
-    return found === null ? [] : [Object.assign({ source: source.source, resource }, found)];
+    const all = found === null ? [] : [found].flat();
+    return all.map((each) => Object.assign({ source: source.source, resource }, each));
   });
 }
 
@@ -137,6 +138,14 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const what = `${countOf(held, 'delete')} held back: too many at once to be believed; the rows stay live`;
     const command = `content-sync deletes list --source ${source} ${resource}`;
     return finding('look', what, 'look at them, then confirm or discard', command);
+  },
+  /** Held deletes have a finding of their own. */
+  function warned({ runs }) {
+    const last = runs.find(({ status }) => status !== 'running');
+    const told = last?.warnings.filter(({ code }) => code !== 'deletes_held') ?? [];
+    return told.map(({ message, hint, accepted }) =>
+      finding('look', accepted ? `Accepted: ${message}` : message, hint),
+    );
   },
   function rejects({ rejects }) {
     const count = rejects.reduce((sum, reject) => sum + reject.count, 0);

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { z } from 'zod';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from './snapshot.ts';
@@ -6,6 +7,10 @@ import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from '
 /** Runs per resource, and schema changes per source, that are shown. */
 const RUNS = 6;
 const SCHEMA_CHANGES = 8;
+
+const runWarnings = z.array(
+  z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
+);
 
 /** What the warehouse says of one resource. */
 export type StoredResource = Pick<
@@ -73,7 +78,7 @@ async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastR
   return rows.map(pastRun);
 }
 
-function pastRun({ started_at, finished_at, error_code, error, ...row }: RunRow): PastRun {
+function pastRun({ started_at, finished_at, error_code, error, warnings, ...row }: RunRow): PastRun {
   const [began, ended] = [timestampMs(started_at), momentOf(finished_at)];
   const { run_id, mode, status, pages, requests, limited } = row;
   const { inserted, updated, unchanged, rejected, deleted, held } = row;
@@ -89,6 +94,7 @@ function pastRun({ started_at, finished_at, error_code, error, ...row }: RunRow)
     started_at: began,
     seconds: ended === null ? null : (ended - began) / 1_000,
     error: error_code === null ? null : { code: error_code, message: error ?? '', hint: null },
+    warnings: warnings === null ? [] : runWarnings.parse(JSON.parse(warnings)),
   };
 }
 

@@ -110,6 +110,16 @@ export interface PastRun {
   deleted: number;
   held: number;
   error: Problem | null;
+  /** What the run could not prove, or a person should know of. */
+  warnings: RunWarning[];
+}
+
+export interface RunWarning {
+  code: string;
+  message: string;
+  hint: string;
+  /** True where the profile accepts it. */
+  accepted?: boolean | undefined;
 }
 
 export interface RejectStatus {

@@ -1,0 +1,20 @@
+import { sql, type Kysely } from 'kysely';
+import { freshness, lastRun } from './003-freshness.ts';
+import type { Words } from './words.ts';
+
+/** What a run could not prove is kept with it and shown; and what the next one tries the service with. */
+export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
+  await db.schema.alterTable('_sync_runs').addColumn('warnings', 'text').execute();
+  await db.schema.alterTable('_sync_checkpoints').addColumn('cursor_key', 'text').execute();
+  await db.schema.alterTable('_sync_checkpoints').addColumn('walk_high_key', 'text').execute();
+  await db.schema.alterTable('_sync_checkpoints').addColumn('walk_total', 'bigint').execute();
+  await words.replaceView(
+    db,
+    'sync_freshness',
+    freshness(
+      words,
+      sql`,
+      CAST(${lastRun('warnings')} AS TEXT) AS last_run_warnings`,
+    ),
+  );
+}

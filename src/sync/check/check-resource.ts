@@ -1,0 +1,53 @@
+import type { Page } from '../../extract/page.ts';
+import { walk } from '../../extract/walk.ts';
+import { newMeter } from '../../http/client.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { clockFinding } from './clock.ts';
+import { fieldFindings } from './fields.ts';
+import { filterFinding } from './filter.ts';
+import type { CheckOptions, Finding } from './finding.ts';
+import { itemFinding } from './item.ts';
+import { listingFinding } from './listing.ts';
+
+/**
+ * Tests what the profile assumes of one resource with at most four requests: its listing, a second page, the filter
+ * and one record alone. Never throws for what the service does, except when interrupted.
+ */
+export async function checkResource(options: CheckOptions): Promise<Finding[]> {
+  const { profile } = options;
+  const pages: Page[] = [];
+  const walked = await tested('listing', options.signal, async () => {
+    for await (const page of walk(walkOf(options))) {
+      pages.push(page);
+      if (pages.length === 2) break;
+    }
+    return listingFinding(pages, profile);
+  });
+  const [first] = pages;
+  if (first === undefined) return [walked];
+  const findings = [walked, ...fieldFindings(first.records, profile), clockFinding(first, options.clock)];
+  if (profile.incremental !== null) {
+    const { incremental } = profile;
+    findings.push(await tested('filter', options.signal, () => filterFinding(options, first, incremental)));
+  }
+  if (profile.item !== null && first.records.length > 0) {
+    const { item } = profile;
+    findings.push(await tested('item', options.signal, () => itemFinding(options, first, item)));
+  }
+  return findings;
+}
+
+function walkOf({ client, profile, listing, signal, clock }: CheckOptions): Parameters<typeof walk>[0] {
+  return { client, resource: profile, listing, lane: 'incremental', meter: newMeter(), signal, runAhead: 1, clock };
+}
+
+/** Runs one test; what it throws becomes its finding. */
+async function tested(check: string, signal: AbortSignal, test: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await test();
+  } catch (error) {
+    signal.throwIfAborted();
+    const hint = error instanceof SyncError ? error.hint : undefined;
+    return { check, status: 'fail', detail: messageOf(error), hint };
+  }
+}

@@ -1,0 +1,43 @@
+import type { SourceRecord } from '../../model/json.ts';
+import { fieldAt } from '../../shape/field-at.ts';
+import { recordKey } from '../../shape/record-key.ts';
+import { parseInstant } from '../../shape/timestamps.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { Finding } from './finding.ts';
+
+/** Whether the records have the id and the time of change that the profile names. */
+export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): Finding[] {
+  if (records.length === 0) return [];
+  const keys = records.map((record) => recordKey(record.value, profile.id));
+  const bad = keys.find((key) => 'reject' in key);
+  const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
+  const idName = [profile.id].flat().join(', ');
+  const fields: Finding[] = [];
+  if (bad !== undefined && 'reject' in bad) {
+    const hint = `the fields there are: ${namesIn(records[0])}; name the right one as \`id\` in the profile`;
+    fields.push({ check: 'id', status: 'fail', detail: bad.reject.detail, hint });
+  } else if (distinct.size < records.length) {
+    const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
+    fields.push({ check: 'id', status: 'fail', detail: `${idName} repeats within a page`, hint });
+  } else {
+    fields.push({ check: 'id', status: 'ok', detail: `${idName} is there and unique on the page` });
+  }
+  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile.updated)];
+}
+
+function updatedFinding(records: readonly SourceRecord[], path: string): Finding {
+  const readable = records.filter(({ value }) => {
+    const field = fieldAt(value, path);
+    return (typeof field === 'string' || typeof field === 'number') && parseInstant(field) !== null;
+  }).length;
+  const detail = `${path} is a time in ${readable} of ${records.length} records`;
+  if (readable === records.length) return { check: 'updated', status: 'ok', detail };
+  const hint =
+    "the cursor then follows the service's clock; if another field holds the time of change, name it as `updated`";
+  return { check: 'updated', status: 'warn', detail: `${detail}; the fields are ${namesIn(records[0])}`, hint };
+}
+
+function namesIn(record: SourceRecord | undefined): string {
+  const value = record?.value;
+  return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 20).join(', ') : 'none';
+}

@@ -1,0 +1,45 @@
+import type { Proof } from '../model/words.ts';
+
+interface WarningKind {
+  /** True where the copy may not be equal to the service: the run is then `partial`. */
+  isPartial: boolean;
+  /** The proof that is missing, if a profile may accept to go without it. */
+  proof: Proof | null;
+}
+
+/** What each warning means for its run. Codes are stable. */
+const WARNING_KINDS = {
+  deletes_held: { isPartial: true, proof: null },
+  deletes_unconfirmed: { isPartial: false, proof: null },
+  empty_listing: { isPartial: true, proof: null },
+  /** Nothing that the service answered shows that the listing has ended. */
+  end_unproved: { isPartial: true, proof: 'end' },
+  /** Records moved between pages while they were read, and one may have slipped past. */
+  listing_moved: { isPartial: true, proof: 'end' },
+} as const satisfies Record<string, WarningKind>;
+
+/** Something that does not end a run and that a person should know of. */
+export interface Warning {
+  code: keyof typeof WARNING_KINDS;
+  message: string;
+  hint: string;
+  /** True where the profile accepts it: the run is `ok` all the same. */
+  accepted?: true;
+}
+
+/** The warnings of a run as it tells them: those that the profile accepts are marked. */
+export function withAccepted(warnings: readonly Warning[], accept: readonly Proof[]): Warning[] {
+  return warnings.map((warning) => {
+    const { proof } = kindOf(warning);
+    return proof !== null && accept.includes(proof) ? { ...warning, accepted: true } : warning;
+  });
+}
+
+/** True where the copy may not be equal to the service. */
+export function isPartial(warnings: readonly Warning[]): boolean {
+  return warnings.some((warning) => warning.accepted !== true && kindOf(warning).isPartial);
+}
+
+function kindOf({ code }: Warning): WarningKind {
+  return WARNING_KINDS[code];
+}
