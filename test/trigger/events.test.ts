@@ -158,6 +158,11 @@ describe('what a delivery says, by other profiles', () => {
       { resource: 'pairs', key: '["1","a"]' },
     ],
     [
+      'a key of several fields of which one is not set',
+      { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":null,"slug":"a"}') },
+      { resource: 'pairs', key: '[null,"a"]' },
+    ],
+    [
       'no key, where one of several fields is missing',
       { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":1}') },
       { resource: 'pairs', key: null },
