@@ -21,6 +21,18 @@ export interface Updated {
   at: number;
 }
 
+/** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
+export interface KeyClashes {
+  /** Left out for a newer state of their record, by the service's own clock. */
+  older: number;
+  /** Left out although nothing says which of them is right: maybe they are no states of one record at all. */
+  undecided: number;
+  /** A key of the undecided; null where there are none. */
+  example: string | null;
+}
+
+export const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
+
 /** A record that cannot become a row. */
 export interface SetAside {
   key: string | null;
@@ -36,8 +48,9 @@ export interface SetAside {
 export function keyRecords(
   records: readonly SourceRecord[],
   profile: ResourceProfile,
-): { keyed: KeyedRecord[]; setAside: SetAside[] } {
+): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
   const byKey = new Map<string, KeyedRecord>();
+  const leftOut: KeyedRecord[] = [];
   const setAside: SetAside[] = [];
   for (const record of records) {
     const found = recordKey(record.value, profile.id);
@@ -54,9 +67,32 @@ export function keyRecords(
       version: 1,
     };
     const before = byKey.get(keyed.key);
-    if (before === undefined || !isOlder(keyed, before)) byKey.set(keyed.key, keyed);
+    const stays = before === undefined || !isOlder(keyed, before);
+    if (before !== undefined) leftOut.push(stays ? before : keyed);
+    if (stays) byKey.set(keyed.key, keyed);
   }
-  return { keyed: [...byKey.values()], setAside };
+  return { keyed: [...byKey.values()], setAside, clashes: clashesOf(leftOut, byKey) };
+}
+
+/** Copies that say the same are none. */
+function clashesOf(leftOut: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
+  if (leftOut.length === 0) return NO_CLASHES;
+  const clashes = { ...NO_CLASHES };
+  for (const record of leftOut) {
+    const stays = kept.get(record.key);
+    if (stays === undefined || saysTheSame(record, stays)) continue;
+    if (isOlder(record, stays)) {
+      clashes.older += 1;
+    } else {
+      clashes.undecided += 1;
+      clashes.example ??= record.key;
+    }
+  }
+  return clashes;
+}
+
+function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
+  return a.hash === b.hash || canonicalHash(a.value) === canonicalHash(b.value);
 }
 
 /**

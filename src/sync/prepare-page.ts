@@ -6,7 +6,7 @@ import { parseJson } from '../shape/parse-json.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference } from '../load/diff.ts';
-import { keyRecords, type KeyedRecord, type SetAside } from '../load/key-records.ts';
+import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from '../load/key-records.ts';
 import type { PageRows } from '../warehouse/warehouse.ts';
 import type { Holding } from './holding.ts';
 import type { LoaderOptions } from './loader-options.ts';
@@ -22,6 +22,7 @@ export interface PreparedPage {
   keyed: readonly KeyedRecord[];
   /** Records without a usable id. */
   setAside: readonly SetAside[];
+  clashes: KeyClashes;
   found: Difference;
   /** What must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
@@ -36,13 +37,13 @@ export async function preparePage(
   page: LoadablePage,
 ): Promise<PreparedPage> {
   const { profile, warehouse } = options;
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { keyed, setAside, clashes } = keyRecords(page.records, profile);
   const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
   const fresh = [...found.inserts, ...found.updates];
   const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { keyed, setAside, found, fresh, shaped: null };
+  if (shaped.shape !== shape) return { keyed, setAside, clashes, found, fresh, shaped: null };
   if (shaped.setAside.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
-  return { keyed, setAside, found, fresh, shaped };
+  return { keyed, setAside, clashes, found, fresh, shaped };
 }
 
 /** What is written of a page: `written` are the records of the rows of the resource's own table. */

@@ -14,7 +14,7 @@ export interface ResourceReport extends RunFigures {
 
 /** Something that does not end a run and that a person should know of. `code` is stable. */
 export interface Warning {
-  code: 'deletes_held' | 'deletes_unconfirmed' | 'empty_listing';
+  code: 'deletes_held' | 'deletes_unconfirmed' | 'empty_listing' | 'keys_shared';
   message: string;
   hint: string;
 }
@@ -29,9 +29,11 @@ export interface RunNotes {
   discarded: number;
   /** Cells in which a NUL or half a surrogate pair was replaced. */
   repaired: number;
+  /** Records that stood on a page beside a newer state of the same record. */
+  older_copies: number;
 }
 
-export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0 };
+export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0, older_copies: 0 };
 
 export interface RunReport {
   source: string;

@@ -30,12 +30,13 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, start: 
   let checkpoint = start;
   const write = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    const outcome = await loader.load(page, (facts) => {
+    const outcome = await loader.load(page, (facts, counted) => {
       next = storable(
         advance(checkpoint, { next: page.next, serverDate: page.serverDate, ...facts }, job.clock.now()),
         job,
       );
-      return [saveCheckpoint(job.warehouse.own, next), ...ofFullWalk(job, facts, checkpoint, next)];
+      const { own } = job.warehouse;
+      return [saveCheckpoint(own, next), job.figures(counted), ...ofFullWalk(job, facts, checkpoint, next)];
     });
     checkpoint = next;
     job.passed(page, outcome);
