@@ -1,6 +1,7 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/fingerprint.ts';
 import { fieldAt, recordKey } from '../shape/record-key.ts';
+import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import type { HistoryPolicy } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
@@ -19,6 +20,8 @@ export interface KeyedRecord extends SourceRecord {
 export interface Updated {
   text: string;
   at: number;
+  /** The later moment that it may mean, where clocks were put back or forward. */
+  latest?: number;
 }
 
 /** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
@@ -31,7 +34,12 @@ export interface KeyClashes {
   example: string | null;
 }
 
-export const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
+const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
+
+/** What is older than another moment must be so whatever it means. */
+export function latestOf({ at, latest }: Updated): number {
+  return latest ?? at;
+}
 
 /** A record that cannot become a row. */
 export interface SetAside {
@@ -51,6 +59,7 @@ export function keyRecords(
 ): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
   const byKey = new Map<string, KeyedRecord>();
   const leftOut: KeyedRecord[] = [];
+  const zone = zoneAt(profile.times, profile.updated);
   const setAside: SetAside[] = [];
   for (const record of records) {
     const found = recordKey(record.value, profile.id);
@@ -63,7 +72,7 @@ export function keyRecords(
       value: record.value,
       bytes: record.bytes,
       hash: hashOf(record, profile.history),
-      updated: updatedOf(record, profile.updated),
+      updated: updatedOf(record, profile.updated, zone),
       version: 1,
     };
     const before = byKey.get(keyed.key);
@@ -103,14 +112,16 @@ function hashOf(record: SourceRecord, history: HistoryPolicy): string {
   return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
 }
 
-function updatedOf(record: SourceRecord, path: string | null): Updated | null {
+function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
   if (path === null) return null;
   const value = fieldAt(record.value, path);
   if (typeof value !== 'string' && typeof value !== 'number') return null;
-  const instant = parseInstant(value);
-  return instant === null ? null : { text: String(value), at: instant.epochMs };
+  const instant = parseInstant(value, zone);
+  if (instant === null) return null;
+  const { epochMs: at, latestMs: latest } = instant;
+  return { text: String(value), at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
-  return record.updated !== null && than.updated !== null && record.updated.at < than.updated.at;
+  return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES } from '../model/words.ts';
 import { byteSize, duration } from './measures.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -16,6 +17,9 @@ const incrementalSchema = z.strictObject({
   /** How far before the cursor the walk starts; covers late commits and ties. */
   overlap: duration.prefault('10m'),
 });
+
+/** An IANA name or a fixed offset. */
+const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 const resourceFields = z.strictObject({
   /** Collection path below the version prefix. */
@@ -38,6 +42,8 @@ const resourceFields = z.strictObject({
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
   json: z.array(z.string().min(1)).default([]),
+  /** The zone of times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
+  times: z.record(z.string().min(1), zoneName).default({}),
   /** Levels of objects and arrays that become columns and child tables; what lies deeper is a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */

@@ -11,6 +11,7 @@ import { recordKey } from '../shape/record-key.ts';
 import { selectRecords } from '../shape/select-records.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import type { IncrementalProfile, ResourceProfile } from '../source/profile.ts';
+import { timesFindings } from './times-without-zone.ts';
 
 /** One thing that was tested against the live service. */
 export interface Finding {
@@ -51,6 +52,13 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const [first] = pages;
   if (first === undefined) return [walked];
   const findings = [walked, ...fieldFindings(first.records, profile), clockFinding(first, options.clock)];
+  findings.push(
+    ...timesFindings(
+      first.records.map(({ value }) => value),
+      first.serverDate,
+      profile,
+    ),
+  );
   if (profile.incremental !== null) {
     const { incremental } = profile;
     findings.push(await tested('filter', options.signal, () => filterFinding(options, first, incremental)));
