@@ -189,6 +189,9 @@ function hintFor({ path }: LocalField): string {
 /** `+02:00`. */
 function offsetText(ms: number): string {
   const minutes = Math.abs(ms) / MINUTE_MS;
-  const two = (count: number): string => String(count).padStart(2, '0');
-  return `${ms < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+  return `${ms < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(minutes % 60)}`;
+}
+
+function twoDigits(count: number): string {
+  return String(count).padStart(2, '0');
 }
