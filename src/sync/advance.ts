@@ -1,4 +1,5 @@
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import type { TimeZone } from '../model/time-zone.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import { NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
@@ -10,6 +11,8 @@ export interface Passed {
   /** The service's clock at this page; null where it does not tell. */
   serverDate: number | null;
   updated: readonly { text: string; at: number }[];
+  /** Of local times in `updated`; absent or null where they are UTC. */
+  zone?: TimeZone | null;
 }
 
 /**
@@ -26,7 +29,7 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     walk_pages: checkpoint.walk_pages + 1,
     walk_records: checkpoint.walk_records + page.records,
   };
-  return page.next === null ? finished(walked, page.serverDate, now) : walked;
+  return page.next === null ? finished(walked, page, now) : walked;
 }
 
 /**
@@ -46,7 +49,7 @@ function clockAtStart(page: Passed): string | null {
 function highWater(before: string | null, page: Passed, clock: string | null): string | null {
   const limit = clock === null ? Infinity : timestampMs(clock);
   let best = before;
-  let bestAt = before === null ? -Infinity : instantOf(before);
+  let bestAt = before === null ? -Infinity : instantOf(before, page.zone);
   for (const { text, at } of page.updated) {
     if (at > bestAt && at <= limit) {
       best = text;
@@ -56,10 +59,10 @@ function highWater(before: string | null, page: Passed, clock: string | null): s
   return best;
 }
 
-function finished(walked: CheckpointRow, serverDate: number | null, now: number): CheckpointRow {
+function finished(walked: CheckpointRow, { serverDate, zone }: Passed, now: number): CheckpointRow {
   const at = timestampText(now);
   const isFull = walked.walk_mode === 'full';
-  const cursor = laterCursor(walked);
+  const cursor = laterCursor(walked, zone);
   const seenAt = serverDate === null ? null : timestampText(serverDate);
   return {
     ...walked,
@@ -76,17 +79,17 @@ function finished(walked: CheckpointRow, serverDate: number | null, now: number)
 }
 
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(walked: CheckpointRow): string | null {
+function laterCursor(walked: CheckpointRow, zone: Passed['zone']): string | null {
   const seen = walked.walk_high_water ?? (walked.cursor === null || walked.walk_records > 0 ? clockText(walked) : null);
   if (seen === null) return walked.cursor;
   if (walked.cursor === null || walked.walk_mode === 'full') return seen;
-  return instantOf(seen) > instantOf(walked.cursor) ? seen : walked.cursor;
+  return instantOf(seen, zone) > instantOf(walked.cursor, zone) ? seen : walked.cursor;
 }
 
 function clockText(walked: CheckpointRow): string | null {
   return walked.walk_clock === null ? null : new Date(timestampMs(walked.walk_clock)).toISOString();
 }
 
-function instantOf(text: string): number {
-  return parseInstant(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)?.epochMs ?? -Infinity;
+function instantOf(text: string, zone: Passed['zone']): number {
+  return parseInstant(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }

@@ -1,3 +1,4 @@
+import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
 import type { ListingTarget } from '../extract/listing-url.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
@@ -20,6 +21,8 @@ export interface ResourceJob {
   signal: AbortSignal;
   /** Takes secrets out of a text before it is stored. */
   scrub: (text: string) => string;
+  /** The figures of the run with a page that is about to be committed, as a statement that belongs to it. */
+  figures: (outcome: PageOutcome) => CompiledQuery;
   /** Told of every committed page. */
   passed: (page: Page, outcome: PageOutcome) => void;
 }

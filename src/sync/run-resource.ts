@@ -1,3 +1,4 @@
+import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
 import { newMeter, type RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
@@ -7,7 +8,7 @@ import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
 import { countSuspects } from '../state/suspects.ts';
-import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import { endRun, saveFigures, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
@@ -16,11 +17,13 @@ import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
-import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
+import type { ResourceReport } from './report.ts';
+import type { ResourceJob } from './resource-job.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep } from './deletes/sweep.ts';
 import { syncResource } from './sync-resource.ts';
+import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -34,22 +37,15 @@ export interface Prepared {
   parked: DeferredError | null;
 }
 
-/** What a walk counts while it goes on. */
-interface Tally {
-  figures: RunFigures;
-  notes: RunNotes;
-  warnings: Warning[];
-}
-
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
 export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
   const { resource, profile, run, plan, parked } = prepared;
   const startedAt = clock.monotonic();
-  const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, warnings: [] };
+  const tally = newTally();
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  const told = [...tally.warnings, ...sharedKeys(tally), ...(await heldDeletes(warehouse.own, resource))];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
@@ -68,10 +64,12 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   const { resource, holding } = prepared;
   const meter = newMeter();
   const passed = (page: Page, outcome: PageOutcome): void => {
-    count(tally, outcome, meter);
+    countPage(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);
   };
-  const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, passed });
+  const figures = (outcome: PageOutcome): CompiledQuery =>
+    saveFigures(warehouse.own, prepared.run, withPage(tally.figures, outcome, meter));
+  const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, figures, passed });
   const deletes = deletesOf(options, prepared, tally, meter);
   try {
     watcher.started(resource, plan);
@@ -136,7 +134,7 @@ async function walkOnce(
   options: RunOptions,
   { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
-  { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
+  { meter, figures, passed }: Pick<ResourceJob, 'meter' | 'figures' | 'passed'>,
 ): Promise<CheckpointRow> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const loader = await openPageLoader({
@@ -151,7 +149,7 @@ async function walkOnce(
     signal,
   });
   const runAhead = options.profile.http.concurrency;
-  const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, passed };
+  const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, figures, passed };
   return syncResource(job, loader, checkpoint);
 }
 
@@ -176,24 +174,6 @@ async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, h
 function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
-}
-
-function count(tally: Tally, outcome: PageOutcome, meter: RequestMeter): void {
-  tally.figures.pages += 1;
-  countRecords(tally, outcome);
-  Object.assign(tally.figures, meter);
-}
-
-function countRecords({ figures, notes }: Tally, outcome: PageOutcome): void {
-  figures.records += outcome.records;
-  figures.inserted += outcome.inserted;
-  figures.updated += outcome.updated;
-  figures.unchanged += outcome.unchanged;
-  figures.rejected += outcome.rejected;
-  notes.went_back += outcome.wentBack;
-  notes.overflowed += outcome.overflowed;
-  notes.discarded += outcome.discarded;
-  notes.repaired += outcome.repaired;
 }
 
 function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {

@@ -1,4 +1,5 @@
-import { parseInstant } from '../shape/timestamps.ts';
+import type { TimeZone } from '../model/time-zone.ts';
+import { isLocalTime, parseInstant } from '../shape/timestamps.ts';
 import type { IncrementalProfile } from '../source/profile.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
@@ -13,15 +14,34 @@ interface Looks {
  * has looked a whole overlap after the cursor was first seen, it is the moment after the cursor: a bulk update that
  * gave a hundred thousand records one time is not fetched again for ever.
  * Null where the cursor is not a moment that we can read: then everything must be walked.
+ *
+ * A cursor without a zone is read in `zone`, and goes back without one in the same form where it is written `as_sent`.
  */
-export function sinceValue(cursor: string, incremental: IncrementalProfile, looks: Looks | null): string | null {
+export function sinceValue(
+  cursor: string,
+  incremental: IncrementalProfile,
+  looks: Looks | null,
+  zone: TimeZone | null = null,
+): string | null {
   const isNumber = /^\d+(\.\d+)?$/.test(cursor);
-  const instant = parseInstant(isNumber ? Number(cursor) : cursor);
+  const instant = parseInstant(isNumber ? Number(cursor) : cursor, zone);
   if (instant === null) return null;
   const { epochMs } = instant;
   const isPast = looks !== null && isSettled(epochMs, incremental.overlap, looks);
   const from = isPast ? epochMs + stepOf(incremental, cursor, isNumber) : epochMs - incremental.overlap;
-  return FORMATS[incremental.format](from, cursor, isNumber);
+  const isLocal = zone !== null && incremental.format === 'as_sent' && isLocalTime(cursor);
+  return isLocal ? localText(from, cursor, zone) : FORMATS[incremental.format](from, cursor, isNumber);
+}
+
+/**
+ * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back, the
+ * service's filter may take either: then the walk starts before both.
+ */
+function localText(epochMs: number, cursor: string, zone: TimeZone): string {
+  const local = zone.toLocal(epochMs);
+  const text = new Date(local - zone.spread(local)).toISOString();
+  const [date, clock] = [text.slice(0, 10), text.slice(11, cursor.includes('.') ? 23 : Math.min(cursor.length, 19))];
+  return `${date}${cursor.charAt(10)}${clock}`;
 }
 
 /** Nothing that the overlap allows for can still come at or before the cursor: the last walk would have seen it. */

@@ -4,6 +4,7 @@ import type { Page } from '../extract/page.ts';
 import { isNumbered } from '../extract/page-styles.ts';
 import { walk } from '../extract/walk.ts';
 import type { PageFacts, PageLoader } from './page-loader.ts';
+import { zoneAt } from '../model/time-zone.ts';
 import type { Lane, WalkMode } from '../model/words.ts';
 import { keyFingerprints } from '../shape/key-fingerprint.ts';
 import { saveCheckpoint } from '../state/checkpoints.ts';
@@ -28,14 +29,16 @@ const LEAST_AHEAD_ON_NETWORK = 2;
  */
 export async function syncResource(job: ResourceJob, loader: PageLoader, start: CheckpointRow): Promise<CheckpointRow> {
   let checkpoint = start;
+  const zone = zoneAt(job.profile.times, job.profile.updated);
   const write = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    const outcome = await loader.load(page, (facts) => {
+    const outcome = await loader.load(page, (facts, counted) => {
       next = storable(
-        advance(checkpoint, { next: page.next, serverDate: page.serverDate, ...facts }, job.clock.now()),
+        advance(checkpoint, { next: page.next, serverDate: page.serverDate, zone, ...facts }, job.clock.now()),
         job,
       );
-      return [saveCheckpoint(job.warehouse.own, next), ...ofFullWalk(job, facts, checkpoint, next)];
+      const { own } = job.warehouse;
+      return [saveCheckpoint(own, next), job.figures(counted), ...ofFullWalk(job, facts, checkpoint, next)];
     });
     checkpoint = next;
     job.passed(page, outcome);

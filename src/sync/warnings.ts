@@ -12,6 +12,8 @@ const WARNING_KINDS = {
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: false, proof: null },
   empty_listing: { isPartial: true, proof: null },
+  /** Records of one page share a key and differ, and nothing tells which of them is right. */
+  keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
   /** Records moved between pages while they were read, and one may have slipped past. */

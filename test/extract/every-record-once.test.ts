@@ -37,8 +37,8 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
         const client = sayingLatency(connected, latencyMs);
         const profile = pageProfile(style, size, total ? { total: 'total' } : {});
         const whole = await collect(walkOver(server, profile, { client, runAhead }));
-        // A full page without a link, and nothing else that shows the end: that is no listing to believe.
-        if (style === 'link' && !total && ids.length === 1 && size === 1) {
+        // Pages of one record, the last without a link: nothing shows the end, and no smaller page can be tried.
+        if (style === 'link' && !total && ids.length > 0 && Math.min(size, clamp) === 1 && size === 1) {
           expect(whole.error).toMatchObject({ code: 'pagination_missing' });
           return;
         }
