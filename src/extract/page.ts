@@ -18,7 +18,9 @@ export interface Page {
   serverDate: number | null;
   /** How many records the service says there are in all. */
   total: number | null;
-  /** Fingerprints of the records' keys (`shape/key-fingerprint.ts`). */
+  /** True where pages are cut by number, so that what moves in the listing shifts them. */
+  isNumbered: boolean;
+  /** Fingerprints of the records' keys (`shape/key-fingerprint.ts`), also of one that the page before had as its last. */
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 where none did. */
   kept: number;

@@ -19,14 +19,24 @@ export interface Doubt {
   hint: string;
 }
 
+/** A record up to which a listing was read without any movement. */
+export interface SureRecord {
+  /** Fingerprint of its key. */
+  key: Uint8Array;
+  /** When it last changed, as the service wrote it. */
+  updated: string;
+}
+
 /** The end of a walk. It is proved where there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
   doubts: readonly Doubt[];
   /** For a walk that is made again: what this one met, page by page. */
   prints: string;
-  /** A time up to which the listing was read without any movement, if it ascends by time; as the service wrote it. */
-  sureUntil: string | null;
+  /** The last record that was read before anything moved, if the listing ascends by time; else null. */
+  sure: SureRecord | null;
+  /** True where the walk met the record with this key's fingerprint. */
+  met: (key: Uint8Array) => boolean;
   /** Records on the largest page that named a next one, and how many were asked for; null where no page did. */
   pageSize: { asked: number; came: number } | null;
 }

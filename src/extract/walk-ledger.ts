@@ -3,20 +3,20 @@ import { KEY_FINGERPRINT_BYTES } from '../shape/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey } from './page-keys.ts';
 import type { PagePosition } from './page.ts';
-import type { Doubt } from './walk-end.ts';
+import type { Doubt, SureRecord } from './walk-end.ts';
 
 /** A page as a walk remembers it. */
 export interface MetPage {
   position: PagePosition;
   /** Fingerprints of its keys. */
   keys: Uint8Array;
+  /** Records without a usable key. */
+  unkeyed: number;
 }
 
 /** What a page adds to it. */
 export interface LedgerEntry extends MetPage {
   total: number | null;
-  /** Records without a usable key. */
-  unkeyed: number;
   /** How many records it shares with the page before it, because it was asked for so; Infinity where any number is fine. */
   overlap: number;
   /** True where a record may have slipped between the page before and this one with nothing to show for it. */
@@ -71,7 +71,10 @@ export class WalkLedger {
   constructor(isCutByNumber: boolean, { pages, records, leastTotal }: WalkBefore) {
     this.#isCutByNumber = isCutByNumber;
     this.#leastTotal = leastTotal;
-    for (const { position, keys } of pages) this.#admitKeys(position, keys, Infinity);
+    for (const page of pages) {
+      this.#admitKeys(page, Infinity);
+      this.#unkeyed += page.unkeyed;
+    }
     this.#records = isCutByNumber && pages.length === 0 && records !== 0 ? null : records;
     // Times are not kept over a kill.
     if (pages.length > 0) this.#ascends = false;
@@ -134,7 +137,7 @@ export class WalkLedger {
     this.#noteTotal(entry.total);
     if (this.#records !== null) this.#records += entry.unkeyed;
     this.#unkeyed += entry.unkeyed;
-    const again = this.#admitKeys(entry.position, entry.keys, entry.overlap) - entry.overlap;
+    const again = this.#admitKeys(entry, entry.overlap) - entry.overlap;
     const grown = totalBefore === null || entry.total === null ? 0 : entry.total - totalBefore;
     if (this.#isCutByNumber) {
       // Records that were created at the head push as many on; what is created is not missed.
@@ -158,10 +161,19 @@ export class WalkLedger {
     return hash('sha1', Buffer.concat(this.#pages.map(({ keys }) => keys)), 'hex');
   }
 
-  /** The time of the last record that was read before anything moved; null where the listing does not ascend by time. */
-  sureUntil(): string | null {
+  /** The last record that was read before anything moved; null where the listing does not ascend by time. */
+  sure(): SureRecord | null {
     if (!this.#ascends || this.#slippedFrom === null) return null;
-    return this.#pages[this.#slippedFrom - 1]?.lastUpdated ?? null;
+    const page = this.#pages[this.#slippedFrom - 1];
+    if (page === undefined || page.lastUpdated === null || page.keys.length === 0) return null;
+    return { key: page.keys.subarray(-KEY_FINGERPRINT_BYTES), updated: page.lastUpdated };
+  }
+
+  /** True where a record with this key's fingerprint was met. */
+  has(key: Uint8Array): boolean {
+    let found = false;
+    eachKey(key, (high, low) => (found = this.#keys.has(high, low)));
+    return found;
   }
 
   #moved(): Doubt[] {
@@ -191,7 +203,7 @@ export class WalkLedger {
   }
 
   /** Returns how many of the page's records were on the page before it too. */
-  #admitKeys(position: PagePosition, keys: Uint8Array, overlap: number): number {
+  #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
     let isNew = false;
     let again = 0;
     const before = new KeySet();
@@ -204,7 +216,7 @@ export class WalkLedger {
     if (this.#records !== null) this.#records += keys.length / KEY_FINGERPRINT_BYTES;
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
-    if (this.#isCutByNumber) this.#pages.push({ position, keys, lastUpdated: null });
+    if (this.#isCutByNumber) this.#pages.push({ position, keys, unkeyed, lastUpdated: null });
     return again;
   }
 

@@ -93,7 +93,7 @@ export class WalkedPages {
   #reread(read: ReadPage, position: PagePosition, next: PagePosition): WalkedPage {
     const { ledger, reader } = this.#options;
     ledger.reread({ ...this.#entryOf(read, position), overlap: Infinity, isBoundary: false });
-    return { ...pageOf(read, position), next, kept: reader.kept, end: null };
+    return { ...pageOf(read, position), next, kept: reader.kept, isNumbered: true, end: null };
   }
 
   #handedOut(stepped: SteppedPage, position: PagePosition): WalkedPage {
@@ -101,7 +101,8 @@ export class WalkedPages {
     const { next } = stepped;
     this.#step = stepped.records.length - (next !== null && reader.overlapsAt(next) !== null ? 1 : 0);
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
-    const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), kept: reader.kept };
+    const known = { kept: reader.kept, isNumbered: ledger.isWatched };
+    const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
     if (next === null) return { ...page, next, end: this.#endOf(stepped) };
     if (!ledger.isLoop) return { ...page, next, end: null };
     if (!ledger.isComplete) throw walkError(loop, position);
@@ -125,7 +126,8 @@ export class WalkedPages {
     const pageSize =
       kept > 0 && page.size_param !== null && kept !== page.size ? { asked: page.size, came: kept } : null;
     const doubts = [...unproved, ...ledger.doubts()];
-    return { proof, doubts, prints: ledger.prints(), sureUntil: ledger.sureUntil(), pageSize };
+    const met = (key: Uint8Array): boolean => ledger.has(key);
+    return { proof, doubts, prints: ledger.prints(), sure: ledger.sure(), met, pageSize };
   }
 
   #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {

@@ -10,6 +10,14 @@ export interface Passed {
   records: number;
   /** The service's clock at this page; null where it does not tell. */
   serverDate: number | null;
+  /** The total that it tells; absent or null where it tells none. */
+  total?: number | null;
+  /** Records on the largest page so far that named a next one; absent or 0 where none did. */
+  kept?: number;
+  /** Of the last page: false where nothing proves that the walk met every record. */
+  isProved?: boolean;
+  /** Of the last page: true where the walk makes a full one whole. */
+  completesFull?: boolean;
   updated: readonly { text: string; at: number }[];
   /** Of local times in `updated`; absent or null where they are UTC. */
   zone?: TimeZone | null;
@@ -28,8 +36,22 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     walk_high_water: highWater(checkpoint.walk_high_water, page, clock),
     walk_pages: checkpoint.walk_pages + 1,
     walk_records: checkpoint.walk_records + page.records,
+    walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
+    kept_size: page.kept ? page.kept : checkpoint.kept_size,
   };
-  return page.next === null ? finished(walked, page, now) : walked;
+  if (page.next !== null) return walked;
+  return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
+}
+
+function leastOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** A walk that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
+function unproved(walked: CheckpointRow, now: number): CheckpointRow {
+  const at = timestampText(now);
+  const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
+  return { ...walked, ...NO_WALK, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
 /**
@@ -59,9 +81,9 @@ function highWater(before: string | null, page: Passed, clock: string | null): s
   return best;
 }
 
-function finished(walked: CheckpointRow, { serverDate, zone }: Passed, now: number): CheckpointRow {
+function finished(walked: CheckpointRow, { serverDate, zone, completesFull }: Passed, now: number): CheckpointRow {
   const at = timestampText(now);
-  const isFull = walked.walk_mode === 'full';
+  const isFull = walked.walk_mode === 'full' || completesFull === true;
   const cursor = laterCursor(walked, zone);
   const seenAt = serverDate === null ? null : timestampText(serverDate);
   return {
@@ -73,6 +95,8 @@ function finished(walked: CheckpointRow, { serverDate, zone }: Passed, now: numb
     checked_at: walked.walk_clock,
     last_success_at: at,
     last_full_at: isFull ? at : walked.last_full_at,
+    unproved_at: null,
+    unproved_full_at: isFull ? null : walked.unproved_full_at,
     full_credential: isFull ? walked.walk_credential : walked.full_credential,
     due_at: null,
   };

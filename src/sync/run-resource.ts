@@ -14,16 +14,18 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
 import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
 import type { Holding } from './holding.ts';
+import type { Repetition } from './judge-end.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
-import { planWalk, startWalk, type WalkPlan } from './plan.ts';
+import { planWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
 import type { ResourceReport } from './report.ts';
 import type { ResourceJob } from './resource-job.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep } from './deletes/sweep.ts';
-import { syncResource } from './sync-resource.ts';
+import { syncResource, type SyncedWalk } from './sync-resource.ts';
 import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
+import { walkWhole, type WholeWalk } from './walk-whole.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -61,7 +63,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
-  const { resource, holding } = prepared;
+  const { resource, profile, holding } = prepared;
   const meter = newMeter();
   const passed = (page: Page, outcome: PageOutcome): void => {
     countPage(tally, outcome, meter);
@@ -69,18 +71,18 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   };
   const figures = (outcome: PageOutcome): CompiledQuery =>
     saveFigures(warehouse.own, prepared.run, withPage(tally.figures, outcome, meter));
-  const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, figures, passed });
+  const walkFrom = (start: WalkPlan, repetition: Repetition) =>
+    walkOnce(options, prepared, start, { meter, figures, passed, repetition });
   const deletes = deletesOf(options, prepared, tally, meter);
   try {
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
     await deletes.sweep();
-    const finished = await walkFrom(plan).catch((error: unknown) =>
-      walkFrom(afterExpiredCursor(error, plan, clock.now())),
-    );
-    if (plan.mode === 'full') await deletes.sweepAfter(plan.checkpoint);
-    const missed = catchUp(options, prepared, plan, finished);
-    if (missed !== null) await walkFrom(missed);
+    const whole = await walkWhole({ profile, clock, walk: walkFrom }, plan);
+    tally.warnings.push(...whole.warnings);
+    if (plan.mode === 'full' && whole.isProved) await deletes.sweepAfter(plan.checkpoint);
+    const missed = whole.isProved ? catchUp(options, prepared, plan, whole) : null;
+    if (missed !== null) tally.warnings.push(...(await walkWhole({ profile, clock, walk: walkFrom }, missed)).warnings);
     await deletes.settle();
     return null;
   } catch (error) {
@@ -94,15 +96,20 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
 /**
  * A full walk that took long, because it was interrupted or because there is much, has not seen what changed meanwhile
  * behind its back. Where changes can be asked for, they are brought in at once, so that `ok` means the same for all.
- * Null where the walk was quicker than the overlap with which the next one starts anyway.
+ * Null where the walk was quicker than the overlap with which the next one starts anyway, and no record moved meanwhile.
  */
-function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan, stored: CheckpointRow): WalkPlan | null {
+function catchUp(
+  options: RunOptions,
+  prepared: Prepared,
+  plan: WalkPlan,
+  { checkpoint: stored, needsCatchUp }: WholeWalk,
+): WalkPlan | null {
   const { resource, profile } = prepared;
   const begun = plan.checkpoint.walk_started_at;
   const { credential, clock } = options;
   const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
-  if (now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
@@ -134,8 +141,8 @@ async function walkOnce(
   options: RunOptions,
   { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
-  { meter, figures, passed }: Pick<ResourceJob, 'meter' | 'figures' | 'passed'>,
-): Promise<CheckpointRow> {
+  rest: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'>,
+): Promise<SyncedWalk> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const loader = await openPageLoader({
     warehouse,
@@ -149,15 +156,8 @@ async function walkOnce(
     signal,
   });
   const runAhead = options.profile.http.concurrency;
-  const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, figures, passed };
+  const job = { resource, profile, warehouse, client, listing, runAhead, clock, signal, scrub, ...rest };
   return syncResource(job, loader, checkpoint);
-}
-
-/** A position that the service no longer knows: the walk begins again, once; what is there already is unchanged. */
-function afterExpiredCursor(error: unknown, plan: WalkPlan, now: number): WalkPlan {
-  if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
-  const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, now);
-  return { ...plan, checkpoint };
 }
 
 /** Stores what an error means for the next run, in this process or another one. */

@@ -16,6 +16,10 @@ const WARNING_KINDS = {
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** The listing told a total, and ended before it. */
+  total_not_reached: { isPartial: true, proof: null },
+  /** Pages come larger or smaller than they were asked for. */
+  page_size_differs: { isPartial: false, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
 } as const satisfies Record<string, WarningKind>;

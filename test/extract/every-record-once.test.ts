@@ -38,11 +38,10 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
         const profile = pageProfile(style, size, total ? { total: 'total' } : {});
         const whole = await collect(walkOver(server, profile, { client, runAhead }));
         // Pages of one record, the last without a link: nothing shows the end, and no smaller page can be tried.
-        if (style === 'link' && !total && ids.length > 0 && Math.min(size, clamp) === 1 && size === 1) {
-          expect(whole.error).toMatchObject({ code: 'pagination_missing' });
-          return;
-        }
-        expect(whole.error).toBeNull();
+        const isUnprovable = style === 'link' && !total && ids.length > 0 && size === 1;
+        const expected = isUnprovable ? expect.objectContaining({ code: 'pagination_missing' }) : null;
+        expect(whole.error).toEqual(expected);
+        if (isUnprovable) return;
         expect(idsOf(whole.pages)).toEqual(ids);
         const cut = resumeAfter === null ? undefined : whole.pages[resumeAfter];
         if (cut === undefined || cut.next === null) return;
