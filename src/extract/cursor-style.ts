@@ -49,7 +49,9 @@ function nextByCursor(profile: CursorProfile, facts: PageFacts): PageStep | Guar
   if (more === true) {
     return missing(facts, `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`);
   }
-  return found === undefined ? absentStep(profile, facts, profile.next_cursor) : { end: 'signal' };
+  return found === undefined
+    ? absentStep(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
+    : { end: 'signal' };
 }
 
 /** True, false, null where the answer does not say, or the fault of a value that is none of these. */

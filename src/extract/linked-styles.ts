@@ -34,7 +34,9 @@ function nextByLink(facts: PageFacts): PageStep | GuardFault {
   const [uri] = next;
   if (uri !== undefined) return linkedStep(facts, uri);
   const tellsPages = links.some(({ rels }) => PAGE_RELATIONS.some((relation) => rels.includes(relation)));
-  return tellsPages ? { end: 'signal' } : absentStep({ absent_is_end: false }, facts, 'Link header');
+  return tellsPages
+    ? { end: 'signal' }
+    : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
 function linkedStep({ baseUrl, answeredUrl }: PageFacts, link: string): PageStep | GuardFault {
@@ -54,7 +56,7 @@ function nextByUrl(profile: NextUrlProfile, facts: PageFacts): PageStep | GuardF
   const found = fieldAt(facts.json, profile.next_url);
   if (found === null || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
-  if (found === undefined) return absentStep(profile, facts, profile.next_url);
+  if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });
   return {
     code: 'pagination_invalid',
     message: `At ${profile.next_url} there is ${accountOf(found)}, expected a URL or null`,

@@ -52,6 +52,7 @@ const LEAST_FOR_OVERLAP = 20;
 export class PageReader {
   readonly #options: ReaderOptions;
   #kept: number;
+  readonly #sizes = { least: Infinity, most: 0 };
   #last: UnsteppedPage | null = null;
 
   constructor(options: ReaderOptions) {
@@ -67,6 +68,14 @@ export class PageReader {
   /** Records on the largest page that named a next one; 0 where none did. */
   get kept(): number {
     return this.#kept;
+  }
+
+  /** Where no page that named a next one held as many records as were asked for; else null. */
+  get pageSize(): { asked: number; came: number } | null {
+    const { size: asked, size_param } = this.#options.resource.page;
+    const { least, most } = this.#sizes;
+    if (size_param === null || most === 0 || (least <= asked && asked <= most)) return null;
+    return { asked, came: most < asked ? most : least };
   }
 
   /**
@@ -114,6 +123,8 @@ export class PageReader {
     if ('code' in step) throw walkError(step, positionOf(url));
     if ('next' in step) {
       this.#kept = Math.max(this.#kept, received);
+      this.#sizes.least = Math.min(this.#sizes.least, received);
+      this.#sizes.most = Math.max(this.#sizes.most, received);
       return { ...read, next: step.next, proof: null, fault: null };
     }
     const last = { read, step, resource, style, first, ask, acceptsEnd, seen, kept: this.#kept };

@@ -37,6 +37,6 @@ export interface WalkEnd {
   sure: SureRecord | null;
   /** True where the walk met the record with this key's fingerprint. */
   met: (key: Uint8Array) => boolean;
-  /** Records on the largest page that named a next one, and how many were asked for; null where no page did. */
+  /** Where no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
   pageSize: { asked: number; came: number } | null;
 }

@@ -5,7 +5,7 @@ import { parseInstant } from '../shape/timestamps.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guard-fault.ts';
 import { isNumericStep } from './numeric-step.ts';
-import { lastKnown } from './page-keys.ts';
+import { lastKnown, sameKeys } from './page-keys.ts';
 import type { Page, PagePosition } from './page.ts';
 import type { PageReader, SteppedPage, UnsteppedPage } from './page-reader.ts';
 import type { ReadPage } from './read-page.ts';
@@ -63,25 +63,40 @@ export class WalkedPages {
   /** The page at a position, behind what has to be read again before it. */
   async at(position: PagePosition): Promise<WalkedPage[]> {
     const { reader, ledger, page } = this.#options;
-    let read = await reader.read(position);
-    const before: WalkedPage[] = [];
-    while (read !== null && this.#hasMoved(read) && before.length < MOST_REREADS) {
-      const place = ledger.last?.position ?? position;
-      const again = await reader.again(place);
-      if (lastKnown(again.keys, ledger.last?.keys ?? new Uint8Array()) === -1) {
-        ledger.loseTrack();
-        break;
-      }
-      before.push(this.#reread(again, place, position));
-      if (again.total !== read.total) read = { ...(await reader.again(position)), overlap: 0 };
-    }
-    if (read !== null && before.length === MOST_REREADS && this.#hasMoved(read)) ledger.loseTrack();
-    const stepped = await reader.step(read);
+    const read = await reader.read(position);
+    const settled = read === null ? { read, before: [] } : await this.#settled(read, position);
+    const { before } = settled;
+    const stepped = await reader.step(settled.read);
     this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
     const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
     this.#received = stepped.records.length;
     ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
     return [...before, this.#handedOut(stepped, position)];
+  }
+
+  /**
+   * A page, behind the one before it as that is now, where a total says that records came or went in between: until the
+   * total stands still, or both pages do, whatever the total says.
+   */
+  async #settled(first: UnsteppedPage, position: PagePosition): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
+    const { reader, ledger } = this.#options;
+    const before: WalkedPage[] = [];
+    let read = first;
+    while (this.#hasMoved(read)) {
+      const { position: place, keys } = ledger.last ?? { position, keys: new Uint8Array() };
+      const again = await reader.again(place);
+      const isHeld = lastKnown(again.keys, keys) !== -1;
+      if (!isHeld || before.length === MOST_REREADS) {
+        ledger.loseTrack();
+        break;
+      }
+      before.push(this.#reread(again, place, position));
+      if (again.total === read.total) break;
+      const former = read;
+      read = { ...(await reader.again(position)), overlap: 0 };
+      if (sameKeys(again.keys, keys) && sameKeys(read.keys, former.keys)) break;
+    }
+    return { read, before };
   }
 
   /** Pages that overlap show by themselves what moved. */
@@ -120,14 +135,11 @@ export class WalkedPages {
   }
 
   #endOf({ proof, fault }: SteppedPage): WalkEnd {
-    const { ledger, reader, page } = this.#options;
+    const { ledger, reader } = this.#options;
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
-    const { kept } = reader;
-    const pageSize =
-      kept > 0 && page.size_param !== null && kept !== page.size ? { asked: page.size, came: kept } : null;
     const doubts = [...unproved, ...ledger.doubts()];
     const met = (key: Uint8Array): boolean => ledger.has(key);
-    return { proof, doubts, prints: ledger.prints(), sure: ledger.sure(), met, pageSize };
+    return { proof, doubts, prints: ledger.prints(), sure: ledger.sure(), met, pageSize: reader.pageSize };
   }
 
   #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {

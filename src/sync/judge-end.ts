@@ -6,6 +6,8 @@ import type { Warning } from './warnings.ts';
 export interface EndJudgement {
   /** True where the walk met every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
+  /** True where what the walk has not met may be looked for, to be read alone. */
+  maySweep: boolean;
   /** What is left to be told. */
   doubts: readonly Doubt[];
   /** True where records that changed meanwhile may be missing, which the filter lists. */
@@ -42,7 +44,7 @@ export interface Repetition {
 /** Pure. */
 export function judgeEnd(
   end: WalkEnd,
-  { accept, incremental }: Pick<ResourceProfile, 'accept' | 'incremental'>,
+  { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
   { former, behind }: Repetition,
 ): EndJudgement {
   const { prints } = end;
@@ -57,6 +59,10 @@ export function judgeEnd(
   const isAccepted = accept.includes('end');
   return {
     isProved: open.every(({ code }) => isAccepted && code !== 'fewer'),
+    // A listing that leaves records out tells them by its total; each is read before anything is believed.
+    maySweep:
+      open.every(({ code }) => code === 'fewer' || isAccepted) &&
+      (item !== null || open.every(({ code }) => code !== 'fewer')),
     doubts: open,
     needsCatchUp: entered && incremental !== null,
     mayRepeat: !isAccepted && open.some(({ code }) => BY_MOVEMENT.has(code)),

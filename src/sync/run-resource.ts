@@ -47,7 +47,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const tally = newTally();
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const told = [...tally.warnings, ...sharedKeys(tally), ...(await heldDeletes(warehouse.own, resource))];
+  const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...sharedKeys(tally)];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
@@ -80,7 +80,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     await deletes.sweep();
     const whole = await walkWhole({ profile, clock, walk: walkFrom }, plan);
     tally.warnings.push(...whole.warnings);
-    if (plan.mode === 'full' && whole.isProved) await deletes.sweepAfter(plan.checkpoint);
+    if (plan.mode === 'full' && whole.maySweep) await deletes.sweepAfter(plan.checkpoint);
     const missed = whole.isProved ? catchUp(options, prepared, plan, whole) : null;
     if (missed !== null) tally.warnings.push(...(await walkWhole({ profile, clock, walk: walkFrom }, missed)).warnings);
     await deletes.settle();

@@ -45,7 +45,7 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
   const write = async (page: Page): Promise<void> => {
     let next = checkpoint;
     if (page.end !== null) last.ended = { end: page.end, judgement: judgeEnd(page.end, job.profile, job.repetition) };
-    const isProved = last.ended?.judgement.isProved ?? false;
+    const { isProved, maySweep } = last.ended?.judgement ?? { isProved: false, maySweep: true };
     const outcome = await loader.load(page, (facts, counted) => {
       const { total, kept, serverDate } = page;
       const completesFull = job.repetition.behind !== null;
@@ -55,7 +55,7 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
       return [
         saveCheckpoint(own, next),
         job.figures(counted),
-        ...ofWalk(job, { page, facts, isProved }, checkpoint, next),
+        ...ofWalk(job, { page, facts, isProved, maySweep }, checkpoint, next),
       ];
     });
     checkpoint = next;
@@ -120,12 +120,14 @@ interface WalkedPage {
   facts: PageFacts;
   /** True for the last page of a walk that met every record. */
   isProved: boolean;
+  /** False for the last page of a walk that says nothing of what it has not met. */
+  maySweep: boolean;
 }
 
 /** What a walk remembers of its pages, and of itself when it is done. */
 function ofWalk(
   job: ResourceJob,
-  { page, facts, isProved }: WalkedPage,
+  { page, facts, isProved, maySweep }: WalkedPage,
   before: CheckpointRow,
   after: CheckpointRow,
 ): CompiledQuery[] {
@@ -141,8 +143,8 @@ function ofWalk(
   const place = isNumbered ? storedPosition(position, job.profile.query, job.scrub) : null;
   // A listing without any record proves nothing; nor does what a walk met that may not be swept after.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const maySweepAfter = isFull && maySweep(before) && !isEmpty && (!isDone || isProved);
-  const isKept = maySweepAfter || (isNumbered && !isDone);
+  const isSwept = isFull && maySweep && isSweepable(before) && !isEmpty;
+  const isKept = isSwept || (isNumbered && !isDone);
   const seen = isKept ? rememberSeen(own, { ...row, ids: keys, position: place }) : forgetSeen(own, resource);
   if (!isFull || !isDone || !isProved || after.last_success_at === null) return [...begun, seen];
   // A whole full walk has met every record there is: rejects that it did not meet are no longer there.
@@ -153,6 +155,6 @@ function ofWalk(
  * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
  * and none under another credential than the last, which may simply be allowed to see less.
  */
-function maySweep(checkpoint: CheckpointRow): boolean {
+function isSweepable(checkpoint: CheckpointRow): boolean {
   return checkpoint.full_credential !== null && checkpoint.full_credential === checkpoint.walk_credential;
 }

@@ -21,6 +21,8 @@ export interface WholeWalk {
   checkpoint: CheckpointRow;
   /** True where every record was met, or the profile accepts that nothing shows it. */
   isProved: boolean;
+  /** True where what was not met may be looked for. */
+  maySweep: boolean;
   /** True where records that changed meanwhile may be missing, which the filter lists. */
   needsCatchUp: boolean;
   warnings: Warning[];
@@ -42,9 +44,9 @@ export async function walkWhole(parts: WholeWalkParts, planned: WalkPlan): Promi
   for (let repeated = 0; ; repeated++) {
     const walked = await oneWalk(parts, plan, repetition);
     const { checkpoint, end, judgement } = walked;
-    const { isProved, needsCatchUp, mayRepeat } = judgement;
+    const { isProved, maySweep, needsCatchUp, mayRepeat } = judgement;
     if (isProved || !mayRepeat || repeated === REPETITIONS) {
-      return { checkpoint, isProved, needsCatchUp, warnings: endWarnings(judgement, end) };
+      return { checkpoint, isProved, maySweep, needsCatchUp, warnings: endWarnings(judgement, end) };
     }
     const next = repeated === 0 && planned.mode === 'full' ? behindSure(end, parts.profile) : null;
     const { walk_since, walk_credential } = planned.checkpoint;

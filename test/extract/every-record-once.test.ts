@@ -38,7 +38,8 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
         const profile = pageProfile(style, size, total ? { total: 'total' } : {});
         const whole = await collect(walkOver(server, profile, { client, runAhead }));
         // Pages of one record, the last without a link: nothing shows the end, and no smaller page can be tried.
-        const isUnprovable = style === 'link' && !total && ids.length > 0 && size === 1;
+        const isTried = size > 1 && (clamp > 1 || ids.length < 2);
+        const isUnprovable = style === 'link' && !total && ids.length > 0 && !isTried;
         const expected = isUnprovable ? expect.objectContaining({ code: 'pagination_missing' }) : null;
         expect(whole.error).toEqual(expected);
         if (isUnprovable) return;
