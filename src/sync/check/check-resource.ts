@@ -7,7 +7,7 @@ import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
 import type { CheckOptions, Finding } from './finding.ts';
 import { itemFinding } from './item.ts';
-import { listingFinding } from './listing.ts';
+import { listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 
 /**
@@ -29,6 +29,7 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const values = first.records.map(({ value }) => value);
   const findings = [
     walked,
+    ...pageSizeFindings(pages, profile),
     ...fieldFindings(first.records, profile),
     clockFinding(first, options.clock),
     ...timesFindings(values, first.serverDate, profile),
