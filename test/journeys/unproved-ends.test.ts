@@ -14,6 +14,15 @@ function part(url: URL, cap: number, start: number, all: readonly object[] = REC
   return { data, next: start + size < all.length ? start + size : null };
 }
 
+const one: Responder = () => ({ body: { data: [{ id: 1 }] } });
+
+let views = 0;
+
+/** Records that change with every look at them. */
+function counted(): object[] {
+  return Array.from({ length: 10 }, (_, at) => ({ id: at + 1, views: (views += 1) }));
+}
+
 /** Pages behind a cursor; `body` makes them. */
 function byCursor(
   cap: number,
@@ -125,7 +134,6 @@ describe('a listing whose end nothing shows', () => {
   });
 
   it('is partial every time, and ok with a warning where the profile accepts it', async () => {
-    const one: Responder = () => ({ body: { data: [{ id: 1 }] } });
     const stage = await service({ page: { style: 'link' } }, one);
     for (const command of ['backfill', 'sync', 'sync'] as const)
       expect((await stage.run(command)).status).toBe('partial');
@@ -154,7 +162,7 @@ describe('a listing whose end nothing shows', () => {
         100,
         (data, next, url) => ({
           body: { data },
-          headers: next === null ? {} : { link: `<${url.pathname}?${url.searchParams}&cursor=${next}>; rel="next"` },
+          headers: next === null ? {} : { link: `<${url.pathname}${url.search}&cursor=${next}>; rel="next"` },
         }),
         few,
       ),
@@ -219,11 +227,10 @@ describe('what a walk tells', () => {
   });
 
   it('a listing that goes round with ever other records: a loop', async () => {
-    let count = 0;
     const stage = await service({}, () => ({
       body: {
-        data: RECORDS.slice(0, 10).map((record) => ({ ...record, views: (count += 1) })),
-        next_cursor: `c${count}`,
+        data: counted(),
+        next_cursor: `c${views}`,
       },
     }));
     expect(await ended(stage)).toMatchObject({ status: 'failed', error: 'guard_loop', rows: 10 });
@@ -231,11 +238,10 @@ describe('what a walk tells', () => {
   });
 
   it('a listing that goes round behind its told total: the end', async () => {
-    let count = 0;
     const stage = await service({ page: { style: 'cursor', total: 'total' } }, () => ({
       body: {
-        data: RECORDS.slice(0, 10).map((record) => ({ ...record, views: (count += 1) })),
-        next_cursor: `c${count}`,
+        data: counted(),
+        next_cursor: `c${views}`,
         total: 10,
       },
     }));
