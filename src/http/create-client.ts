@@ -69,6 +69,7 @@ export function createClient(options: ClientOptions): ApiClient {
     backoff: options.backoff ?? BACKOFF,
     random: options.random ?? Math.random,
     shownParams: positionParams(profile),
+    versionPrefix: profile.version_prefix,
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
@@ -78,7 +79,7 @@ export function createClient(options: ClientOptions): ApiClient {
 function refuseUncheckedTls(insecure: boolean): void {
   if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
   throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
-    hint: 'Unset it; for a private certificate authority, give its certificate (ca).',
+    hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
   });
 }
 
