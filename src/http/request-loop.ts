@@ -11,7 +11,7 @@ import { requestError, requestId } from './failure-message.ts';
 import { firstHop, nextHop } from './redirect.ts';
 import { hintFor } from './request-hint.ts';
 import type { Hop, OriginPolicy } from './redirect.ts';
-import { shownUrl } from './safe-text.ts';
+import { shownUrl, type ShownQuery } from './safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
@@ -25,8 +25,7 @@ interface LoopParts extends AttemptParts {
   quota: RetryQuota;
   backoff: BackoffLimits;
   random: () => number;
-  /** Query parameters whose values may stand in messages. */
-  shownParams: ReadonlySet<string>;
+  shownQuery: ShownQuery;
   /** The profile's `version_prefix`. */
   versionPrefix: string;
   log: ((event: AttemptEvent) => void) | undefined;
@@ -195,5 +194,5 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
 }
 
 function urlOf(parts: LoopParts, state: Progress): string {
-  return shownUrl(state.hop.url, parts.shownParams);
+  return shownUrl(state.hop.url, parts.shownQuery);
 }
