@@ -20,7 +20,7 @@ export function showValue(value: unknown, path: FieldPath, filled: ReadonlySet<s
 const KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
 
 /** Whether what stands at this path may be a credential, whatever it is called. */
-export function isSecretField(path: FieldPath): boolean {
+function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
   if (path.length === 4 && path[2] === 'auth') return last !== 'type';
