@@ -61,8 +61,8 @@ function expiredError(position: PagePosition, page: PageProfile, cause?: SyncErr
 }
 
 const EXPIRED_HINT =
-  'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here too, ask ' +
-  'for larger pages (page.size in the profile), or compare page in the profile with an answer of the service.';
+  'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
+  'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
 /** Where nothing tells of an end, the page after the last one is asked for. */
 function pastEndHint({ total, pages }: PageProfile): string {

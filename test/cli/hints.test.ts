@@ -32,7 +32,7 @@ describe('a body that is an array', () => {
     ]) {
       const resource = { records: '', page: { style, size: 2 } };
       const { text } = await (await ownService((_, response) => json(response, PAGE.data), { resource })).check();
-      expect(text).toContain(`A full page of 2 records carries no ${field}`);
+      expect(text).toContain(`carries no ${field}`);
       expect(hintsIn(text)).toContain('The body is itself an array of 2, which has no keys');
     }
   });
@@ -95,7 +95,7 @@ describe('a page past the end that the service refuses', () => {
         expect(code).toBe(1);
         expect(text).toContain(`The service refuses this page of the listing: GET ${service.origin}`);
         expect(text).toContain(`answered ${status}`);
-        expect(hintsIn(text)).toContain('page.total');
+        expect(hintsIn(text)).toMatch(/set page\.total .* or page\.pages/);
         expect(hintsIn(text)).not.toMatch(/expire|start this resource again/);
       }
     },
@@ -104,7 +104,7 @@ describe('a page past the end that the service refuses', () => {
   it('is told differently where the profile names a total already', async () => {
     const page = { style: 'page', size: 2, total: 'total' };
     const { text } = await (await ownService(onlyPage('page', '1', 404), { resource: { page } })).check();
-    expect(hintsIn(text)).toContain('total, where page.total looks');
+    expect(hintsIn(text)).toContain('as page.total tells it (total)');
   });
 
   it('stays an expired position in a listing by cursor', async () => {
