@@ -46,7 +46,9 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
 }
 
 function walkOf({ client, profile, listing, signal, clock }: CheckOptions): Parameters<typeof walk>[0] {
-  return { client, resource: profile, listing, lane: 'incremental', meter: newMeter(), signal, runAhead: 1, clock };
+  const acceptsEnd = profile.accept.includes('end');
+  const options = { client, resource: profile, listing, acceptsEnd, meter: newMeter(), signal, clock };
+  return { ...options, lane: 'incremental', runAhead: 1 };
 }
 
 /** Runs one test; what it throws becomes its finding. */
