@@ -16,30 +16,39 @@ export function accountOf(outcome: Outcome, isWhole: boolean): string {
         `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
     ),
   ];
-  if (broken !== null) {
-    const { promise, differences, run } = broken;
+  for (const { promise, differences, run } of broken) {
     lines.push(`BROKEN after run ${run}: ${promise}; ${differences.length} differences`);
     lines.push(...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`));
   }
   return [...lines, ...(isWhole ? log.slice(-LOG_SHOWN) : [])].join('\n');
 }
 
-/** How a broken promise is counted: which one it was, in what, and how the service pages. */
-export function classOf({ broken, behaviour, written }: Outcome): string | null {
-  if (broken === null) return null;
-  const kinds = [...new Set(broken.differences.map(({ kind }) => kind))].toSorted().join(', ');
-  return `${broken.promise}: ${kinds} [${behaviour.style}${written.wrong === null ? '' : `; wrong: ${written.wrong}`}]`;
+/** Throws the story where a promise was broken. */
+export function requireKept(outcome: Outcome): void {
+  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, false));
 }
 
-/** What the last walk of a seed cost: nothing moved in it. Null where it did not walk all, or not to the end. */
+/** How broken promises are counted: which one it was, and in what the copy was wrong. */
+export function classesOf({ broken }: Outcome): string[] {
+  const names = broken.flatMap(({ promise, differences }) => differences.map(({ kind }) => `${promise}: ${kind}`));
+  return [...new Set(names)];
+}
+
+/**
+ * What the last walk of a seed cost: nothing moved in it. Null where it did not walk all or not to the end, or took
+ * longer than the overlap: then it asks for changes as well.
+ */
 export function costOf({
   behaviour,
   written,
   runs,
   records,
+  broken,
 }: Outcome): { needed: number; asked: number; item: number } | null {
   const last = runs.at(-1);
   if (last === undefined || last.mode !== 'full' || !['ok', 'partial'].includes(last.status)) return null;
+  const tookMs = (last.listing + last.item) * behaviour.clock.answerMs;
+  if (broken.some(({ run }) => run === runs.length) || tookMs > written.overlapMs) return null;
   const param = written.resource.page['size_param'] === undefined ? `?limit=${written.size}` : '';
   const size = pageSize(behaviour, new URL(`http://service/${param}`));
   return { needed: Math.max(1, Math.ceil(records / size)), asked: last.listing, item: last.item };

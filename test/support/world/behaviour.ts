@@ -42,6 +42,8 @@ export interface Behaviour {
   drift: { chance: number; most: number };
   /** A wrong key is answered as anybody would be. */
   key: 'right' | 'wrong';
+  /** Texts are written with escapes where they need none. */
+  isEscaped: boolean;
   /** Part of the records that anybody may see. */
   publicPart: number;
   /** How long an answer takes; how far its clock is off; whether it tells the time. */
@@ -54,7 +56,7 @@ export interface Total {
   /** Body path or name of the header. */
   name: string;
   of: 'records' | 'pages';
-  isRight: boolean;
+  off: 'right' | 'more' | 'fewer' | 'capped';
 }
 
 interface Times {
@@ -121,6 +123,7 @@ export function drawBehaviour(random: Random): Behaviour {
       { chance: 0.6, most: 3 },
     ]),
     key: random.chance(0.05) ? 'wrong' : 'right',
+    isEscaped: random.chance(0.15),
     publicPart: random.pick([1, 0.8]),
     clock: {
       answerMs: random.pick([20, 100, 400, 5_000, 60_000]),
@@ -138,11 +141,11 @@ export function isBare(style: Style): boolean {
 function drawTotal(random: Random, recordsAt: string): Total {
   const at = random.pick(['none', 'none', 'body', 'body', 'header'] as const);
   const of = random.pick(['records', 'records', 'records', 'pages'] as const);
-  const isRight = random.chance(0.93);
-  if (at === 'none' || (at === 'body' && recordsAt === '')) return { at: 'none', name: '', of: 'records', isRight };
-  if (at === 'header') return { at, name: of === 'pages' ? 'X-Total-Pages' : 'X-Total-Count', of, isRight };
+  const off = random.chance(0.9) ? 'right' : random.pick(['more', 'fewer', 'capped'] as const);
+  if (at === 'none' || (at === 'body' && recordsAt === '')) return { at: 'none', name: '', of: 'records', off };
+  if (at === 'header') return { at, name: of === 'pages' ? 'X-Total-Pages' : 'X-Total-Count', of, off };
   const names = of === 'pages' ? ['pages', 'meta.last_page'] : ['total', 'count', 'meta.pagination.total'];
-  return { at, name: random.pick(names), of, isRight };
+  return { at, name: random.pick(names), of, off };
 }
 
 function drawTimes(random: Random): Times {

@@ -1,6 +1,16 @@
 import type { ColumnType } from '../../../src/model/words.ts';
 import { decimal } from '../copied-cells.ts';
-import { canonical, canonicalStored, Digits, isFields, isList, parsed, storable, type Value } from './json-value.ts';
+import {
+  canonical,
+  canonicalStored,
+  Digits,
+  isFields,
+  isList,
+  parsed,
+  storable,
+  written,
+  type Value,
+} from './json-value.ts';
 
 type Agrees = (value: Exclude<Value, null>, cell: unknown) => boolean;
 
@@ -14,7 +24,7 @@ const AGREES: Readonly<Record<ColumnType, Agrees>> = {
   timestamp: (value, cell) => typeof value === 'string' && utcText(value) === cell,
   text: (value, cell) => {
     if (value instanceof Digits) return typeof cell === 'string' && decimal(value.text) === decimal(cell);
-    return (typeof value === 'string' ? storable(value) : String(value)) === cell;
+    return (typeof value === 'string' ? storable(value) : written(value)) === cell;
   },
   json: (value, cell) => typeof cell === 'string' && canonicalStored(value) === canonical(parsed(cell)),
 };

@@ -13,7 +13,7 @@ export function filtered(behaviour: Behaviour, entries: readonly Entry[], asked:
     if (at === null) return false;
     if (filter.kind === 'text') {
       const own = timeValue(at, times.form);
-      return own instanceof Digits ? Number(own.text) >= Number(asked) : String(own) >= asked;
+      return own instanceof Digits ? Number(own.text) >= Number(asked) : typeof own === 'string' && own >= asked;
     }
     if (filter.kind === 'gt') return at > since;
     if (filter.kind === 'seconds') return Math.floor(at / 1_000) >= Math.floor(since / 1_000);

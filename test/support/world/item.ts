@@ -1,5 +1,5 @@
 import type { Behaviour } from './behaviour.ts';
-import { Digits, type Fields, type Value } from './json-value.ts';
+import { Digits, written, type Fields, type Value } from './json-value.ts';
 import { nested, refusal, type Answer } from './listing.ts';
 import type { Entries } from './records.ts';
 
@@ -40,5 +40,5 @@ function turned(value: Value): Value {
 }
 
 function other(value: Value): Value {
-  return value instanceof Digits ? new Digits(`9${value.text}`) : `document-${String(value)}`;
+  return value instanceof Digits ? new Digits(`9${value.text}`) : `document-${written(value)}`;
 }

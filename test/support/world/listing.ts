@@ -141,6 +141,13 @@ function isSortKey(value: unknown): value is SortKey {
   return Array.isArray(value) && value.length === 2;
 }
 
+const TOLD: Readonly<Record<Behaviour['total']['off'], (count: number) => number>> = {
+  right: (count) => count,
+  more: (count) => count + 3,
+  fewer: (count) => Math.max(0, count - 2),
+  capped: (count) => Math.min(count, 10),
+};
+
 /** The page with everything around it that says how it goes on. */
 function rendered(behaviour: Behaviour, cut: Cut, url: URL, { count, size }: { count: number; size: number }): Answer {
   const { style, recordsAt, nextAt, end, moreAt, total } = behaviour;
@@ -148,7 +155,7 @@ function rendered(behaviour: Behaviour, cut: Cut, url: URL, { count, size }: { c
   const headers: Record<string, string> = {};
   const places = new Map<string, Value>();
   const inAll = total.of === 'pages' ? Math.ceil(count / size) : count;
-  const told = total.isRight ? inAll : inAll + 3;
+  const told = TOLD[total.off](inAll);
   if (total.at === 'header') headers[total.name] = String(told);
   if (total.at === 'body') places.set(total.name, new Digits(told));
   if (moreAt !== null) places.set(moreAt, cut.next !== null);

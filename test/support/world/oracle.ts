@@ -1,10 +1,10 @@
 import type Database from 'better-sqlite3';
 import { hasTable, recordDifferences, RESOURCE, rowsIn, tablesIn, type CopiedTable, type Difference } from './copy.ts';
 import { canonical, parsed, type Fields } from './json-value.ts';
-import type { ServiceRecords } from './records.ts';
+import type { PastState, ServiceRecords } from './records.ts';
 
-/** What must be in the copy: by key the body, null for a record that must not be live; a key not in it may be either. */
-export type Truth = ReadonlyMap<string, Fields | null>;
+/** What must be in the copy: by key the body, null for a record that must not be live, `either` for one that may be. */
+export type Truth = ReadonlyMap<string, Fields | null | 'either'>;
 
 interface Version {
   id: string;
@@ -20,28 +20,38 @@ export function differencesFrom(db: Database.Database, truth: Truth, isWhole: bo
   const tables = tablesIn(db);
   const [own] = tables;
   if (own === undefined) {
-    const isNeeded = [...truth.values()].some((body) => body !== null);
+    const isNeeded = [...truth.values()].some((body) => body !== null && body !== 'either');
     return isNeeded ? [{ kind: 'no table', key: null, text: 'there is no table' }] : [];
   }
   const rows = new Map(tables.map((table) => [table.name, rowsIn(db, table)]));
   const live = new Set([...(rows.get(own.name) ?? new Map<string, unknown>()).keys()].map(keyIn));
-  const bodies = openBodies(db);
-  const found = [...truth].flatMap(([key, body]): Difference[] => {
-    if (body === null) {
-      return live.has(key)
-        ? [{ kind: 'not deleted', key, text: `${key} is live and the service has no such record` }]
-        : [];
-    }
-    const different = recordDifferences(tables, rows, key, body);
-    if (!live.has(key)) return different;
-    const stored = bodies.get(key);
-    if (stored === undefined || stored === null)
-      return [...different, { kind: 'body', key, text: `${key} has no open version` }];
-    if (canonical(parsed(stored)) === canonical(body)) return different;
-    // The whole record is another one: its cells only say so once more.
-    return [{ kind: 'stale', key, text: `${key} is ${stored}, should be ${canonical(body)}` }];
-  });
+  const copy = { tables, rows, live, bodies: openBodies(db) };
+  const found = [...truth].flatMap(([key, wanted]) => (wanted === 'either' ? [] : differencesOf(copy, key, wanted)));
   return [...found, ...(isWhole ? strangers(live, truth) : []), ...orphans(rows, own, live)];
+}
+
+interface Copy {
+  tables: readonly CopiedTable[];
+  rows: ReadonlyMap<string, ReadonlyMap<string, unknown[]>>;
+  /** Keys of live rows. */
+  live: ReadonlySet<string>;
+  /** Of the open versions. */
+  bodies: ReadonlyMap<string, string | null>;
+}
+
+function differencesOf({ tables, rows, live, bodies }: Copy, key: string, body: Fields | null): Difference[] {
+  if (body === null) {
+    return live.has(key)
+      ? [{ kind: 'not deleted', key, text: `${key} is live and the service has no such record` }]
+      : [];
+  }
+  const stored = bodies.get(key) ?? null;
+  if (!live.has(key)) return recordDifferences(tables, rows, key, body);
+  if (stored === null) return [{ kind: 'body', key, text: `${key} has no open version` }];
+  // The whole record is another one: its cells only say so once more.
+  const isStale = canonical(parsed(stored)) !== canonical(body);
+  const text = `${key} is ${stored}, should be ${canonical(body)}`;
+  return isStale ? [{ kind: 'stale', key, text }] : recordDifferences(tables, rows, key, body);
 }
 
 function strangers(live: ReadonlySet<string>, truth: Truth): Difference[] {
@@ -96,9 +106,10 @@ interface RowState {
 
 /**
  * What must hold of the history whatever a run said: versions in one piece, the last one open and that of the row, a
- * delete exactly where the row is deleted; and no body that the record never had, or that it had before another one.
+ * delete exactly where the row is deleted; and no body that the record never had. Where `isOrdered`, none either that
+ * its own time calls older than the one in front of it, and that it was not restored to.
  */
-export function historyFaults(db: Database.Database, records: ServiceRecords): Difference[] {
+export function historyFaults(db: Database.Database, records: ServiceRecords, isOrdered: boolean): Difference[] {
   const [own] = tablesIn(db);
   if (own === undefined || !hasTable(db, own.name)) return [];
   const chains = Map.groupBy(versionsIn(db), ({ id }) => id);
@@ -110,15 +121,22 @@ export function historyFaults(db: Database.Database, records: ServiceRecords): D
   const strays = [...chains.keys()].filter((id) => !states.some((state) => state.id === id));
   return [
     ...strays.map((key): Difference => ({ kind: 'chain', key, text: `${key}: versions without a row` })),
-    ...states.flatMap((state) => historyFault(state, chains.get(state.id) ?? [], records.past.get(state.id) ?? [])),
+    ...states.flatMap((state) =>
+      historyFault(state, chains.get(state.id) ?? [], records.past.get(state.id) ?? [], isOrdered),
+    ),
   ];
 }
 
-function historyFault(state: RowState, chain: readonly Version[], past: readonly (string | null)[]): Difference[] {
+function historyFault(
+  state: RowState,
+  chain: readonly Version[],
+  past: readonly PastState[],
+  isOrdered: boolean,
+): Difference[] {
   const key = state.id;
   const broken = chainFault(state, chain);
   if (broken !== null) return [{ kind: 'chain', key, text: `${key}: ${broken}` }];
-  const never = neverWas(chain, past);
+  const never = neverWas(chain, past, isOrdered);
   return never === null ? [] : [{ kind: 'history', key, text: `${key}: ${never}` }];
 }
 
@@ -136,17 +154,24 @@ function chainFault(state: RowState, chain: readonly Version[]): string | null {
 }
 
 /** Walks through the record's own past and finds each stored body in it, in order. */
-function neverWas(chain: readonly Version[], past: readonly (string | null)[]): string | null {
+function neverWas(chain: readonly Version[], past: readonly PastState[], isOrdered: boolean): string | null {
   let at = 0;
   for (const { op, body, version } of chain) {
     if (op === 'delete' || body === null) continue;
     const wanted = canonical(parsed(body));
-    const found = past.indexOf(wanted, at);
-    if (found === -1) {
-      const why = past.includes(wanted) ? 'was before the version in front of it' : 'is none that the record ever had';
-      return `the body of version ${version} ${why}: ${body}`;
+    const first = past.findIndex((state) => state.body === wanted);
+    if (first === -1) return `the body of version ${version} is none that the record ever had: ${body}`;
+    const later = past.findIndex((state, place) => place >= at && state.body === wanted);
+    if (later === -1 && isOrdered && isOlder(past[first], past[at])) {
+      return `the body of version ${version} was before the version in front of it: ${body}`;
     }
-    at = found;
+    at = later === -1 ? first : later;
   }
   return null;
+}
+
+/** By their own times. */
+function isOlder(state: PastState | undefined, than: PastState | undefined): boolean {
+  const [a, b] = [state?.updatedAt ?? null, than?.updatedAt ?? null];
+  return a !== null && b !== null && a < b;
 }

@@ -15,23 +15,32 @@ export interface EndedRun {
   isLast: boolean;
 }
 
+interface Promised {
+  behaviour: Behaviour;
+  written: Written;
+  records: ServiceRecords;
+}
+
 export interface Broken {
   promise: string;
   differences: Difference[];
 }
 
 /**
- * What a run has promised and not kept; null where it kept everything. `ok` after a full walk means: equal, in all that
+ * What a run has promised and not kept; nothing where it kept everything. `ok` after a full walk means: equal, in all that
  * did not move meanwhile. `ok` after an incremental one: everything is there whose own time tells of its last change.
  */
-export function brokenPromise(
+export function brokenPromises(
   db: Database.Database,
   run: EndedRun,
-  { behaviour, written, records }: { behaviour: Behaviour; written: Written; records: ServiceRecords },
-): Broken | null {
-  const history = historyFaults(db, records);
-  if (history.length > 0) return { promise: 'a history is what was', differences: history };
-  if (!run.isOk) return null;
+  { behaviour, written, records }: Promised,
+): Broken[] {
+  const history = historyFaults(db, records, canTellOrder(behaviour));
+  const ofHistory = history.length === 0 ? [] : [{ promise: 'a history is what was', differences: history }];
+  return run.isOk ? [...ofHistory, ...brokenOk(db, run, { behaviour, written, records })] : ofHistory;
+}
+
+function brokenOk(db: Database.Database, run: EndedRun, { behaviour, written, records }: Promised): Broken[] {
   // What moved shortly before may not have come to the replica that answered.
   const sureBefore = run.walkedSince - behaviour.lag.ms;
   const isQuiet = run.isLast || records.movedAt < sureBefore;
@@ -40,14 +49,19 @@ export function brokenPromise(
     const truth = truthOf(behaviour, records, isSure, isQuiet ? Infinity : sureBefore);
     return broken(isQuiet ? 'ok after a full walk' : 'ok after a full walk while it moved', db, truth, isQuiet);
   }
-  if (!isOverlapEnough(behaviour, written)) return null;
+  if (!isOverlapEnough(behaviour, written)) return [];
   const isTold = (entry: Entry): boolean => isSure(entry) && entry.isHonest && entry.isListed;
   return broken('ok after an incremental walk', db, truthOf(behaviour, records, isTold, -Infinity), false);
 }
 
-function broken(promise: string, db: Database.Database, truth: Truth, isWhole: boolean): Broken | null {
+function broken(promise: string, db: Database.Database, truth: Truth, isWhole: boolean): Broken[] {
   const differences = differencesFrom(db, truth, isWhole);
-  return differences.length === 0 ? null : { promise, differences };
+  return differences.length === 0 ? [] : [{ promise, differences }];
+}
+
+/** Whether whoever is shown an older state can find out: by a record that is read alone from who does not lag. */
+function canTellOrder({ item, ids }: Behaviour): boolean {
+  return (item.kind === 'same' || item.kind === 'no_drafts') && !item.isLagging && ids !== 'composite';
 }
 
 /** Lag, lateness and cut times that the overlap covers; else a sync may miss what it was told not to look for. */
@@ -64,13 +78,13 @@ function truthOf(
   goneBefore: number,
 ): Truth {
   const seesAll = behaviour.key === 'right';
-  const truth = new Map<string, Entry['body'] | null>();
+  const truth = new Map<string, Entry['body'] | null | 'either'>();
   for (const entry of records.entries.values()) {
-    if (!isSure(entry)) continue;
     const isSeen = entry.isPublic || seesAll;
-    if (entry.isListed && isSeen) truth.set(entry.key, entry.body);
+    if (!isSure(entry)) truth.set(entry.key, 'either');
+    else if (entry.isListed && isSeen) truth.set(entry.key, entry.body);
     // A record that is not listed and can be read: whoever reads it alone keeps it.
-    else if (goneBefore > -Infinity && !behaviour.item.showsUnlisted) truth.set(entry.key, null);
+    else truth.set(entry.key, behaviour.item.showsUnlisted || goneBefore === -Infinity ? 'either' : null);
   }
   for (const { key, at } of records.removals) if (!records.entries.has(key) && at < goneBefore) truth.set(key, null);
   return truth;

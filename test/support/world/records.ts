@@ -26,6 +26,13 @@ export interface Entry {
 
 export type Entries = ReadonlyMap<string, Entry>;
 
+/** What a record was at a time. */
+export interface PastState {
+  /** Canonical. */
+  body: string;
+  updatedAt: number | null;
+}
+
 /** All records of a service, and all that they ever were; times are the service's own, in epoch milliseconds. */
 export class ServiceRecords {
   entries: Entries = new Map();
@@ -33,14 +40,16 @@ export class ServiceRecords {
   moves = 0;
   readonly graves: Entry[] = [];
   readonly removals: { key: string; at: number }[] = [];
-  /** All bodies that a record ever had, oldest first, by its key; null where it was not listed. */
-  readonly past = new Map<string, (string | null)[]>();
+  /** All that a record ever was, oldest first, by its key. */
+  readonly past = new Map<string, PastState[]>();
   readonly #snapshots: { at: number; entries: Entries }[] = [];
 
   /** Writes this state of a record. */
   put(entry: Entry): void {
     this.entries = new Map([...this.entries, [entry.key, entry]]);
-    this.#moved(entry.key, entry.isListed ? canonical(entry.body) : null, entry.changedAt);
+    const states = this.past.get(entry.key) ?? [];
+    this.past.set(entry.key, [...states, { body: canonical(entry.body), updatedAt: entry.updatedAt }]);
+    this.#moved(entry.changedAt);
   }
 
   remove(key: string, at: number): void {
@@ -49,7 +58,7 @@ export class ServiceRecords {
     this.graves.push(entry);
     this.removals.push({ key, at });
     this.entries = new Map([...this.entries].filter(([other]) => other !== key));
-    this.#moved(key, null, at);
+    this.#moved(at);
   }
 
   /** Everything as it was at that moment. */
@@ -64,9 +73,8 @@ export class ServiceRecords {
     return this.#snapshots.at(-1)?.at ?? -Infinity;
   }
 
-  #moved(key: string, body: string | null, at: number): void {
+  #moved(at: number): void {
     this.moves += 1;
-    this.past.set(key, [...(this.past.get(key) ?? []), body]);
     this.#snapshots.push({ at, entries: this.entries });
   }
 }
@@ -130,21 +138,18 @@ export class EntryMaker {
     const serial = this.#serial;
     // Larger ids are not always newer ones.
     const mixed = (serial * 7_919) % 10_007;
-    switch (this.#behaviour.ids) {
-      case 'integers':
-        return new Map([['id', new Digits(serial)]]);
-      case 'uuids':
-        return new Map([
-          ['id', `${mixed.toString(16).padStart(8, '0')}-0000-4000-8000-${String(serial).padStart(12, '0')}`],
-        ]);
-      case 'odd':
-        return new Map([['id', `${this.#random.pick(['a/b', 'ä ö', 'A', '100%', '~', 'x?y=1'])}-${serial}`]]);
-      case 'composite':
-        return new Map<string, Value>([
-          ['space', this.#random.pick(['blog', 'shop', 'null'])],
-          ['ref', new Digits(serial)],
-        ]);
-    }
+    const ids: Readonly<Record<Behaviour['ids'], () => [string, Value][]>> = {
+      integers: () => [['id', new Digits(serial)]],
+      uuids: () => [
+        ['id', `${mixed.toString(16).padStart(8, '0')}-0000-4000-8000-${String(serial).padStart(12, '0')}`],
+      ],
+      odd: () => [['id', `${this.#random.pick(['a/b', 'ä ö', 'A', '100%', '~', 'x?y=1'])}-${serial}`]],
+      composite: () => [
+        ['space', this.#random.pick(['blog', 'shop', 'null', '', null])],
+        ['ref', new Digits(serial)],
+      ],
+    };
+    return new Map(ids[this.#behaviour.ids]());
   }
 
   #entry(entry: Entry): Entry {
@@ -180,5 +185,5 @@ export function timeValue(at: number, form: Behaviour['times']['form']): Value {
 export function keyOf(id: Fields): string {
   const parts = [...id.values()].map((part) => (part instanceof Digits ? part.text : part));
   const [only] = parts;
-  return parts.length === 1 ? String(only) : JSON.stringify(parts);
+  return parts.length === 1 && typeof only === 'string' ? only : JSON.stringify(parts);
 }

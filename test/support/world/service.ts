@@ -9,6 +9,8 @@ import type { Entries, ServiceRecords } from './records.ts';
 import type { WorldClock } from './world-clock.ts';
 
 const PREFIX = '/v1/content';
+/** Whoever asks more often than this in one run goes in circles. */
+const MOST_REQUESTS = 3_000;
 const RIGHT_KEY = 'the-right-key';
 
 /** What a service is made of. */
@@ -75,7 +77,7 @@ export class Service {
     response.sendDate = false;
     const date = this.world.behaviour.clock.isTold ? { Date: new Date(this.now()).toUTCString() } : {};
     response.writeHead(status, { 'Content-Type': 'application/json', ...date, ...headers });
-    response.end(written(body));
+    response.end(written(body, this.world.behaviour.isEscaped ? { text: escaped } : {}));
   }
 
   #edit(): void {
@@ -86,6 +88,7 @@ export class Service {
 
   #answer(url: URL, authorization: string): Answer {
     const { behaviour } = this.world;
+    if (this.asked.listing + this.asked.item > MOST_REQUESTS) return refusal(400, 'this goes on for ever');
     const seesAll = authorization === `Bearer ${RIGHT_KEY}`;
     if (url.pathname === PREFIX) {
       this.asked.listing += 1;
@@ -106,6 +109,16 @@ export class Service {
     if (!mayLag || ms === 0 || !random.chance(chance)) return records.entries;
     return records.asOf(this.now() - ms);
   }
+}
+
+/** One letter alone, and all beyond ASCII, as their codes. */
+function escaped(text: string): string {
+  if (/^[a-z]$/.test(text)) return `"${codeOf(text)}"`;
+  return JSON.stringify(text).replaceAll(/[\u0080-\uffff]/g, codeOf);
+}
+
+function codeOf(letter: string): string {
+  return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** The key with which a service is asked. */

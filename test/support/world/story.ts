@@ -7,7 +7,7 @@ import { randomFrom, type Random } from '../random.ts';
 import { drawBehaviour, type Behaviour } from './behaviour.ts';
 import { RESOURCE } from './copy.ts';
 import { Editor } from './editor.ts';
-import { brokenPromise, type Broken } from './promises.ts';
+import { brokenPromises, type Broken } from './promises.ts';
 import { writeProfile, type Written } from './profile.ts';
 import { EntryMaker, ServiceRecords } from './records.ts';
 import { Runner, type Command, type Run } from './runner.ts';
@@ -29,8 +29,8 @@ export interface Outcome {
   runs: readonly Run[];
   /** Records that were listed in the end. */
   records: number;
-  /** The first promise that a run did not keep, and the number of that run. */
-  broken: (Broken & { run: number }) | null;
+  /** Promises that runs did not keep, with the numbers of those runs. */
+  broken: readonly (Broken & { run: number })[];
   /** Everything that happened, for whoever looks for the cause. */
   log: readonly string[];
 }
@@ -66,7 +66,7 @@ interface Story {
   service: Service;
   runner: Runner;
   runs: Run[];
-  broken: Outcome['broken'];
+  broken: (Broken & { run: number })[];
   /** The service's time when the first of the runs began that have not ended their walk since. */
   walkedSince: number | null;
   database: TestDatabase;
@@ -112,7 +112,7 @@ async function setStage(
   writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
   const runner = new Runner(folder, clock, service);
   const address = warehouse.replace('{source}', 'blog');
-  const state = { runs: [], broken: null, walkedSince: null };
+  const state = { runs: [], broken: [], walkedSince: null };
   return { behaviour, written, random, clock, records, editor, service, runner, database, address, ...state };
 }
 
@@ -148,7 +148,6 @@ async function play(story: Story, command: Command, isLast: boolean): Promise<vo
   const walkedSince = story.walkedSince ?? startedAt;
   const ended = { mode: run.mode, isOk: run.status === 'ok', walkedSince, isLast };
   story.walkedSince = run.status === 'ok' || run.status === 'partial' ? null : walkedSince;
-  if (story.broken !== null) return;
-  const broken = await story.database.read(story.address, (db) => brokenPromise(db, ended, story));
-  if (broken !== null) story.broken = { ...broken, run: runs.length };
+  const broken = await story.database.read(story.address, (db) => brokenPromises(db, ended, story));
+  for (const { promise, differences } of broken) story.broken.push({ promise, differences, run: runs.length });
 }

@@ -1,8 +1,9 @@
-import { classOf, costOf } from './account.ts';
+import { classesOf, costOf } from './account.ts';
 import type { Outcome } from './story.ts';
 
 /** Shorter walks say little of a part: one page more is much for them. */
 const LONG_WALK = 10;
+const SEEDS_SHOWN = 12;
 
 interface Cost {
   walks: number;
@@ -26,20 +27,23 @@ export class Tally {
       this.#outcomes.flatMap(({ runs }) => runs),
       ({ status }) => status,
     );
-    const broken = this.#outcomes.filter((outcome) => outcome.broken !== null);
-    const classes = Map.groupBy(broken, (outcome) => classOf(outcome) ?? '');
+    const broken = this.#outcomes.filter((outcome) => outcome.broken.length > 0);
+    const classes = Map.groupBy(
+      broken.flatMap((outcome) => classesOf(outcome).map((name) => ({ name, outcome }))),
+      ({ name }) => name,
+    );
     return [
       `${this.#outcomes.length} services; the last run ended ${last}; all runs ${every}`,
-      `${broken.length} promises broken`,
+      `${broken.length} services broke a promise`,
       ...[...classes]
         .toSorted(([, a], [, b]) => b.length - a.length)
-        .map(
-          ([name, of]) =>
-            `  ${of.length} x ${name}: ${of
-              .slice(0, 5)
-              .map(({ seed }) => seed)
-              .join(', ')}`,
-        ),
+        .flatMap(([name, of]) => [
+          `  ${of.length} x ${name}: ${of
+            .slice(0, SEEDS_SHOWN)
+            .map(({ outcome }) => outcome.seed)
+            .join(', ')}`,
+          `     ${countBy(of, ({ outcome }) => outcome.behaviour.style)}`,
+        ]),
       'requests of a full walk in which nothing moved, against the pages that there are:',
       ...[...this.#costs()].map(
         ([style, { walks, needed, asked, item }]) =>
