@@ -1,9 +1,10 @@
 import { afterAll, describe, it } from 'vitest';
 import { accountOf, requireKept } from '../support/world/account.ts';
+import { freshSeed } from '../support/random.ts';
 import { tellStory } from '../support/world/story.ts';
 import { Tally } from '../support/world/tally.ts';
 
-const FIRST = Number(process.env['SEED'] ?? 1);
+const FIRST = freshSeed();
 const COUNT = Number(process.env['SEEDS'] ?? 1_000);
 const SEEDS = Array.from({ length: COUNT }, (_, index) => FIRST + index);
 

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { requireKept } from '../support/world/account.ts';
 import { tellStory } from '../support/world/story.ts';
 
-const SEEDS = [2, 4, 11, 12];
+const SEEDS = [13, 22, 29, 31];
 
 describe('a service that behaves as it likes', () => {
   it.for(SEEDS)('is what the copy holds, or the run says that it may not be (SEED=%d)', async (seed) => {

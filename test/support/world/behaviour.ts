@@ -134,7 +134,7 @@ export function drawBehaviour(random: Random): Behaviour {
 }
 
 /** Styles in which the body need not be more than the records. */
-export function isBare(style: Style): boolean {
+function isBare(style: Style): boolean {
   return style === 'page' || style === 'offset' || style.startsWith('link');
 }
 

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/model/words.ts';
 import { cellFault } from './cells.ts';
-import { isFields, isList, type Fields, type Value } from './json-value.ts';
+import { canonical, isFields, isList, type Fields, type Value } from './json-value.ts';
 
 interface CopiedColumn {
   name: string;
@@ -35,8 +35,9 @@ export interface Difference {
     | 'missing'
     | 'not deleted'
     | 'stale'
-    | 'cell'
-    | 'children'
+    | `cell as ${ColumnType}`
+    | 'elements'
+    | 'empty values'
     | 'no column'
     | 'body'
     | 'chain'
@@ -91,29 +92,53 @@ export function recordDifferences(
   key: string,
   body: Fields,
 ): Difference[] {
-  const found: Difference[] = [];
-  for (const table of tables) {
-    const isOwn = table.path.length === 0;
-    const ofTable = rows.get(table.name) ?? new Map<string, unknown[]>();
-    const wanted = new Map(placesIn(body, table.path).map(({ value, positions }) => [rowKey(key, positions), value]));
-    for (const [place, value] of wanted) {
-      const row = ofTable.get(place);
-      if (row === undefined) {
-        found.push({ kind: isOwn ? 'missing' : 'children', key, text: `${table.name} ${place}: there is no such row` });
-        if (isOwn) return found;
-        continue;
-      }
-      for (const [at, column] of table.columns.entries()) {
-        const fault = cellFault(column.type, valueAt(value, column.path.slice(table.path.length)), row[at] ?? null);
-        if (fault !== null) found.push({ kind: 'cell', key, text: `${table.name} ${place}: ${column.name} ${fault}` });
-      }
-    }
-    for (const place of isOwn ? [] : placesOf(ofTable, key)) {
-      if (!wanted.has(place))
-        found.push({ kind: 'children', key, text: `${table.name} ${place}: there is no such element` });
-    }
-  }
-  return [...found, ...lostLeaves(tables, key, body)];
+  const [own, ...lists] = tables;
+  const row = own === undefined ? undefined : rows.get(own.name)?.get(rowKey(key, []));
+  if (own === undefined || row === undefined) return [{ kind: 'missing', key, text: `${key}: there is no such row` }];
+  return [
+    ...cellDifferences(own, key, body, row),
+    ...lists.flatMap((table) =>
+      listDifferences(table, rows.get(table.name) ?? new Map<string, unknown[]>(), key, body),
+    ),
+    ...lostLeaves(tables, key, body),
+  ];
+}
+
+function listDifferences(
+  table: CopiedTable,
+  rows: ReadonlyMap<string, unknown[]>,
+  key: string,
+  body: Fields,
+): Difference[] {
+  const wanted = new Map(placesIn(body, table.path).map(({ value, positions }) => [rowKey(key, positions), value]));
+  const strange = placesOf(rows, key).filter((place) => !wanted.has(place));
+  return [
+    ...strange.map((place): Difference => ({ kind: 'elements', key, text: `${table.name} ${place}: no such element` })),
+    ...[...wanted].flatMap(([place, value]): Difference[] => {
+      const row = rows.get(place);
+      if (row !== undefined) return cellDifferences(table, key, value, row);
+      const text = `${table.name} ${place}: there is no row for ${canonical(value)}`;
+      return [{ kind: carriesAny(value) ? 'elements' : 'empty values', key, text }];
+    }),
+  ];
+}
+
+function cellDifferences(table: CopiedTable, key: string, element: Value, row: readonly unknown[]): Difference[] {
+  return table.columns.flatMap(({ name, path, type }, at): Difference[] => {
+    const value = valueAt(element, path.slice(table.path.length));
+    const fault = cellFault(type, value, row[at] ?? null);
+    if (fault === null) return [];
+    const isEmpty = value !== null && !carriesAny(value);
+    return [
+      { kind: isEmpty ? 'empty values' : `cell as ${type}`, key, text: `${table.name} ${key}: ${name} ${fault}` },
+    ];
+  });
+}
+
+/** Whether there is anything in it but nulls, lists and objects. */
+function carriesAny(value: Value): boolean {
+  if (isList(value)) return value.some(carriesAny);
+  return isFields(value) ? [...value.values()].some(carriesAny) : value !== null;
 }
 
 /** Values for which the copy has no place at all. */

@@ -72,7 +72,7 @@ function orphans(
       : [...ofTable.keys()]
           .filter((place) => !live.has(keyIn(place)))
           .map((place): Difference => ({
-            kind: 'children',
+            kind: 'elements',
             key: keyIn(place),
             text: `${name} ${place}: its record is not live`,
           })),

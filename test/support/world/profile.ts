@@ -31,7 +31,9 @@ const SLIPS: Readonly<Record<string, Slip>> = {
   },
   'next elsewhere, absent is end': ({ page }) => {
     const name = 'next_cursor' in page ? 'next_cursor' : 'next_url';
-    return name in page && changed(page, name, 'pagination.no_such_next') && changed(page, 'absent_is_end', true);
+    if (!(name in page)) return false;
+    changed(page, 'absent_is_end', true);
+    return changed(page, name, 'pagination.no_such_next');
   },
   'no has_more': ({ page }) => page['has_more'] !== undefined && changed(page, 'has_more', null),
   'records elsewhere': (resource) => changed(resource, 'records', 'records_list'),

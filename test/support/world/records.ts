@@ -182,7 +182,7 @@ export function timeValue(at: number, form: Behaviour['times']['form']): Value {
 }
 
 /** The text by which the copy tells a record from all others. */
-export function keyOf(id: Fields): string {
+function keyOf(id: Fields): string {
   const parts = [...id.values()].map((part) => (part instanceof Digits ? part.text : part));
   const [only] = parts;
   return parts.length === 1 && typeof only === 'string' ? only : JSON.stringify(parts);

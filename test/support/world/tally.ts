@@ -34,6 +34,7 @@ export class Tally {
     );
     return [
       `${this.#outcomes.length} services; the last run ended ${last}; all runs ${every}`,
+      `what the last runs said: ${countBy(lastCodes(this.#outcomes), String)}`,
       `${broken.length} services broke a promise`,
       ...[...classes]
         .toSorted(([, a], [, b]) => b.length - a.length)
@@ -70,6 +71,14 @@ export class Tally {
     }
     return new Map([...costs].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
+}
+
+/** `<status> <code>` of each error and warning of a last run. */
+function lastCodes(outcomes: readonly Outcome[]): string[] {
+  return outcomes.flatMap(({ runs }) => {
+    const last = runs.at(-1);
+    return (last?.said ?? []).map((text) => `${last?.status} ${text.split(':', 1)[0]}`);
+  });
 }
 
 function countBy<T>(all: readonly T[], name: (each: T) => string): string {
