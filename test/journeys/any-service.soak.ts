@@ -4,6 +4,10 @@ import { freshSeed } from '../support/random.ts';
 import { tellStory } from '../support/world/story.ts';
 import { Tally } from '../support/world/tally.ts';
 
+/**
+ * `SEED=<seed> SEEDS=1` plays one service again and prints what it does, its profile, each run and each request; `SEED`
+ * and `SEEDS` choose others. At the end the kinds of broken promises are counted, and what full walks cost.
+ */
 const FIRST = freshSeed();
 const COUNT = Number(process.env['SEEDS'] ?? 1_000);
 const SEEDS = Array.from({ length: COUNT }, (_, index) => FIRST + index);

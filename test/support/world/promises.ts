@@ -86,6 +86,6 @@ function truthOf(
     // A record that is not listed and can be read: whoever reads it alone keeps it.
     else truth.set(entry.key, behaviour.item.showsUnlisted || goneBefore === -Infinity ? 'either' : null);
   }
-  for (const { key, at } of records.removals) if (!records.entries.has(key) && at < goneBefore) truth.set(key, null);
+  for (const [key, at] of records.removedAt) if (!records.entries.has(key) && at < goneBefore) truth.set(key, null);
   return truth;
 }

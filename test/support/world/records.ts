@@ -39,7 +39,8 @@ export class ServiceRecords {
   /** Counts changes. */
   moves = 0;
   readonly graves: Entry[] = [];
-  readonly removals: { key: string; at: number }[] = [];
+  /** When a record went, the last time that it did. */
+  readonly removedAt = new Map<string, number>();
   /** All that a record ever was, oldest first, by its key. */
   readonly past = new Map<string, PastState[]>();
   readonly #snapshots: { at: number; entries: Entries }[] = [];
@@ -56,7 +57,7 @@ export class ServiceRecords {
     const entry = this.entries.get(key);
     if (entry === undefined) return;
     this.graves.push(entry);
-    this.removals.push({ key, at });
+    this.removedAt.set(key, at);
     this.entries = new Map([...this.entries].filter(([other]) => other !== key));
     this.#moved(at);
   }

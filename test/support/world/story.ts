@@ -92,7 +92,8 @@ async function setStage(
     await service.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const warehouse = await database.setting(folder);
+  const { setting: warehouse, close } = await database.open(folder);
+  onTestFinished(close);
   const concurrency = random.pick([1, 1, 4, 8]);
   const profile = {
     version_prefix: '/v1',
