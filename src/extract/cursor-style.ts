@@ -33,7 +33,7 @@ export function cursorStyle(profile: CursorProfile): PageStyle {
   return {
     first: sizeParam(profile),
     next: (facts) => nextByCursor(profile, facts),
-    mayHideNumbers: false,
+    mayHideNumbers: true,
     ahead: null,
   };
 }

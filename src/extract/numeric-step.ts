@@ -2,28 +2,44 @@ import type { PagePosition } from './page.ts';
 
 /** Only the query of a position counts; a base makes it a URL. */
 const ANYWHERE = 'http://localhost';
+const BASE64 = /^[\w+/-]{2,}={0,2}$/;
+const PRINTABLE = /^[\x20-\x7e]+$/;
+const INTEGERS = /\d+/g;
 
 /**
- * True where the next position is this one with a number counted on, by one or by the records of a page: a link by which
- * the service numbers its pages all the same. The first link may add the parameter that a first request goes without.
+ * True where the next position is this one with a number counted on, by one or by the records of a page: links and
+ * cursors, also such as are written in Base64, by which a service numbers its pages all the same. The first of them may
+ * add the parameter that a first request goes without.
  */
 export function isNumericStep(position: PagePosition, next: PagePosition, received: number): boolean {
   const before = paramsOf(position);
-  const after = paramsOf(next);
-  const changed = [...after].filter(([name, value]) => before.get(name) !== value);
-  const counted = changed.filter(([, value]) => /^\d{1,9}$/.test(value));
-  return (
-    counted.length === changed.length &&
-    counted.some(([name, value]) => isCountedOn(before.get(name), Number(value), received))
-  );
+  const changed = [...paramsOf(next)].filter(([name, value]) => before.get(name) !== value);
+  const [first, ...others] = changed;
+  if (first === undefined || others.length > 0) return false;
+  const [name, value] = first;
+  return isCountedOn(readable(before.get(name) ?? ''), readable(value), received);
 }
 
 function paramsOf(position: PagePosition): Map<string, string> {
   return URL.canParse(position, ANYWHERE) ? new Map(new URL(position, ANYWHERE).searchParams) : new Map();
 }
 
-/** A first request without the parameter is number 0 or 1. */
-function isCountedOn(before: string | undefined, after: number, received: number): boolean {
-  if (before === undefined) return after === 1 || after === 2 || after === received;
-  return /^\d{1,9}$/.test(before) && (after - Number(before) === 1 || after - Number(before) === received);
+/** What is written in Base64, where that is text. */
+function readable(value: string): string {
+  if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
+  const text = Buffer.from(value, 'base64').toString('latin1');
+  return PRINTABLE.test(text) ? text : value;
+}
+
+/** Two texts that differ in one number alone, by a step of pages; a first request without a number is 0 or 1. */
+function isCountedOn(before: string, after: string, received: number): boolean {
+  const numbers = after.match(INTEGERS) ?? [];
+  if (before === '') {
+    const [only, ...others] = numbers;
+    return only !== undefined && others.length === 0 && [1, 2, received, received - 1].includes(Number(only));
+  }
+  const former = before.match(INTEGERS) ?? [];
+  if (before.replaceAll(INTEGERS, '#') !== after.replaceAll(INTEGERS, '#')) return false;
+  const steps = numbers.map((number, at) => Number(number) - Number(former[at])).filter((step) => step !== 0);
+  return steps.length === 1 && (steps[0] === 1 || steps[0] === received);
 }

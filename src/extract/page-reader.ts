@@ -48,6 +48,12 @@ const SHORT_PAGE_ATTEMPTS = 3;
 /** Behind a page of fewer records none overlaps: it would cost more than one request in twenty. */
 const LEAST_FOR_OVERLAP = 20;
 
+const refused: GuardFault = {
+  code: 'pagination_missing',
+  message: 'The service refuses the page after a full one, and tells no total',
+  hint: 'Set page.total or page.pages in the profile to where the service tells how much there is.',
+};
+
 /** Reads pages by their position, and finds out what follows each. Throws as `walk` does. */
 export class PageReader {
   readonly #options: ReaderOptions;
@@ -94,7 +100,7 @@ export class PageReader {
     return style.ahead.sooner(urlAt(first, position), 1);
   }
 
-  /** The page at a position, in its turn; null where it lies behind a total that is reached, and is refused. */
+  /** The page at a position, in its turn; null where it is refused because it lies behind the last one. */
   async read(position: PagePosition): Promise<UnsteppedPage | null> {
     const read = await this.#taken(position);
     const isPlain = read === null || positionOf(read.url) === positionOf(urlAt(this.#options.first, position));
@@ -134,16 +140,17 @@ export class PageReader {
     return { ...read, next: null, proof, fault };
   }
 
-  /** The page, or null where the service refuses to go past a total that is reached. */
+  /** The page, or null where the service refuses to go past a total that is reached, or past a page that was short. */
   async #taken(position: PagePosition): Promise<ReadPage | null> {
-    const { signal, source, style, ledger } = this.#options;
+    const { signal, source, style, ledger, acceptsEnd } = this.#options;
     signal?.throwIfAborted();
     try {
       const answer = await source.take(position);
       return await this.#whole(answer, answer.request);
     } catch (error) {
-      const isRefused = error instanceof SyncError && error.code === 'cursor_expired';
-      if (isRefused && ledger.isComplete && style.ahead !== null) return null;
+      const isRefused = error instanceof SyncError && error.code === 'cursor_expired' && style.ahead !== null;
+      const isShort = (this.#last?.records.length ?? Infinity) < this.#kept;
+      if (isRefused && (ledger.isComplete || isShort || acceptsEnd)) return null;
       throw error;
     }
   }
@@ -185,6 +192,8 @@ export class PageReader {
   #pastEnd(): SteppedPage {
     if (this.#last === null) throw new Error('a listing cannot end before its first page');
     const empty = { ...this.#last, records: [], keys: Buffer.alloc(0) };
-    return { ...empty, next: null, proof: 'total', fault: null, overlap: 0 };
+    const isShort = this.#last.records.length < this.#kept;
+    const proof = this.#options.ledger.isComplete ? 'total' : isShort ? 'short' : null;
+    return { ...empty, next: null, proof, fault: proof === null ? refused : null, overlap: 0 };
   }
 }

@@ -35,7 +35,7 @@ export interface PageStyle {
   first: Readonly<Record<string, string>>;
   /** What follows this page, or what is wrong with the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
-  /** True where the links that it follows may hold page numbers, which a moving listing shifts. */
+  /** True where the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
   /** Foresight for styles that number their pages; null where only an answer knows what comes next. */
   ahead: Foresight | null;

@@ -3,6 +3,7 @@ import { KEY_FINGERPRINT_BYTES } from '../shape/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey } from './page-keys.ts';
 import type { PagePosition } from './page.ts';
+import { doubtsOf } from './walk-doubts.ts';
 import type { Doubt, SureRecord } from './walk-end.ts';
 
 /** A page as a walk remembers it. */
@@ -41,9 +42,6 @@ interface WatchedPage extends MetPage {
 
 /** Pages in a row without a new record that are believed, however few had brought one before. */
 const MOST_STALE_PAGES = 20;
-const SET_TOTAL =
-  'name where the service tells the total (page.total) or use offset pages, which show it by themselves';
-const ACCEPT = 'if this service can never prove it, accept: [end] in the profile';
 
 /**
  * What a walk has met so far, page by page: enough to tell whether records moved between the pages while they were read.
@@ -159,11 +157,13 @@ export class WalkLedger {
 
   /** What stands against the walk, now that it has ended. */
   doubts(): Doubt[] {
-    const doubts = [...this.#moved(), ...this.#fewer()];
-    if (doubts.length > 0 || !this.#unwatched) return doubts;
-    const message =
-      'the listing is cut by page numbers and tells no total, so records that moved between pages would not show';
-    return [{ code: 'unwatched', message, hint: SET_TOTAL }];
+    return doubtsOf({
+      hasSlipped: this.#slippedFrom !== null,
+      hasEntered: this.#entered > 0,
+      isUnwatched: this.#unwatched,
+      met: this.met,
+      leastTotal: this.#leastTotal,
+    });
   }
 
   /** One text for all pages, which another walk that meets the same has too. */
@@ -184,26 +184,6 @@ export class WalkLedger {
     let found = false;
     eachKey(key, (high, low) => (found = this.#keys.has(high, low)));
     return found;
-  }
-
-  #moved(): Doubt[] {
-    if (this.#slippedFrom !== null) {
-      const message = 'records moved between the pages while they were read, so one may have slipped past unread';
-      return [{ code: 'slipped', message, hint: `run it again when less is changed; ${ACCEPT}` }];
-    }
-    if (this.#entered === 0) return [];
-    const message = 'records came onto pages that had been read already, and pushed others on';
-    return [{ code: 'entered', message, hint: `run it again when less is changed; ${ACCEPT}` }];
-  }
-
-  #fewer(): Doubt[] {
-    const total = this.#leastTotal;
-    const { met } = this;
-    if (total === null || met === null || met >= total) return [];
-    const message = `the listing ended after ${met} records, but tells a total of ${total}`;
-    const hint =
-      'if the total counts more than is listed, set page.total: null in the profile; else report it to the service';
-    return [{ code: 'fewer', message, hint }];
   }
 
   #noteTotal(total: number | null): void {

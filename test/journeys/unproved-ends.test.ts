@@ -197,6 +197,15 @@ describe('the end of a listing by page numbers', () => {
     });
     expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 250 });
   });
+
+  it('is a page shorter than the others, where the service refuses pages past it', async () => {
+    const refusing: Responder = (url) => {
+      const { data } = part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50, RECORDS.slice(0, 220));
+      return data.length === 0 ? { status: 404, body: {} } : { body: { data } };
+    };
+    const stage = await service({ page: { style: 'page', size: 50 } }, refusing);
+    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 220 });
+  });
 });
 
 describe('what a walk tells', () => {
