@@ -1,4 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
+import { isExact } from '../shape/exact-number.ts';
 import { canonicalHash, textHash } from '../shape/fingerprint.ts';
 import { fieldAt, recordKey } from '../shape/record-key.ts';
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
@@ -115,11 +116,11 @@ function hashOf(record: SourceRecord, history: HistoryPolicy): string {
 function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
   if (path === null) return null;
   const value = fieldAt(record.value, path);
-  if (typeof value !== 'string' && typeof value !== 'number') return null;
   const instant = parseInstant(value, zone);
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
-  return { text: String(value), at, ...(latest === undefined ? {} : { latest }) };
+  const text = isExact(value) ? value.rawJSON : String(value);
+  return { text, at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {

@@ -4,11 +4,13 @@ import { OVERFLOW } from './source-path.ts';
 
 /**
  * Widenings that the stored values alone cannot tell: a timestamp stands as UTC and not as the source wrote it, the text
- * `5` may have been a text or a number, and Postgres's numeric keeps the number and not that it was written `1e400`.
+ * `5` may have been a text or a number, a double may have come with more digits than it is written with, and Postgres's
+ * numeric keeps the number and not that it was written `1e400`.
  * All others keep what the wider type would have stored.
  */
 const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
   timestamp: ['text', 'json'],
+  double: ['numeric', 'text', 'json'],
   numeric: ['text'],
   text: ['json'],
 };

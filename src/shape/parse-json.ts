@@ -1,6 +1,6 @@
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { fitsDouble } from './exact-number.ts';
+import { keepsDigits } from './exact-number.ts';
 import { hasInexactNumber } from './inexact-number.ts';
 import { parseByHand } from './parse-by-hand.ts';
 import { cutDeep } from './scan-json.ts';
@@ -9,8 +9,8 @@ import { cutDeep } from './scan-json.ts';
 const REVIVER_DEPTH = 500;
 
 /**
- * `JSON.parse`, but numbers that a double would change (integers beyond 2^53, decimals that do not round-trip, 1e400)
- * come back as `ExactNumber`. Where a key stands twice the last one wins; `__proto__` is an ordinary key; `-0` is the
+ * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits than
+ * tell it from others, 1e400) come back as `ExactNumber`. Where a key stands twice the last one wins; `__proto__` is an ordinary key; `-0` is the
  * double -0. Any depth is accepted: who walks the value minds the limit (`limits.ts`).
  *
  * Throws `SyncError('bad_json')`, to be retried: a broken body is most often a broken transfer.
@@ -42,7 +42,7 @@ function keepDigits(_key: string, value: JsonValue, { source }: { source?: strin
 }
 
 function numberOf(source: string): JsonValue {
-  return fitsDouble(source) ? Number(source) : JSON.rawJSON(source);
+  return keepsDigits(source) ? Number(source) : JSON.rawJSON(source);
 }
 
 /**
