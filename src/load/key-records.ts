@@ -1,5 +1,4 @@
 import type { SourceRecord } from '../model/json.ts';
-import { isExact } from '../shape/exact-number.ts';
 import { canonicalHash, textHash } from '../shape/fingerprint.ts';
 import { fieldAt, recordKey } from '../shape/record-key.ts';
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
@@ -119,7 +118,8 @@ function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | n
   const instant = parseInstant(value, zone);
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
-  const text = isExact(value) ? value.rawJSON : String(value);
+  // A number by its digits.
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
   return { text, at, ...(latest === undefined ? {} : { latest }) };
 }
 

@@ -17,10 +17,10 @@ const DRIFT = {
 const OLD_TIME = '"2024-01-01T10:00:00+02:00"';
 
 interface Held {
-  load(...texts: string[]): Promise<unknown>;
-  shape(): readonly TableShape[];
+  load: (...texts: string[]) => Promise<unknown>;
+  shape: () => readonly TableShape[];
   /** Marks the record as deleted, and then removes it. */
-  remove(key: string): Promise<[buried: string[], purged: number]>;
+  remove: (key: string) => Promise<[buried: string[], purged: number]>;
 }
 
 async function held({ warehouse }: OpenWarehouse, resource: string, id: string): Promise<Held> {

@@ -129,7 +129,8 @@ function keyOf(occasion: Occasion, place: EventPlace, id: ResourceProfile['id'])
 function timeAt(occasion: Occasion, place: EventPlace | null, zone: TimeZone | null): number | null {
   const value = place === null ? undefined : valueAt(occasion, place);
   // A header has no numbers.
-  const moment = place?.from === 'header' && /^\d{1,17}$/.test(String(value)) ? Number(value) : value;
+  const moment =
+    place?.from === 'header' && typeof value === 'string' && /^\d{1,17}$/.test(value) ? Number(value) : value;
   return parseInstant(moment, zone)?.epochMs ?? null;
 }
 
