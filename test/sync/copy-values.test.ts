@@ -35,6 +35,11 @@ function rowsOf(stage: Copying, query: string): Promise<unknown[]> {
   return POSTGRES.read(stage.to, (db) => db.prepare(query).raw().safeIntegers().all());
 }
 
+/** The numbers in each row, in their one spelling. */
+function numbers(rows: unknown[]): string[][] {
+  return rows.map((row) => [...String(row).matchAll(/\d[\d.e-]*/g)].map(([text]) => canonicalDecimal(text)));
+}
+
 describe.skipIf(POSTGRES.missing !== null)('what is copied', () => {
   it('holds every value as SQLite did, in columns of Postgres', async () => {
     const stage = await copied();
@@ -86,8 +91,6 @@ describe.skipIf(POSTGRES.missing !== null)('what is copied', () => {
     await stage.load(digits.map((n, at) => `{"id":"${at}","exact":${n},"text":${n},"free":{"b":[${n}]},"double":1.5}`));
     expect((await stage.copy()).outcome).toBe('copied');
     const query = 'SELECT exact, text, free FROM content WHERE double = 1.5 ORDER BY id';
-    const numbers = (rows: unknown[]): string[][] =>
-      rows.map((row) => [...String(row).matchAll(/\d[\d.e-]*/g)].map(([text]) => canonicalDecimal(text)));
     const wanted = digits.map(canonicalDecimal).map((text) => [text, text, text]);
     expect(numbers(sqliteRows(stage.file, query))).toEqual(wanted);
     expect(numbers(await rowsOf(stage, query))).toEqual(wanted);
