@@ -104,10 +104,11 @@ describe('flattening', () => {
   });
 
   it('has empty objects and arrays in columns of JSON, from the first on, and null for them in all others', () => {
-    const texts = (value: string): string =>
-      `{"id":1,"whole":${value},"deep":{"in":${value}},"mixed":${value},"n":${value}}`;
     const profile = { json: ['whole', 'deep.in'] };
-    const pages = shapePages([[texts('{}')], [texts('[]')], ['{"id":1,"n":1,"mixed":"x"}', texts('{}')]], profile);
+    const pages = shapePages(
+      [[everywhere('{}')], [everywhere('[]')], ['{"id":1,"n":1,"mixed":"x"}', everywhere('{}')]],
+      profile,
+    );
     expect(pages.map((page) => rowsOf(page, 'content').at(-1))).toEqual([
       { id: '1', whole: '{}', deep_in: '{}' },
       { id: '1', whole: '[]', deep_in: '[]' },
@@ -221,6 +222,11 @@ describe('cells', () => {
     expect(Object.values(rowsOf(second ?? raise(), 'content')[0] ?? {})).toEqual(['1', 1, 2, 3, 4]);
   });
 });
+
+/** A record with the value in fields of each kind. */
+function everywhere(value: string): string {
+  return `{"id":1,"whole":${value},"deep":{"in":${value}},"mixed":${value},"n":${value}}`;
+}
 
 function raise(): never {
   throw new Error('not there');
