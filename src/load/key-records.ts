@@ -115,11 +115,12 @@ function hashOf(record: SourceRecord, history: HistoryPolicy): string {
 function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
   if (path === null) return null;
   const value = fieldAt(record.value, path);
-  if (typeof value !== 'string' && typeof value !== 'number') return null;
   const instant = parseInstant(value, zone);
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
-  return { text: String(value), at, ...(latest === undefined ? {} : { latest }) };
+  // A number by its digits.
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return { text, at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {

@@ -2,7 +2,7 @@ import type { JsonValue } from '../model/json.ts';
 import type { Cell } from '../model/table.ts';
 import type { TimeZone } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/words.ts';
-import { isExact } from './exact-number.ts';
+import { fitsDouble, isExact } from './exact-number.ts';
 import { jsonText } from './json-text.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 import { fitsNumeric, toBigInt } from './type-lattice.ts';
@@ -22,7 +22,7 @@ export type ToCell = (value: JsonValue, notes: CellNotes) => Cell | undefined;
 export const TO_CELL: Record<ColumnType, ToCell> = {
   boolean: (value) => (typeof value === 'boolean' ? value : undefined),
   integer: integerCell,
-  double: (value) => (typeof value === 'number' ? value : undefined),
+  double: doubleCell,
   numeric: numericCell,
   date: (value) => (typeof value === 'string' ? (toDateText(value) ?? undefined) : undefined),
   timestamp: timestampCell,
@@ -39,6 +39,11 @@ function integerCell(value: JsonValue): Cell | undefined {
   // Adding zero turns -0 into 0.
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value + 0 : undefined;
   return isExact(value) ? (toBigInt(value.rawJSON) ?? undefined) : undefined;
+}
+
+function doubleCell(value: JsonValue): Cell | undefined {
+  if (typeof value === 'number') return value;
+  return isExact(value) && fitsDouble(value.rawJSON) ? Number(value.rawJSON) : undefined;
 }
 
 function numericCell(value: JsonValue): Cell | undefined {

@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
 import { TO_CELL, type CellNotes } from './cells.ts';
 import { columnName, tableName } from './column-name.ts';
 import { carriesValue, isObject } from './field-at.ts';
-import { isFull, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
+import { isFull, isWorth, isWorthField, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
 import type { Level, List, ShapeProfile, ShapeTree, Slot, TableNode } from './shape-tree.ts';
 import { EACH, keysOf, OVERFLOW } from './source-path.ts';
 import { typeOf, widenFor } from './type-lattice.ts';
@@ -24,7 +24,7 @@ interface Draft {
 
 /**
  * The shape with a column for each new field of `values` and each type wide enough. Never narrows, renames or takes
- * away; a column appears with its first value that is not null, a table with its first column (or that of an array in it).
+ * away; a column appears with its first value that is not null, a table with the first element of its array.
  *
  * A field that has been an object or array at one time and something else at another gets a JSON column that holds
  * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere, `spills` those of tables
@@ -46,14 +46,7 @@ export function evolveShape(
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);
-  const grown = draft.tree.tables.map((table) => table.shape);
-  return { resource: shape.resource, tables: grown.filter((table, at) => at < tables.length || isUsed(table, grown)) };
-}
-
-/** True if the table, or one for an array within it, has a column. */
-function isUsed(table: TableShape, all: readonly TableShape[]): boolean {
-  const within = (other: TableShape): boolean => table.path.every((part, at) => other.path[at] === part);
-  return all.some((other) => other.columns.length > 0 && within(other));
+  return { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) };
 }
 
 /** What `after` has that `before` had not, or not as wide. */
@@ -74,7 +67,7 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
     if (value === undefined || value === null) continue;
     const known = level.slots.get(key);
     if (known !== undefined) learnSlot(draft, known, value, closed);
-    else if (closed || !carriesValue(value)) continue;
+    else if (closed || !isWorthField(level, key, value, draft.tree.profile)) continue;
     else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
     else learnSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
   }
@@ -83,12 +76,19 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
 function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.skip) return;
   if (slot.column !== null) widenColumn(slot.column, value);
-  else if (!closed && carriesValue(value) && !hasRoomInside(draft, slot, value)) placeValue(draft, slot, value);
+  else if (!closed && hasToStand(draft, slot, value)) placeValue(draft, slot, value);
   learnInside(draft, slot, value, closed || slot.column !== null);
 }
 
+/** What carries nothing fits every column: as null, where the column is none of JSON. */
 function widenColumn(column: Column, value: JsonValue): void {
-  if (TO_CELL[column.type](value, UNNOTED) === undefined) column.type = widenFor(column.type, value);
+  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !carriesValue(value)) return;
+  column.type = widenFor(column.type, value);
+}
+
+/** True if the value needs a column of its own. */
+function hasToStand(draft: Draft, slot: Slot, value: JsonValue): boolean {
+  return isWorth(slot, value, draft.tree.profile) && !hasRoomInside(draft, slot, value);
 }
 
 /** True if the value needs no column of its own, because its fields or elements have or get theirs. */
@@ -126,11 +126,13 @@ function openOverflow(table: TableNode): void {
 }
 
 function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+  // What leaves nothing in the tables leaves nothing here, or a later value would look otherwise on the same page.
+  const opens = !closed && isWorth(slot, value, draft.tree.profile) && hasRoomInside(draft, slot, value);
   if (isObject(value)) {
-    const level = closed || !hasRoomInside(draft, slot, value) ? slot.level : openLevel(slot);
+    const level = opens ? openLevel(slot) : slot.level;
     if (level !== null) learnLevel(draft, level, value, closed);
   } else if (Array.isArray(value)) {
-    const list = closed || !hasRoomInside(draft, slot, value) ? slot.list : openTable(draft, slot, value);
+    const list = opens ? openTable(draft, slot) : slot.list;
     if (list !== null) learnList(draft, list, value, closed);
   }
 }
@@ -139,9 +141,9 @@ function learnList(draft: Draft, list: List, elements: readonly JsonValue[], clo
   for (const element of elements) if (element !== null) learnSlot(draft, list.element, element, closed);
 }
 
-/** The child table for the array in `slot`; it stays only if a column is found for it. */
-function openTable(draft: Draft, slot: Slot, value: JsonValue): List | null {
-  if (slot.list !== null || !carriesValue(value)) return slot.list;
+/** The child table for the array in `slot`, once it has an element. */
+function openTable(draft: Draft, slot: Slot): List {
+  if (slot.list !== null) return slot.list;
   const { tree, resource } = draft;
   const parent = slot.table.shape;
   const name = tableName(parent.name, keysOf(slot.path.slice(parent.path.length)), draft.tableNames);

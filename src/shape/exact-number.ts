@@ -24,18 +24,27 @@ export function isIntegerSource(source: string): boolean {
 }
 
 /**
- * True if a double holds the number that `source` (valid JSON) writes: integers up to 2^53 - 1, and decimals that the
- * double gives back when it is written with as many digits. Trailing zeros and `-0` do not count as digits.
+ * True if the double nearest to the number that `source` (valid JSON) writes is written with the same digits, as
+ * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that tell the double from all others.
+ * Trailing zeros, the sign of zero and the way of writing (`1E2`) do not count.
  */
-export function fitsDouble(source: string): boolean {
+export function keepsDigits(source: string): boolean {
   const double = Number(source);
   if (!Number.isFinite(double)) return false;
   if (isIntegerSource(source)) return Number.isSafeInteger(double);
   const shortest = String(double);
-  if (shortest === source) return true;
+  return shortest === source || significand(shortest) === significand(source);
+}
+
+/**
+ * True if a double holds the number: those that keep their digits, and decimals that the double gives back when it is
+ * written with as many digits as `source` has, such as 98331783783160.625 (in the fewest digits 98331783783160.62).
+ */
+export function fitsDouble(source: string): boolean {
+  if (keepsDigits(source)) return true;
+  const double = Number(source);
+  if (!Number.isFinite(double) || isIntegerSource(source)) return false;
   const written = significand(source);
-  // The shortest text of a double is not always what rounding it to as many digits gives (98331783783160.625).
-  if (written === significand(shortest)) return true;
   return written === significand(double.toPrecision(Math.min(written.indexOf('e'), MAX_PRECISION)));
 }
 

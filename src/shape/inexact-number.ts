@@ -1,6 +1,6 @@
-import { fitsDouble } from './exact-number.ts';
+import { keepsDigits } from './exact-number.ts';
 
-/** Fewer digits than this always fit a double. */
+/** Fewer digits than this a double always gives back. */
 const LONG = 16;
 const EXPONENT = /[eE][+-]?\d+/y;
 const HUGE_EXPONENT = /\d[eE][+-]?\d{3,}(?:[\s,\]}]|$)/;
@@ -9,7 +9,7 @@ const BEFORE_NUMBER = ':,[- \n\r\t';
 const AFTER_NUMBER = ',]} \n\r\t';
 
 /**
- * True if the JSON text may hold a number that a double would change. Looks at every sixteenth character only: no run
+ * True if the JSON text may hold a number whose digits a double would not give back. Looks at every sixteenth character only: no run
  * of sixteen digits passes between two looks.
  */
 export function hasInexactNumber(text: string): boolean {
@@ -34,5 +34,5 @@ function isInexact(text: string, start: number, digitsEnd: number): boolean {
   if (!BEFORE_NUMBER.includes(text[start - 1] ?? ' ')) return false;
   EXPONENT.lastIndex = digitsEnd;
   const end = digitsEnd + (EXPONENT.exec(text)?.[0].length ?? 0);
-  return AFTER_NUMBER.includes(text[end] ?? ' ') && !fitsDouble(text.slice(start, end));
+  return AFTER_NUMBER.includes(text[end] ?? ' ') && !keepsDigits(text.slice(start, end));
 }

@@ -51,9 +51,13 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
     if (!misfit) return finished(shape, current, written);
     const names = new Set([...viewNames(shape), ...tableNames]);
     const grown = evolveShape(current, profile, usable(checked), names, spills);
-    if (shapeChanges(current, grown).length === 0) throw new Error(`the shape of ${shape.resource} does not settle`);
+    if (isSame(current, grown)) throw new Error(`the shape of ${shape.resource} does not settle`);
     current = grown;
   }
+}
+
+function isSame(before: ResourceShape, after: ResourceShape): boolean {
+  return after.tables.length === before.tables.length && shapeChanges(before, after).length === 0;
 }
 
 function finished(

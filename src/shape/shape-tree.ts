@@ -1,7 +1,9 @@
+import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import type { Contract } from '../model/words.ts';
 import { cellOf, TO_CELL, type ToCell } from './cells.ts';
+import { carriesValue, isObject } from './field-at.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './source-path.ts';
 
 /** What shaping needs to know of a resource; its profile (`source/profile.ts`) has all of it and is passed as it is. */
@@ -133,6 +135,34 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
   }
   if (slot === null) throw new Error('a column without a path');
   return slot;
+}
+
+/**
+ * True if the value is worth a place: if it carries something, or is or holds an object or array that stands in one JSON
+ * column whatever it is. Such a column holds empty ones too, from the first on, so that it says the same of records in
+ * whatever order they come.
+ */
+export function isWorth(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
+  return carriesValue(value) || holdsWhole(slot.path, value, profile);
+}
+
+/** The same for a field that has no slot yet. */
+export function isWorthField(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
+  return carriesValue(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
+}
+
+function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (isWholePath(path, profile)) return true;
+  return (
+    isObject(value) &&
+    Object.entries(value).some(([key, field]) => holdsWhole([...path, pathPart(key)], field, profile))
+  );
+}
+
+/** True if objects and arrays at the path always stand in one JSON column. */
+export function isWholePath(path: SourcePath, profile: ShapeProfile): boolean {
+  return path.length > profile.depth || (profile.json.length > 0 && profile.json.includes(pathText(path)));
 }
 
 /** True if the table has as many columns as the profile lets it have. */

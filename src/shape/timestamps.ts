@@ -1,4 +1,6 @@
+import type { JsonValue } from '../model/json.ts';
 import type { TimeZone } from '../model/time-zone.ts';
+import { fitsDouble, isExact } from './exact-number.ts';
 
 /** A moment as read from the source. */
 export interface Instant {
@@ -34,8 +36,11 @@ const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
  * (< 10^17) apart. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
  * no calendar has.
  */
-export function parseInstant(moment: string | number, zone: TimeZone | null = null): Instant | null {
+export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | null = null): Instant | null {
   if (typeof moment === 'number') return epochInstant(moment);
+  if (typeof moment !== 'string') {
+    return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
+  }
   const parts = readParts(moment);
   if (parts === null) return null;
   const nanos = parts.nanos % 1e6;

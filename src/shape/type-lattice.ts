@@ -1,6 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { ColumnType } from '../model/words.ts';
-import { isExact, isIntegerSource } from './exact-number.ts';
+import { fitsDouble, isExact, isIntegerSource } from './exact-number.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 
 const INT64_MIN = -(2n ** 63n);
@@ -18,7 +18,7 @@ const WIDER: Record<string, ColumnType> = {
 
 /**
  * The narrowest type that holds the values of both: integer → double → numeric, date → timestamp, any two others →
- * text, and json with anything → json. Numeric holds doubles too, by their shortest digits.
+ * text, and json with anything → json. Numeric, text and json hold what fits a double too, by its source digits.
  */
 export function widen(a: ColumnType, b: ColumnType): ColumnType {
   if (a === b) return a;
@@ -64,5 +64,6 @@ function textType(text: string): ColumnType {
 
 function exactType(source: string): ColumnType {
   if (toBigInt(source) !== null) return 'integer';
+  if (fitsDouble(source)) return 'double';
   return fitsNumeric(source) ? 'numeric' : 'text';
 }

@@ -9,7 +9,8 @@ import { NOT_AN_OBJECT } from './limits.ts';
 import { jsonText } from './json-text.ts';
 import { beyondPage } from './row-width.ts';
 import type { SetAside } from './set-aside.ts';
-import { isFull, type Level, type List, type ShapeTree, type Slot, type TableNode } from './shape-tree.ts';
+import { isFull, isWorth, isWorthField } from './shape-tree.ts';
+import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
 import { pathPart, pathText } from './source-path.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
@@ -181,22 +182,25 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
     if (value === null || value === undefined) continue;
     const slot = level.slots.get(key);
     if (slot !== undefined) writeSlot(run, slot, value, closed);
-    else if (!closed) placeless(run, level.table, [...level.path, pathPart(key)], value);
+    else if (!closed && isWorthField(level, key, value, run.tree.profile))
+      placeless(run, level.table, [...level.path, pathPart(key)], value);
   }
 }
 
 function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.at >= 0) {
     const cell = slot.toCell(value, run);
-    if (cell === undefined) ON_MISFIT[run.contract](run, slot.path);
-    else setCell(run, slot.table, slot.at, cell);
+    // What carries nothing is null in every column but one of JSON.
+    if (cell === undefined && carriesValue(value)) ON_MISFIT[run.contract](run, slot.path);
+    else if (cell !== undefined) setCell(run, slot.table, slot.at, cell);
     if (slot.level === null && slot.list === null) return;
   } else if (slot.skip) {
     return;
   }
   const inColumn = slot.at >= 0;
   const inside = typeof value === 'object' && writeInside(run, slot, value, closed || inColumn);
-  if (!inColumn && !closed && (!inside || slot.json)) placeless(run, slot.table, slot.path, value);
+  if (inColumn || closed || (inside && !slot.json)) return;
+  if (isWorth(slot, value, run.tree.profile)) placeless(run, slot.table, slot.path, value);
 }
 
 /** Writes what has its own columns or rows in the object or array; false if it has none there. */
@@ -223,7 +227,6 @@ function writeList(run: Run, list: List, elements: readonly JsonValue[], closed:
 
 /** A value for which there is no column: into the overflow of a full table, else a misfit. */
 function placeless(run: Run, table: TableNode, path: SourcePath, value: JsonValue): void {
-  if (!carriesValue(value)) return;
   if (table.overflowAt < 0 || !isFull(table, run.tree.profile)) {
     ON_MISFIT[run.contract](run, path);
     return;

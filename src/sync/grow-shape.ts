@@ -46,7 +46,8 @@ export async function growTables(
 ): Promise<void> {
   const { warehouse, resource, profile } = context;
   const at = timestampText(context.clock.now());
-  const isStale = before !== null && profile.history !== 'none' && changes.some((change) => isInexact(before, change));
+  const isStale =
+    before !== null && profile.history !== 'none' && changes.some((change) => isInexact(before, change, profile));
   await warehouse.evolve({
     lease: context.lease(),
     before,

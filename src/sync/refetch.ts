@@ -146,9 +146,8 @@ async function cannotBeRead(
 }
 
 function updatedOf({ value }: SourceRecord, { profile }: DeleteContext): number | null {
-  const field = profile.updated === null ? undefined : fieldAt(value, profile.updated);
-  if (typeof field !== 'string' && typeof field !== 'number') return null;
-  return parseInstant(field, zoneAt(profile.times, profile.updated))?.epochMs ?? null;
+  if (profile.updated === null) return null;
+  return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
 /** To the second where the record's own time has nothing finer: the event's may have. */

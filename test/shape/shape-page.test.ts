@@ -88,11 +88,33 @@ describe('flattening', () => {
   });
 
   it('has no column and no table until there is something to put into it', () => {
-    const empty = '{"id":1,"a":null,"b":{},"c":[],"d":{"e":null,"f":[{}]},"g":[null,{"h":null}]}';
+    const empty = '{"id":1,"a":null,"b":{},"c":[],"d":{"e":null,"f":[]}}';
+    const [first, second] = shapePages([[empty], ['{"id":1,"c":[1]}', empty]]);
+    expect(first).toMatchObject({ shape: { tables: [{ name: 'content' }] }, changes: [], rows: [{ cells: ['1'] }] });
+    expect(second?.shape.tables.map((table) => table.name)).toEqual(['content', 'content_c']);
+  });
+
+  it('has a row for each element of an array, also where all are empty', () => {
+    const empty = '{"id":1,"d":{"f":[[]]},"g":[{},{"h":null},{"i":[null]}]}';
     const [first, second] = shapePages([[empty], ['{"id":1,"g":[null,{"h":1}]}', empty]]);
-    expect(first).toMatchObject({ changes: [], rows: [{ cells: ['1'] }] });
-    expect(second?.shape.tables.map((table) => table.name)).toEqual(['content', 'content_g']);
-    expect(rowsOf(second ?? raise(), 'content_g').map((row) => row['h'])).toEqual([null, 1, null, null]);
+    expect(first?.shape.tables.map(({ name }) => name)).toEqual(['content', 'content_d_f', 'content_g', 'content_g_i']);
+    expect(first?.changes).toEqual([]);
+    expect(first?.rows.map(({ cells }) => cells)).toEqual([['1'], ['1', 0], ['1', 0, '1', 1, '1', 2], ['1', 2, 0]]);
+    expect(rowsOf(second ?? raise(), 'content_g').map((row) => row['h'])).toEqual([null, 1, null, null, null]);
+  });
+
+  it('has empty objects and arrays in columns of JSON, from the first on, and null for them in all others', () => {
+    const profile = { json: ['whole', 'deep.in'] };
+    const pages = shapePages(
+      [[everywhere('{}')], [everywhere('[]')], ['{"id":1,"n":1,"mixed":"x"}', everywhere('{}')]],
+      profile,
+    );
+    expect(pages.map((page) => rowsOf(page, 'content').at(-1))).toEqual([
+      { id: '1', whole: '{}', deep_in: '{}' },
+      { id: '1', whole: '[]', deep_in: '[]' },
+      { id: '2', whole: '{}', deep_in: '{}', mixed: null, n: null },
+    ]);
+    expect(pages[2]?.changes.map(({ column }) => column.type)).toEqual(['integer', 'text']);
   });
 
   it('gives the same shape object back where nothing is new', () => {
@@ -200,6 +222,11 @@ describe('cells', () => {
     expect(Object.values(rowsOf(second ?? raise(), 'content')[0] ?? {})).toEqual(['1', 1, 2, 3, 4]);
   });
 });
+
+/** A record with the value in fields of each kind. */
+function everywhere(value: string): string {
+  return `{"id":1,"whole":${value},"deep":{"in":${value}},"mixed":${value},"n":${value}}`;
+}
 
 function raise(): never {
   throw new Error('not there');

@@ -1,3 +1,4 @@
+import type { JsonValue } from '../../src/model/json.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../src/model/words.ts';
 import { asOtherClient } from './databases.ts';
 import { rowsIn } from './temp-warehouse.ts';
@@ -29,7 +30,7 @@ const NORMAL: Readonly<Record<ColumnType, (text: string) => string>> = {
   date: String,
   timestamp: (text) => text.replace(/\.000$/, ''),
   text: String,
-  json: (text) => JSON.stringify(sorted(JSON.parse(text))),
+  json: (text) => JSON.stringify(sorted(JSON.parse(text, byDigits))),
 };
 
 /** The columns of a table as the catalog of a warehouse at `address` remembers them. */
@@ -94,6 +95,10 @@ export function decimal(text: string): string {
   const kept = digits.replace(/0+$/, '');
   const power = Number(exponent) - fraction.length + digits.length - kept.length;
   return kept === '' ? '0' : `${mantissa.startsWith('-') ? '-' : ''}${kept}e${power}`;
+}
+
+function byDigits(_key: string, value: JsonValue, { source }: { source?: string }): JsonValue {
+  return typeof value === 'number' ? `number ${decimal(source ?? '')}` : value;
 }
 
 /** jsonb keeps keys in an order of its own. */

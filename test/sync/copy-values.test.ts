@@ -35,6 +35,11 @@ function rowsOf(stage: Copying, query: string): Promise<unknown[]> {
   return POSTGRES.read(stage.to, (db) => db.prepare(query).raw().safeIntegers().all());
 }
 
+/** The numbers in each row, in their one spelling. */
+function numbers(rows: unknown[]): string[][] {
+  return rows.map((row) => [...String(row).matchAll(/\d[\d.e-]*/g)].map(([text]) => canonicalDecimal(text)));
+}
+
 describe.skipIf(POSTGRES.missing !== null)('what is copied', () => {
   it('holds every value as SQLite did, in columns of Postgres', async () => {
     const stage = await copied();
@@ -77,6 +82,18 @@ describe.skipIf(POSTGRES.missing !== null)('what is copied', () => {
     expect(await rowsOf(stage, versions)).toEqual(sqliteRows(stage.file, versions));
     const columns = 'SELECT table_name, column_name, type, comment FROM _sync_columns ORDER BY 1, 2';
     expect(await rowsOf(stage, columns)).toEqual(sqliteRows(stage.file, columns));
+  });
+
+  it('has decimals by their digits, in numbers, texts and JSON', async () => {
+    const stage = await copying();
+    const digits = ['98331783783160.625', '0.1000000000000000055511151231257827', '0.10000000000000001', '1e-400'];
+    await stage.load(['{"id":"9","exact":0.12345678901234567890,"text":"x","free":{}}', '{"id":"8","free":"x"}']);
+    await stage.load(digits.map((n, at) => `{"id":"${at}","exact":${n},"text":${n},"free":{"b":[${n}]},"double":1.5}`));
+    expect((await stage.copy()).outcome).toBe('copied');
+    const query = 'SELECT exact, text, free FROM content WHERE double = 1.5 ORDER BY id';
+    const wanted = digits.map(canonicalDecimal).map((text) => [text, text, text]);
+    expect(numbers(sqliteRows(stage.file, query))).toEqual(wanted);
+    expect(numbers(await rowsOf(stage, query))).toEqual(wanted);
   });
 
   it('is all that a warehouse and an inbox remember, but for who owns what', async () => {
@@ -144,6 +161,8 @@ describe('the one spelling of', () => {
     ['"1"', '1', false],
     ['{"a":null}', '{}', false],
     ['12345678901234567890', '12345678901234567891', false],
+    ['[98331783783160.625]', '[98331783783160.62]', false],
+    ['{"a":1.10,"b":12345678901234567890.0}', '{"b":12345678901234567890,"a":11E-1}', true],
   ])('JSON %s and %s: %s', (one, other, isSame) => {
     expect(canonicalJson(one) === canonicalJson(other)).toBe(isSame);
   });

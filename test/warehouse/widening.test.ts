@@ -3,7 +3,7 @@ import { COLUMN_TYPES, type ColumnType } from '../../src/model/words.ts';
 import { widen } from '../../src/shape/type-lattice.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
-import { copiedCells, copiedColumns, isPostgres, rowsOf } from '../support/copied-cells.ts';
+import { copiedCells, copiedColumns, decimal, isPostgres, rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
 
@@ -26,6 +26,9 @@ const SAMPLES: Readonly<Record<ColumnType, readonly string[]>> = {
     '-1.7976931348623157e308',
     '-0.0',
     '1e-6',
+    '98331783783160.625',
+    '0.1000000000000000055511151231257827',
+    '4.94e-324',
   ],
   numeric: ['0.12345678901234567890', '9223372036854775808', '1e400', '1.10', '7'],
   date: ['"2024-02-29"', '"0001-01-01"'],
@@ -43,6 +46,9 @@ const SAMPLES: Readonly<Record<ColumnType, readonly string[]>> = {
   ],
   json: ['{"a":1}', '[1,[2]]', '{}'],
 };
+
+/** In the fewest digits, as a double is written. */
+const DOUBLES = SAMPLES.double.map((text) => String(Number(text)));
 
 /** What the stored values cannot tell stays as it stood; this is what the README says of `history: none`. */
 const CONVERTED: Readonly<Record<string, readonly string[]>> = {
@@ -64,6 +70,9 @@ const CONVERTED: Readonly<Record<string, readonly string[]>> = {
     '"␀ \ufffd"',
     '"1e+21"',
   ],
+  'double numeric': DOUBLES.map(decimal),
+  'double text': DOUBLES,
+  'double json': DOUBLES.map((text) => JSON.stringify(`number ${decimal(text)}`)),
 };
 
 /** Postgres's numeric is a number, however it was written. */

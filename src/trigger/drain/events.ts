@@ -128,9 +128,9 @@ function keyOf(occasion: Occasion, place: EventPlace, id: ResourceProfile['id'])
 /** An event writes the time of change as the record does: a local one is one of the same zone. */
 function timeAt(occasion: Occasion, place: EventPlace | null, zone: TimeZone | null): number | null {
   const value = place === null ? undefined : valueAt(occasion, place);
-  if (typeof value !== 'string' && typeof value !== 'number') return null;
   // A header has no numbers.
-  const moment = place?.from === 'header' && /^\d{1,17}$/.test(String(value)) ? Number(value) : value;
+  const moment =
+    place?.from === 'header' && typeof value === 'string' && /^\d{1,17}$/.test(value) ? Number(value) : value;
   return parseInstant(moment, zone)?.epochMs ?? null;
 }
 

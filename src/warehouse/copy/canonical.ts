@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
-import { isObject } from '../../shape/field-at.ts';
+import { isExact } from '../../shape/exact-number.ts';
+import { parseJson } from '../../shape/parse-json.ts';
 
 const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
 
@@ -20,14 +21,17 @@ export function canonicalDecimal(text: string): string {
  */
 export function canonicalJson(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text, canonicalMember));
+    return JSON.stringify(canonicalValue(parseJson(text)));
   } catch {
     return text;
   }
 }
 
-function canonicalMember(_name: string, value: JsonValue, { source }: { source?: string }): JsonValue {
-  if (typeof value === 'number') return JSON.rawJSON(canonicalDecimal(source ?? String(value)));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+function canonicalValue(value: JsonValue): JsonValue {
+  if (typeof value === 'number') return JSON.rawJSON(canonicalDecimal(String(value)));
+  if (typeof value !== 'object' || value === null) return value;
+  if (isExact(value)) return JSON.rawJSON(canonicalDecimal(value.rawJSON));
+  if (Array.isArray(value)) return value.map(canonicalValue);
+  const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([key, member]) => [key, canonicalValue(member)]));
 }

@@ -102,10 +102,10 @@ function keyedQuery(
   const typeOf = (part: string): string => columns.find((column) => column.name === part)?.type ?? 'text';
   const arrays = key.map((part, at) => `$${at + 1}::${typeOf(part)}[]`).join(', ');
   const parts = key.map((_, at) => `"part${at}"`);
-  const isSame = key.map((part, at) => `${quoted(name)}.${quoted(part)} = asked.${parts[at] ?? ''}`).join(' AND ');
+  const isSame = key.map((part, at) => `${quoted(name)}.${quoted(part)} = "_asked".${parts[at] ?? ''}`).join(' AND ');
   return {
-    text: `SELECT ${selected(name, columns)} FROM unnest(${arrays}) WITH ORDINALITY AS asked (${[...parts, '"place"'].join(', ')})
-      JOIN ${quoted(name)} ON ${isSame} ORDER BY asked."place"`,
+    text: `SELECT ${selected(name, columns)} FROM unnest(${arrays}) WITH ORDINALITY AS "_asked" (${[...parts, '"place"'].join(', ')})
+      JOIN ${quoted(name)} ON ${isSame} ORDER BY "_asked"."place"`,
     values: keyAt.map((at) => chunk.map((row) => row[at]?.toString() ?? null)),
   };
 }

@@ -9,6 +9,17 @@ const STAMPS = [
   { name: '_synced_at', type: 'timestamptz' },
 ] as const;
 
+/*
+ * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
+ * statement adds to the tables in its scope does.
+ */
+
+/** Rows from one parameter, a JSON array of arrays; each as `ROW`. */
+const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
+const ROW = '"_row"';
+/** The row that stands there already. */
+const THERE = '"_there"';
+
 interface TypedColumn {
   name: string;
   type: string;
@@ -42,9 +53,9 @@ export function upsertStatement(table: TableShape): string {
     return `${updated} = excluded.${updated}`;
   });
   // The guard makes a late page harmless: what was asked for later stays.
-  return `INSERT INTO ${name} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM jsonb_array_elements($1::jsonb) AS r
+  return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM ${ROWS}
     ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${updates.join(', ')}, "_deleted_at" = NULL
-    WHERE excluded."_synced_at" >= ${name}."_synced_at"`;
+    WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
 }
 
 /** Rows of a resource's own table from one parameter, a JSON array of [version, key, ...cells]: those of that version. */
@@ -52,10 +63,10 @@ export function rewriteStatement(table: TableShape): string {
   const [key = ''] = keyColumns(table).map(({ name }) => escapeIdentifier(name));
   const columns = sourceColumns(table);
   const names = columns.length === 0 ? key : namesOf(columns);
-  const values = columns.length === 0 ? 'r->>1' : valuesOf(columns, 2);
-  return `UPDATE ${escapeIdentifier(table.name)} AS t SET (${names}) = ROW(${values})
-    FROM jsonb_array_elements($1::jsonb) AS r WHERE t.${key} = r->>1 AND t."_version" = (r->>0)::bigint
-    RETURNING t.${key} AS "key"`;
+  const values = columns.length === 0 ? `${ROW}->>1` : valuesOf(columns, 2);
+  return `UPDATE ${escapeIdentifier(table.name)} AS ${THERE} SET (${names}) = ROW(${values})
+    FROM ${ROWS} WHERE ${THERE}.${key} = ${ROW}->>1 AND ${THERE}."_version" = (${ROW}->>0)::bigint
+    RETURNING ${THERE}.${key} AS "key"`;
 }
 
 /** Deletes the rows of the records whose keys are in the one parameter. */
@@ -67,9 +78,9 @@ function namesOf(columns: readonly TypedColumn[]): string {
   return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
 }
 
-/** The elements of the JSON array `r`, from `first` on. */
+/** The elements of a row, from `first` on. */
 function valuesOf(columns: readonly TypedColumn[], first: number): string {
-  return columns.map(({ type }, index) => `(r->>${first + index})::${type}`).join(', ');
+  return columns.map(({ type }, index) => `(${ROW}->>${first + index})::${type}`).join(', ');
 }
 
 /** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */

@@ -17,13 +17,14 @@ export function insertText(own: Kysely<OwnTables>, table: TableShape, rows: numb
   const names = insertedColumns(table);
   const row = `(${Array(names.length).fill('?').join(',')})`;
   const columns = sql.join(names.map((name) => sql.id(name)));
-  const insert = sql`INSERT INTO ${sql.id(table.name)} (${columns}) VALUES ${sql.raw(Array(rows).fill(row).join(','))}`;
+  // Without a name of its own, a table that is called `excluded` would be meant by both.
+  const insert = sql`INSERT INTO ${sql.id(table.name)} AS "_there" (${columns}) VALUES ${sql.raw(Array(rows).fill(row).join(','))}`;
   if (table.path.length > 0) return insert.compile(own).sql;
   const keys = sql.join(table.key.map((name) => sql.id(name)));
   const updates = names.slice(table.key.length).map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`);
   // The guard makes a late page harmless: what was asked for later stays.
   return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join(updates)}, "_deleted_at" = NULL
-    WHERE excluded."_synced_at" >= ${sql.id(table.name)}."_synced_at"`.compile(own).sql;
+    WHERE excluded."_synced_at" >= "_there"."_synced_at"`.compile(own).sql;
 }
 
 /** Deletes the rows of one record, by its key. */
