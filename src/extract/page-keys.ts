@@ -35,3 +35,13 @@ export function lastKnown(keys: Uint8Array, known: Uint8Array): number {
 export function sameKeys(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
+
+/** With how many of the keys at the end of `before` `keys` begins: so far a page was pushed on by what came before it. */
+export function pushedOn(before: Uint8Array, keys: Uint8Array): number {
+  const most = Math.min(before.length, keys.length) / KEY_FINGERPRINT_BYTES;
+  for (let count = most; count > 0; count--) {
+    const bytes = count * KEY_FINGERPRINT_BYTES;
+    if (sameKeys(before.subarray(-bytes), keys.subarray(0, bytes))) return count;
+  }
+  return 0;
+}

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { KEY_FINGERPRINT_BYTES } from '../shape/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
-import { eachKey } from './page-keys.ts';
+import { eachKey, pushedOn } from './page-keys.ts';
 import type { PagePosition } from './page.ts';
 import { doubtsOf } from './walk-doubts.ts';
 import type { Doubt, SureRecord } from './walk-end.ts';
@@ -192,16 +192,13 @@ export class WalkLedger {
     this.#lastTotal = total;
   }
 
-  /** Returns how many of the page's records were on the page before it too. */
+  /** Returns with how many of the last records of the page before the page begins. */
   #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
     let isNew = false;
-    let again = 0;
-    const before = new KeySet();
-    if (this.#isCutByNumber) eachKey(this.last?.keys ?? new Uint8Array(), (high, low) => before.add(high, low));
-    eachKey(keys, (high, low) => {
+    const again = this.#isCutByNumber ? pushedOn(this.last?.keys ?? new Uint8Array(), keys) : 0;
+    eachKey(keys, (high, low, index) => {
       if (this.#keys.add(high, low)) isNew = true;
-      else if (before.has(high, low)) again += 1;
-      else if (this.#isCutByNumber && overlap !== Infinity) this.#slipped(high, low);
+      else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
     });
     if (this.#records !== null) this.#records += keys.length / KEY_FINGERPRINT_BYTES;
     if (isNew) this.#productive += 1;
@@ -210,7 +207,7 @@ export class WalkLedger {
     return again;
   }
 
-  /** A record that was far behind: it moved, and those between moved the other way. */
+  /** A record that was there before, and was not pushed on: it moved, and those between moved the other way. */
   #slipped(high: number, low: number): void {
     const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
     if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);

@@ -156,9 +156,10 @@ function pageOf({ records, keys, total, answer }: ReadPage, position: PagePositi
 
 function timeOf({ value }: SourceRecord, path: string | null): { text: string; at: number } | null {
   const field = path === null ? undefined : fieldAt(value, path);
-  if (typeof field !== 'string' && typeof field !== 'number') return null;
   const instant = parseInstant(field);
-  return instant === null ? null : { text: String(field), at: instant.epochMs };
+  return instant === null
+    ? null
+    : { text: typeof field === 'string' ? field : JSON.stringify(field), at: instant.epochMs };
 }
 
 const placeLost: GuardFault = {

@@ -72,6 +72,14 @@ describe.for(DATABASES)('a listing by page numbers that moves while it is read, 
     expect([status, await missing()]).toEqual(['ok', []]);
   });
 
+  it('has all its records in the copy when one moved from the page before: two pages and a filter', async () => {
+    const dialect = { style: 'link-pages', order: 'updated', filter: true } as const;
+    const { listing, stage, missing } = await staged(database, dialect, { count: 14, size: 8 });
+    once(listing, 2, () => listing.change(2));
+    const { status } = await stage.run('backfill');
+    expect([status, await missing()]).toEqual(['ok', []]);
+  });
+
   it('shows by pages that overlap what no total shows: one deleted and one created at once', async () => {
     const dialect = { style: 'offset', order: 'id', total: true } as const;
     const { listing, stage, missing } = await staged(database, dialect, { count: 300, size: 20 });
