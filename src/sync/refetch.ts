@@ -9,14 +9,15 @@ import { forgetSuspects } from '../state/suspects.ts';
 import { buryGone, type Gone } from './deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
 import type { Holdings } from './holding.ts';
+import { doubtReading } from './item/judge.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { withHolding } from './with-holding.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
  * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `behind`: the
- * answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, so its resource
- * has to be walked.
+ * answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, or
+ * what is read is not proved to be the listed record, so its resource has to be walked.
  */
 export const REFETCH_OUTCOMES = [
   'loaded',
@@ -88,6 +89,7 @@ export async function refetch(
   deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
   const updated = updatedOf(reading.record, deletes);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
+  if ((await doubtReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
   // Only where the event told its own time is it sure that no replica that lags behind has answered.
   const believesOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, believesOlder);

@@ -13,6 +13,7 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
 import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
 import type { Holding } from './holding.ts';
+import { itemWarnings } from './item/warning.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
@@ -49,7 +50,8 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, warnings: [] };
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  const item = itemWarnings(options.client, resource, options.scrub);
+  const told = [...tally.warnings, ...item, ...(await heldDeletes(warehouse.own, resource))];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);

@@ -10,10 +10,12 @@ interface WarningKind {
 /** What each warning means for its run. Codes are stable. */
 const WARNING_KINDS = {
   deletes_held: { isPartial: true, proof: null },
-  deletes_unconfirmed: { isPartial: false, proof: null },
+  deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** A record that was read alone was not the listed one. */
+  item_unproved: { isPartial: true, proof: 'item' },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
 } as const satisfies Record<string, WarningKind>;
