@@ -3,7 +3,6 @@ import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
-import { suspectListed } from '../state/suspects.ts';
 import type { Difference } from '../load/diff.ts';
 import type { KeyedRecord, SetAside, Updated } from '../load/key-records.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
@@ -11,6 +10,7 @@ import type { LoaderOptions } from './loader-options.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
+import { noteStatements } from './walk-notes.ts';
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
 export interface PageFacts {
@@ -108,7 +108,7 @@ async function loadPage(
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
       ...setAside.map((reject) => rejectStatement(context, reject, requestedAt)),
-      ...suspectListed(warehouse.own, resource, found.doubtful.map(keyOf), requestedAt),
+      ...notedOf(context, page, keyed, found.older),
       ...statements(facts),
     ],
   });
@@ -117,6 +117,16 @@ async function loadPage(
   const { overflowed, discarded, repaired } = shaped;
   const outcome = { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
   return { outcome, keys: new Set(written.map(keyOf)) };
+}
+
+function notedOf(
+  { warehouse, resource, notes }: LoaderContext,
+  { requestedAt }: LoadablePage,
+  keyed: readonly KeyedRecord[],
+  older: readonly KeyedRecord[],
+): CompiledQuery[] {
+  if (notes === undefined) return [];
+  return noteStatements(warehouse.own, resource, notes, { keys: keyed.map(keyOf), older, requestedAt });
 }
 
 /** The records as rows of tables that have grown to hold them. */

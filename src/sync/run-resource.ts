@@ -22,6 +22,7 @@ import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep } from './deletes/sweep.ts';
 import { syncResource } from './sync-resource.ts';
+import { openWalkNotes, readingOf } from './walk-notes.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -141,13 +142,15 @@ async function walkOnce(
   { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
 ): Promise<CheckpointRow> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
+  const walkStartedAt = checkpoint.walk_started_at ?? timestampText(clock.now());
+  const notes = await openWalkNotes(warehouse.own, resource, { mode, walkStartedAt });
   const loader = await openPageLoader({
     warehouse,
     holding,
     resources: Object.keys(options.profile.resources),
     profile,
-    // Where a record cannot be read alone, the listing must be believed that it is back.
-    reading: { believesOlder: mode === 'full', believesReturn: profile.item === null },
+    reading: readingOf(notes),
+    notes,
     runId,
     clock,
     signal,
