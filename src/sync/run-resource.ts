@@ -11,7 +11,7 @@ import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/run
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
-import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
+import { emptyListing, heldDeletes, unsettled } from './deletes/warnings.ts';
 import type { Holding } from './holding.ts';
 import { itemWarnings } from './item/warning.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
@@ -129,7 +129,7 @@ function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: 
       const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);
       const settled = await settleDeletes(options, holding, ['released', 'open'], { meter, signal, loaded });
       tally.figures.deleted += settled.deleted;
-      if (settled.trouble !== null) tally.warnings.push(unconfirmed(settled.trouble, options.scrub));
+      tally.warnings.push(...(await unsettled(context, settled.trouble, options.scrub)));
       await purgeDeleted(context, options.deletes.keep_days, signal);
     },
   };

@@ -16,6 +16,8 @@ const WARNING_KINDS = {
   end_unproved: { isPartial: true, proof: 'end' },
   /** A record that was read alone was not the listed one. */
   item_unproved: { isPartial: true, proof: 'item' },
+  /** A listing shows records in an older state than their rows, and nothing has decided yet which one holds. */
+  older_listed: { isPartial: true, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
 } as const satisfies Record<string, WarningKind>;

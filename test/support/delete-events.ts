@@ -4,9 +4,9 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { buryGone, type BurialOutcome, type Gone } from '../../src/sync/deletes/bury-gone.ts';
+import { buryGone, type BurialOutcome } from '../../src/sync/deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
-import type { Witness } from '../../src/sync/deletes/listing-word.ts';
+import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
 import { openPageLoader } from '../../src/sync/page-loader.ts';
 
 const RESOURCE = 'content';

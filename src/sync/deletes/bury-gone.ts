@@ -15,16 +15,9 @@ import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/o
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
 import { doubtPath } from './confirm-path.ts';
 import type { DeleteContext } from './context.ts';
-import { hearListing, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
+import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
 import { tooMany } from './guard.ts';
 import type { Holding } from '../holding.ts';
-
-/** A record that the service no longer has. */
-export interface Gone {
-  key: string;
-  /** When it was asked for; local epoch milliseconds. */
-  confirmedAt: number;
-}
 
 /** What became of records that are gone, by key. */
 export interface BurialOutcome {

@@ -6,9 +6,10 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { buryWatched, watching, type Gone } from './bury-gone.ts';
+import { buryWatched, watching } from './bury-gone.ts';
 import { settleByWalks } from './confirm-by-walks.ts';
 import type { DeleteContext } from './context.ts';
+import type { Gone } from './listing-word.ts';
 import { doubtReading } from '../item/judge.ts';
 import type { PageLoader, PageOutcome } from '../page-loader.ts';
 

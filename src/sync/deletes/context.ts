@@ -7,6 +7,8 @@ import type { RunOptions } from '../run-options.ts';
 /** What deleting records of one resource needs. */
 export interface DeleteContext extends ItemContext {
   limits: DeleteLimits;
+  /** Milliseconds by which the listing may be late: a row that is younger may still be missing in it. */
+  settleMs: number;
   /** The credential in use, as a hash: under another one than the last whole walk's, a 404 proves nothing. */
   credential: string;
 }
@@ -16,6 +18,9 @@ export type DeleteParts = Pick<
   RunOptions,
   'warehouse' | 'profile' | 'listing' | 'client' | 'clock' | 'credential' | 'deletes' | 'runId'
 >;
+
+/** Where neither the settings nor a filter of the profile say how late a listing may be. */
+const USUAL_SETTLE_MS = 600_000;
 
 /** `meter` counts what is asked for; `signal` ends it. */
 export function deleteContext(
@@ -28,5 +33,6 @@ export function deleteContext(
   if (profile === undefined) throw new Error(`the profile has no resource ${holding.resource}`);
   const proof = itemProof(client, holding.resource);
   const item = { client, listing, profile, meter, signal };
-  return { warehouse, holding, profile, clock, limits: parts.deletes, credential, item, proof };
+  const settleMs = parts.deletes.settle ?? profile.incremental?.overlap ?? USUAL_SETTLE_MS;
+  return { warehouse, holding, profile, clock, limits: parts.deletes, settleMs, credential, item, proof };
 }

@@ -4,8 +4,14 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/words.ts';
 import type { Cell } from '../../model/table.ts';
 import { askListing } from '../item/lookup.ts';
-import type { Gone } from './bury-gone.ts';
 import type { DeleteContext } from './context.ts';
+
+/** A record that the service no longer has. */
+export interface Gone {
+  key: string;
+  /** When it was asked for; local epoch milliseconds. */
+  confirmedAt: number;
+}
 
 /**
  * What speaks for a delete besides the 404 or 410 of the record read alone. `walked`: a whole walk has not met it.

@@ -6,19 +6,10 @@ import type { Lane } from '../../model/words.ts';
 import { parseInstant } from '../../shape/timestamps.ts';
 import { sinceValue } from '../since.ts';
 import { keyIn } from './compare.ts';
-import type { ItemContext } from './proof.ts';
+import type { ItemContext, Lookup } from './proof.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;
-
-/** What a look into the listing has met. */
-export interface Lookup {
-  records: ReadonlyMap<string, SourceRecord>;
-  /** Local epoch milliseconds just before its first page was asked for. */
-  requestedAt: number;
-  /** True where the listing was seen to its end, was not empty and all had an id: what was not met is not listed. */
-  isWhole: boolean;
-}
 
 /** The listing's word on one record. `unknown`: the listing is too long to look for it now. */
 export type ListingWord =

@@ -1,11 +1,20 @@
 import type { ItemSource } from '../../extract/read-item.ts';
 import type { ApiClient } from '../../http/client.ts';
 import type { Clock } from '../../model/clock.ts';
+import type { SourceRecord } from '../../model/json.ts';
 import type { Outline } from '../../shape/record-outline.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Holding } from '../holding.ts';
-import type { Lookup } from './lookup.ts';
+
+/** What a look into the listing has met. */
+export interface Lookup {
+  records: ReadonlyMap<string, SourceRecord>;
+  /** Local epoch milliseconds just before its first page was asked for. */
+  requestedAt: number;
+  /** True where the listing was seen to its end, was not empty and all had an id: what was not met is not listed. */
+  isWhole: boolean;
+}
 
 /** What is known of the path of single records. Shared by all who read them, for as long as the process runs. */
 export interface ItemProof {
