@@ -27,7 +27,7 @@ const READINGS = {
 
 /** What becomes of one record, changed at `updatedAt`, where `stored` is what stands. */
 function judged(
-  updatedAt: unknown,
+  updatedAt: string | number | null,
   stored: Partial<StoredRow> | null,
   how: keyof typeof READINGS,
   requestedAt = LATER,
@@ -35,7 +35,7 @@ function judged(
 ) {
   const { keyed } = keyRecords(recordsOf([JSON.stringify({ id: '1', updated_at: updatedAt })]), profileWith());
   const rows = new Map(stored === null ? [] : [['1', { ...STORED, ...stored }]]);
-  const reading = READINGS[how]({ id: '1', updated_at: updatedAt === null ? null : String(updatedAt) });
+  const reading = READINGS[how]({ id: '1', updated_at: updatedAt });
   const found = difference(keyed, rows, requestedAt, reading, now);
   const { inserts, updates, unchanged, older, wentBack, stampedAt } = found;
   const left = older.length === 1 ? 'doubt' : unchanged === 1 ? 'leave' : 'lose';
@@ -86,7 +86,9 @@ describe('difference', () => {
 
   it('leaves what was asked for later than this page', () => {
     expect(judged('2026-11-20T10:30:00Z', {}, 'looked up', '2026-11-20 09:59:59.999')).toMatchObject({ what: 'leave' });
-    expect(judged('2026-11-20T10:30:00Z', {}, 'looked up', '2026-11-20 10:00:00.000')).toMatchObject({ what: 'update' });
+    expect(judged('2026-11-20T10:30:00Z', {}, 'looked up', '2026-11-20 10:00:00.000')).toMatchObject({
+      what: 'update',
+    });
   });
 
   it('F074 F157 takes a page after our clock was put back, and stamps it no earlier than what stands', () => {

@@ -56,7 +56,7 @@ function valueOf(reading: ItemReading): JsonValue | null {
 }
 
 /** When the record last changed, in epoch milliseconds; null where it does not say. */
-export function timeOf(record: JsonValue, { updated }: ResourceProfile): number | null {
+function timeOf(record: JsonValue, { updated }: ResourceProfile): number | null {
   const field = updated === null ? undefined : fieldAt(record, updated);
   return typeof field === 'string' || typeof field === 'number' ? (parseInstant(field)?.epochMs ?? null) : null;
 }

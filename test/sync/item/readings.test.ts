@@ -16,6 +16,10 @@ function changed(id: number, fields: Record<string, unknown> = {}): OwnRecord {
   return { ...RECORDS[id - 1], id, title: 'changed', updated_at: '2026-03-02T08:00:00Z', ...fields };
 }
 
+function longer(record: OwnRecord | undefined): OwnRecord | undefined {
+  return record && { ...record, title: `${String(record['title'])} and more` };
+}
+
 const OTHERWISE: [string, Behaviour['alone']][] = [
   [
     'with its relations expanded',
@@ -24,10 +28,7 @@ const OTHERWISE: [string, Behaviour['alone']][] = [
   ['with fewer fields', (record) => record && { id: record.id, title: record['title'], updated_at: record.updated_at }],
   ['with a field that is empty there', (record) => record && { ...record, tags: [] }],
   ['with a field of another name', (record) => record && { ...record, authorName: 'x' }],
-  [
-    'with the whole of a text that the listing cuts',
-    (record) => record && { ...record, title: `${record['title']} and more` },
-  ],
+  ['with the whole of a text that the listing cuts', longer],
 ];
 
 describe.for(DATABASES)('a record read alone that is not the listed one, on $name', (database) => {
@@ -54,12 +55,11 @@ describe.for(DATABASES)('a record read alone that is not the listed one, on $nam
   });
 
   it('is taken as it is where the profile accepts that, and every run says so', async () => {
-    const alone: Behaviour['alone'] = (record) => record && { ...record, title: `${record['title']} alone` };
-    const stage = await ownStage(database, RECORDS, { behaviour: { alone }, content: { accept: ['item'] } });
+    const stage = await ownStage(database, RECORDS, { behaviour: { alone: longer }, content: { accept: ['item'] } });
     const drained = await stage.listen();
     stage.service.put(changed(3));
     expect(await drained.hear(3)).toEqual(['loaded']);
-    expect((await stage.rows())[2]).toMatchObject({ title: 'changed alone' });
+    expect((await stage.rows())[2]).toMatchObject({ title: 'changed and more' });
     const report = await drained.run('sync');
     expect(report.status).toBe('ok');
     expect(report.warnings).toMatchObject([{ code: 'item_unproved', accepted: true }]);
