@@ -52,10 +52,11 @@ describe.for([USUAL])(
       const [first] = stage.sandbox.store.list('analytics');
       stage.write('analytics', first?.id ?? '', { views: 77 });
       await stage.settled();
-      const listed = (): unknown[] =>
+      const listed = (): (string | null)[] =>
         stage.sandbox.requests.entries().flatMap(({ path, resource }) => (path.includes('?') ? [resource] : []));
       // Each resource is listed once, to prove that a record read alone is the listed one; from then on nobody lists.
-      expect(listed().toSorted()).toEqual(['analytics', 'content', 'images']);
+      expect(new Set(listed())).toEqual(new Set(['analytics', 'content', 'images']));
+      expect(listed()).toHaveLength(3);
       stage.sandbox.requests.clear();
       stage.write('content', 'other', { title: 'Written later', tags: ['c'] });
       stage.write('images', 'img_new', { width: 4 });

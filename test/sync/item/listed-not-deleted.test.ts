@@ -92,6 +92,17 @@ describe.for(DATABASES)('a record that is gone, on $name', (database) => {
     expect(await drained.hear(3, 'deleted')).toEqual(['deleted']);
   });
 
+  it('is left to a whole walk, and then to a person, where nobody is there under the path', async () => {
+    const stage = await ownStage(database, RECORDS, { behaviour: { alone: () => null }, content: LONG });
+    const drained = await stage.listen();
+    stage.service.records.delete('3');
+    expect(await drained.hear(3, 'deleted')).toEqual(['put off', 'walked']);
+    expect(await stage.live()).toEqual(ALL);
+    expect(await stage.rows('SELECT record_id, state, sweeps FROM _sync_suspects')).toEqual([
+      { record_id: '3', state: 'held', sweeps: 1 },
+    ]);
+  });
+
   it('goes once a listing that lags behind does not show it any more', async () => {
     let lagging: OwnRecord | null = record(3);
     const stage = await ownStage(database, RECORDS, {
