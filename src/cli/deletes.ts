@@ -43,7 +43,7 @@ interface Decided {
 const REASONS: Readonly<Record<SuspectRow['reason'], string>> = {
   missing: 'a whole walk did not meet it',
   event: 'an event said so',
-  listed: 'deleted, and listed again',
+  older: 'listed in an older state than its row',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
@@ -84,7 +84,7 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
 async function waitingIn({ own }: Warehouse, resource: string): Promise<WaitingDelete[]> {
   const suspects = await readSuspects(own, resource, ['held', 'open', 'released']);
   return suspects
-    .filter(({ reason }) => reason !== 'listed')
+    .filter(({ reason }) => reason !== 'older')
     .map(({ record_id: id, state, reason, found_at: since, detail }) => ({
       resource,
       id,

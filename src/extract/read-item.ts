@@ -49,7 +49,7 @@ function itemUrl({ listing, profile }: ItemSource, key: string): URL {
   // A dot segment would be taken out of the path: the listing would answer.
   if (key === '.' || key === '..') throw unreadable(`no path can be made of the id ${key}`);
   const path = profile.item.replaceAll('{id}', () => encodeURIComponent(key));
-  return listingUrl(listing, { path, query: {} });
+  return listingUrl(listing, { path, query: profile.item_query === 'inherit' ? profile.query : profile.item_query });
 }
 
 function unreadable(message: string): SyncError {

@@ -1,14 +1,15 @@
 import type { Cell } from '../model/table.ts';
+import { canonicalHash } from '../shape/fingerprint.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** How the records were read, which says how far to believe them. */
 export interface Reading {
-  /** True where an older state of a record, by the service's clock, is believed: it was looked up, or all is walked. */
+  /** True where an older state of a record, by the service's clock, is believed: it was looked up. */
   believesOlder: boolean;
-  /** True where a record that is deleted here is believed to be back, however it looks. */
-  believesReturn: boolean;
+  /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are believed. */
+  shownBefore?: ReadonlyMap<string, string>;
 }
 
 export interface Difference {
@@ -17,17 +18,17 @@ export interface Difference {
   updates: KeyedRecord[];
   /** Same source, or older than what is stored. */
   unchanged: number;
-  /** Deleted here and listed, which a listing that lags behind does too: to be read alone first. */
-  doubtful: KeyedRecord[];
+  /** Older than what is stored, which a listing that lags behind shows too: not believed by itself. */
+  older: KeyedRecord[];
   /** When the page was asked for, as its rows will say it. */
   stampedAt: string;
-  /** Among the updates: those whose own clock went back, which only a full walk lets through. */
+  /** Among the updates: those whose own clock went back. */
   wentBack: number;
 }
 
 /**
- * Sorts records by what must be written. The later request wins; some readings also leave alone what the service's own
- * clock calls older, because a lagging replica may have answered.
+ * Sorts records by what must be written. The later request wins. A record that is deleted here is back where it is
+ * listed. What the service's own clock calls older is left alone where a lagging replica may have answered.
  */
 export function difference(
   records: readonly KeyedRecord[],
@@ -37,7 +38,7 @@ export function difference(
   now: string,
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
-  const result: Difference = { inserts: [], updates: [], unchanged: 0, doubtful: [], stampedAt, wentBack: 0 };
+  const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stampedAt, wentBack: 0 };
   for (const record of records) sortIn(result, record, stored.get(record.key), reading);
   return result;
 }
@@ -49,16 +50,21 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   }
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
-  const older = !isSame && isOlder(record, row.updated);
-  const isDoubtful = isDeleted && !reading.believesReturn;
-  if (row.syncedAt > result.stampedAt || isDoubtful || (isSame && !isDeleted) || (older && !reading.believesOlder)) {
+  const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
+  const isOvertaken = row.syncedAt > result.stampedAt;
+  const isDoubtful = isOld && !isOvertaken && !isBelieved(record, reading);
+  if (isDoubtful) result.older.push(record);
+  if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
     result.unchanged += 1;
-    if (isDoubtful && row.syncedAt <= result.stampedAt) result.doubtful.push(record);
     return;
   }
-  if (older) result.wentBack += 1;
+  if (isOld) result.wentBack += 1;
   record.version = row.version + 1;
   result.updates.push(record);
+}
+
+function isBelieved(record: KeyedRecord, { believesOlder, shownBefore }: Reading): boolean {
+  return believesOlder || shownBefore?.get(record.key) === canonicalHash(record.value);
 }
 
 /**

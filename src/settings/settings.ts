@@ -105,6 +105,10 @@ const deletesSchema = z.strictObject({
     .default(500)
     .meta({ description: 'More deletes than this in a sweep, or in 24 h, are held' }),
   max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
+  settle: duration.nullable().default(null).meta({
+    description:
+      'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone; null for the overlap of the filter, or 10m',
+  }),
   keep_days: z
     .int()
     .min(1)

@@ -35,7 +35,14 @@ const resourceFields = z.strictObject({
   /** Further query parameters of every listing request. */
   query: z.record(z.string(), z.string()).default({}),
   /** Path of one record, with `{id}`; null where a record cannot be read alone. */
-  item: z.string().includes('{id}').nullable().default(null),
+  item: z
+    .string()
+    .includes('{id}')
+    .regex(/^[^?#]*$/, 'expected a path without ? or #: query parameters of a single record stand in item_query')
+    .nullable()
+    .default(null),
+  /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
+  item_query: z.union([z.literal('inherit'), z.record(z.string(), z.string())]).default('inherit'),
   /** Where the record lies in the body of that answer; the empty string where the body is the record. */
   item_record: bodyPath.default(''),
   /**

@@ -7,24 +7,31 @@ const IDS_PER_STATEMENT = 500;
 /** What is noted of several suspects alike. */
 export type Suspicion = Pick<SuspectRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
-/** Notes records that are deleted here and that a listing shows: to be read alone before they come back. */
-export function suspectListed(
+/** Rows of whose records a listing shows an older state, to be read alone. */
+export interface OlderState {
+  record_id: string;
+  hash: string;
+  /** Whole full walks in a row, this one included, that have shown it. */
+  sweeps: number;
+}
+
+/** Notes older states; what a person was asked of stays. `at` is when the walk began. */
+export function suspectOlder(
   own: Kysely<OwnTables>,
   resource: string,
-  ids: readonly string[],
+  states: readonly OlderState[],
   at: TimestampText,
 ): CompiledQuery[] {
-  const found = { resource, sweeps: 0, found_at: at, evidence_at: at, detail: null };
-  return inParts(ids).map((part) =>
+  const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
+  return inParts(states).map((part) =>
     own
       .insertInto('_sync_suspects')
-      .values(part.map((record_id) => ({ ...found, record_id, reason: 'listed', state: 'open' }) as const))
+      .values(part.map((state) => ({ resource, found_at: at, ...noted, ...state })))
       .onConflict((conflict) =>
-        // One that a person's word has deleted is in doubt again; anything else is being looked at already.
         conflict
           .columns(['resource', 'record_id'])
-          .doUpdateSet({ reason: 'listed', state: 'open', evidence_at: at, detail: null })
-          .where('_sync_suspects.state', '=', 'settled'),
+          .doUpdateSet({ ...noted, sweeps: sql<number>`excluded.sweeps`, hash: sql<string>`excluded.hash` })
+          .where('_sync_suspects.state', 'in', ['open', 'settled']),
       )
       .compile(),
   );
@@ -41,19 +48,21 @@ export function suspectGone(
   sweeps: 0 | 1,
 ): CompiledQuery[] {
   const { evidence_at } = suspicion;
+  const noted = { state, detail, sweeps, found_at: evidence_at, hash: null };
   const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
   return inParts(ids).map((part) =>
     own
       .insertInto('_sync_suspects')
-      .values(part.map((record_id) => ({ ...suspicion, record_id, state, detail, sweeps, found_at: evidence_at })))
+      .values(part.map((record_id) => ({ ...suspicion, ...noted, record_id })))
       .onConflict((conflict) =>
         conflict.columns(['resource', 'record_id']).doUpdateSet({
           // An event says more than a walk that did not meet it.
           reason: sql`CASE WHEN _sync_suspects.reason = 'event' THEN 'event' ELSE excluded.reason END`,
           state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
           detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
-          sweeps: sql`_sync_suspects.sweeps + ${sweeps}`,
+          sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + ${sweeps}`,
           evidence_at,
+          hash: null,
         }),
       )
       .compile(),
@@ -65,7 +74,7 @@ export function forgetMet(own: Kysely<OwnTables>, resource: string, walkStartedA
   return own
     .deleteFrom('_sync_suspects')
     .where('resource', '=', resource)
-    .where('reason', '<>', 'listed')
+    .where('reason', '<>', 'older')
     .where('state', '<>', 'settled')
     .where('evidence_at', '<', walkStartedAt)
     .compile();
@@ -122,7 +131,7 @@ export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: r
     .updateTable('_sync_suspects')
     .set({ state: 'released', detail: null })
     .where('resource', '=', resource)
-    .where('reason', '<>', 'listed')
+    .where('reason', '<>', 'older')
     .where('state', '<>', 'settled');
   return ids.length === 0
     ? [release.compile()]
@@ -134,7 +143,7 @@ export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: r
   const discard = own
     .deleteFrom('_sync_suspects')
     .where('resource', '=', resource)
-    .where('reason', '<>', 'listed')
+    .where('reason', '<>', 'older')
     .where('state', '<>', 'settled');
   return ids.length === 0
     ? [discard.compile()]
@@ -147,7 +156,7 @@ export function holdOpen(own: Kysely<OwnTables>, resource: string, detail: strin
     .updateTable('_sync_suspects')
     .set({ state: 'held', detail })
     .where('resource', '=', resource)
-    .where('reason', '<>', 'listed')
+    .where('reason', '<>', 'older')
     .where('state', '=', 'open')
     .compile();
 }
@@ -187,8 +196,8 @@ export async function countSuspects(
   return n;
 }
 
-function inParts(ids: readonly string[]): string[][] {
-  const parts: string[][] = [];
+function inParts<T>(ids: readonly T[]): T[][] {
+  const parts: T[][] = [];
   for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT));
   return parts;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { Holding } from './holding.ts';
+import type { WalkNotes } from './walk-notes.ts';
 
 /** What loading pages of a resource needs. */
 export interface LoaderOptions {
@@ -12,6 +13,8 @@ export interface LoaderOptions {
   /** All resources of the profile. */
   resources: readonly string[];
   reading: Reading;
+  /** Of a walk, whose pages speak for and against suspects; absent where records were looked up. */
+  notes?: WalkNotes;
   runId: string;
   clock: Clock;
   signal: AbortSignal;

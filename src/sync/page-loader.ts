@@ -3,13 +3,13 @@ import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
-import { suspectListed } from '../state/suspects.ts';
 import type { KeyClashes, KeyedRecord, SetAside, Updated } from '../load/key-records.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
 import type { LoaderOptions } from './loader-options.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
+import { noteStatements } from './walk-notes.ts';
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
 export interface PageFacts {
@@ -112,13 +112,23 @@ async function loadPage(
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
       ...setAside.map((reject) => rejectStatement(context, reject, requestedAt)),
-      ...suspectListed(warehouse.own, resource, found.doubtful.map(keyOf), requestedAt),
+      ...notedOf(context, page, keyed, found.older),
       ...statements(facts, outcome),
     ],
   });
   holding.openRejects += setAside.length;
   for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
+}
+
+function notedOf(
+  { warehouse, resource, notes }: LoaderContext,
+  { requestedAt }: LoadablePage,
+  keyed: readonly KeyedRecord[],
+  older: readonly KeyedRecord[],
+): CompiledQuery[] {
+  if (notes === undefined) return [];
+  return noteStatements(warehouse.own, resource, notes, { keys: keyed.map(keyOf), older, requestedAt });
 }
 
 /** The records as rows of tables that have grown to hold them. */

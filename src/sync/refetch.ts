@@ -7,17 +7,19 @@ import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
-import { buryGone, type Gone } from './deletes/bury-gone.ts';
+import { buryGone } from './deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
+import type { Gone } from './deletes/listing-word.ts';
 import type { Holdings } from './holding.ts';
+import { doubtReading } from './item/judge.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { withHolding } from './with-holding.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
- * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `behind`: the
- * answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, so its resource
- * has to be walked.
+ * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `unconfirmed`: it
+ * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, or
+ * what is read is not proved to be the listed record, so its resource has to be walked.
  */
 export const REFETCH_OUTCOMES = [
   'loaded',
@@ -26,6 +28,7 @@ export const REFETCH_OUTCOMES = [
   'deleted',
   'held',
   'absent',
+  'unconfirmed',
   'behind',
   'unreadable',
 ] as const;
@@ -37,6 +40,8 @@ export interface ExpectedRecord {
   after: number | null;
   /** True where an event says that it is gone. */
   isDelete: boolean;
+  /** True where this is the last time that it is read for these events. */
+  isLastTry?: boolean;
 }
 
 export interface RefetchContext {
@@ -85,10 +90,11 @@ export async function refetch(
   const reading = await readAlone(deletes.item, key);
   if (reading === null) return cannotBeRead(deletes, key, expected(deletes.clock.now()));
   const event = expected(reading.requestedAt);
-  if (!reading.isThere) return gone(deletes, { key, confirmedAt: reading.requestedAt }, event);
+  if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
   deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
   const updated = updatedOf(reading.record, deletes);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
+  if ((await doubtReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
   // Only where the event told its own time is it sure that no replica that lags behind has answered.
   const believesOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, believesOlder);
@@ -112,7 +118,7 @@ async function loadOne(
 ): Promise<RefetchOutcome> {
   const { warehouse, holding, profile, clock, item } = context.deletes;
   const { resources, runId } = context;
-  const reading = { believesOlder, believesReturn: true };
+  const reading = { believesOlder };
   const parts = { warehouse, holding, profile, resources, reading, runId, clock, signal: item.signal };
   // Opened anew each time, because a walk may have made the tables grow or go meanwhile; that costs one small query.
   const loader = await openPageLoader(parts);
@@ -125,9 +131,15 @@ function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome 
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
-async function gone(context: DeleteContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
-  const { deleted, held } = await buryGone(context, [record], 'event');
+async function gone(refetching: RefetchContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
+  const witness = event.isDelete ? 'told' : 'untold';
+  const { deleted, held, waiting, listed, doubt } = await buryGone(refetching.deletes, [record], witness);
   if (deleted.length > 0) return 'deleted';
+  const [shown] = listed;
+  // A listing that lags behind shows it for a while.
+  if (shown !== undefined && event.isDelete) return event.isLastTry ? 'unconfirmed' : 'behind';
+  if (shown !== undefined) return loadOne(refetching, record.key, shown, false);
+  if (waiting.length > 0 || doubt !== null) return 'unconfirmed';
   if (held.length > 0) return 'held';
   const isYoung = event.after !== null && record.confirmedAt - event.after < ON_ITS_WAY_MS;
   return isYoung && !event.isDelete ? 'behind' : 'absent';
@@ -140,7 +152,7 @@ async function cannotBeRead(
   { isDelete }: ExpectedRecord,
 ): Promise<RefetchOutcome> {
   if (isDelete && context.profile.item === null) {
-    await buryGone(context, [{ key, confirmedAt: context.clock.now() }], 'event');
+    await buryGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
   }
   return 'unreadable';
 }

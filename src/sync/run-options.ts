@@ -32,8 +32,11 @@ export interface RunOptions {
   holdings: Holdings;
   /** The credential in use, as a hash. */
   credential: string;
-  /** How many deletes are believed at once, and for how many days deleted rows are kept (null: for ever). */
-  deletes: DeleteLimits & { keep_days: number | null };
+  /**
+   * How many deletes are believed at once, for how many milliseconds a listing may be late (null: as the profile has
+   * it), and for how many days deleted rows are kept (null: for ever).
+   */
+  deletes: DeleteLimits & { settle: number | null; keep_days: number | null };
   client: ApiClient;
   clock: Clock;
   signal: AbortSignal;

@@ -12,9 +12,10 @@ import { endRun, saveFigures, type RunFigures, type RunStart } from '../state/ru
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
-import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
+import { emptyListing, heldDeletes, unsettled } from './deletes/warnings.ts';
 import type { Holding } from './holding.ts';
 import type { Repetition } from './judge-end.ts';
+import { itemWarnings } from './item/warning.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
@@ -26,6 +27,7 @@ import { sweep } from './deletes/sweep.ts';
 import { syncResource, type SyncedWalk } from './sync-resource.ts';
 import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
 import { walkWhole, type WholeWalk } from './walk-whole.ts';
+import { openWalkNotes, readingOf } from './walk-notes.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -47,7 +49,8 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const tally = newTally();
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...sharedKeys(tally)];
+  const item = itemWarnings(options.client, resource, options.scrub);
+  const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...item, ...sharedKeys(tally)];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
@@ -131,7 +134,7 @@ function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: 
       const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);
       const settled = await settleDeletes(options, holding, ['released', 'open'], { meter, signal, loaded });
       tally.figures.deleted += settled.deleted;
-      if (settled.trouble !== null) tally.warnings.push(unconfirmed(settled.trouble, options.scrub));
+      tally.warnings.push(...(await unsettled(context, settled.trouble, options.scrub)));
       await purgeDeleted(context, options.deletes.keep_days, signal);
     },
   };
@@ -144,13 +147,15 @@ async function walkOnce(
   rest: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'>,
 ): Promise<SyncedWalk> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
+  const walkStartedAt = checkpoint.walk_started_at ?? timestampText(clock.now());
+  const notes = await openWalkNotes(warehouse.own, resource, { mode, walkStartedAt });
   const loader = await openPageLoader({
     warehouse,
     holding,
     resources: Object.keys(options.profile.resources),
     profile,
-    // Where a record cannot be read alone, the listing must be believed that it is back.
-    reading: { believesOlder: mode === 'full', believesReturn: profile.item === null },
+    reading: readingOf(notes),
+    notes,
     runId,
     clock,
     signal,

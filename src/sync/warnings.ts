@@ -10,7 +10,7 @@ interface WarningKind {
 /** What each warning means for its run. Codes are stable. */
 const WARNING_KINDS = {
   deletes_held: { isPartial: true, proof: null },
-  deletes_unconfirmed: { isPartial: false, proof: null },
+  deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
   /** Records of one page share a key and differ, and nothing tells which of them is right. */
   keys_shared: { isPartial: true, proof: null },
@@ -20,6 +20,10 @@ const WARNING_KINDS = {
   total_not_reached: { isPartial: true, proof: null },
   /** Pages come larger or smaller than they were asked for. */
   page_size_differs: { isPartial: false, proof: null },
+  /** A record that was read alone was not the listed one. */
+  item_unproved: { isPartial: true, proof: 'item' },
+  /** A listing shows records in an older state than their rows, and nothing has decided yet which one holds. */
+  older_listed: { isPartial: true, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
 } as const satisfies Record<string, WarningKind>;

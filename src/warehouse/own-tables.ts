@@ -159,8 +159,11 @@ export interface SeenRow {
   position: string | null;
 }
 
-/** Why a record may be gone: a whole full walk did not meet it; an event said so; or, gone already, it was listed. */
-export const SUSPECT_REASONS = ['missing', 'event', 'listed'] as const;
+/**
+ * Why a row may not be what the service has: a whole full walk did not meet its record; an event said that it is gone;
+ * or a listing shows an older state of it.
+ */
+export const SUSPECT_REASONS = ['missing', 'event', 'older'] as const;
 
 /**
  * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:
@@ -173,13 +176,15 @@ export interface SuspectRow {
   record_id: string;
   reason: (typeof SUSPECT_REASONS)[number];
   state: (typeof SUSPECT_STATES)[number];
-  /** Whole full walks in a row that did not meet it. */
+  /** Whole full walks in a row that did not meet it, or that showed the same older state. */
   sweeps: number;
   found_at: TimestampText;
-  /** When the last walk that did not meet it began, or when the service said that it is gone. */
+  /** When the last walk that speaks against it began, or when the service said that it is gone. */
   evidence_at: TimestampText;
-  /** Why it is held; null where it is not. */
+  /** Why it is held or waits; null where there is nothing to say. */
   detail: string | null;
+  /** Of the older state that was listed (`canonicalHash`); null in all others. */
+  hash: string | null;
 }
 
 /** The tables made by `migrations/`, as Kysely sees them. */

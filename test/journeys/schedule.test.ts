@@ -54,7 +54,7 @@ describe('a schedule', () => {
     put(blog, 'Written while it ran');
     await expect.poll(rows, { timeout: 30_000 }).toBe(121);
     put(blog, 'Urgent');
-    await scheduler.requestSync('content');
+    await scheduler.requestWalk('content', 'sync');
     expect(await rows()).toBe(122);
     await stop();
     expect(failures).toEqual([]);

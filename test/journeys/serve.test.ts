@@ -52,9 +52,17 @@ describe.for([USUAL])(
       const [first] = stage.sandbox.store.list('analytics');
       stage.write('analytics', first?.id ?? '', { views: 77 });
       await stage.settled();
-      // Nobody listed anything: the three were read alone.
-      const asked = stage.sandbox.requests.entries().map(({ path }) => path);
-      expect(asked.filter((path) => path.includes('?'))).toEqual([]);
+      const listed = (): (string | null)[] =>
+        stage.sandbox.requests.entries().flatMap(({ path, resource }) => (path.includes('?') ? [resource] : []));
+      // Each resource is listed once, to prove that a record read alone is the listed one; from then on nobody lists.
+      expect(new Set(listed())).toEqual(new Set(['analytics', 'content', 'images']));
+      expect(listed()).toHaveLength(3);
+      stage.sandbox.requests.clear();
+      stage.write('content', 'other', { title: 'Written later', tags: ['c'] });
+      stage.write('images', 'img_new', { width: 4 });
+      stage.write('analytics', first?.id ?? '', { views: 78 });
+      await stage.settled();
+      expect(listed()).toEqual([]);
       expect(sourceIn(await serving.status()).changes).toMatchObject({ by_schedule: 0 });
       expect(sourceIn(await serving.status()).changes.by_webhook).toBeGreaterThanOrEqual(3);
     });

@@ -133,6 +133,18 @@ const rows: Row[] = [
   ],
   ['no map', { 'p.yaml': '‸[]\n' }, 'p.yaml', /a map with the fields of a profile/],
   [
+    'a query in the path of a single record',
+    { 'p.yaml': `${base}resources: { content: { item: ‸'/content/{id}?populate=*' } }\n` },
+    'p.yaml',
+    /resources.content.item: expected a path without \? or #: .*item_query/,
+  ],
+  [
+    'a query of single records that is a text',
+    { 'p.yaml': `${base}resources: { content: { item_query: ‸populate } }\n` },
+    'p.yaml',
+    /resources.content.item_query: expected inherit or a map, got "populate"/,
+  ],
+  [
     'no resource left',
     { 'p.yaml': `${base}resources: ‸{ content: null, images: null, analytics: null }\n` },
     'p.yaml',

@@ -11,7 +11,7 @@ export function contentLoader(warehouse: Warehouse, holding: Holding): Promise<P
     holding,
     resources: ['content'],
     profile: profileWith({ updated: null, history: 'none' }),
-    reading: { believesOlder: true, believesReturn: true },
+    reading: { believesOlder: true },
     runId: 'run',
     clock: systemClock,
     signal: new AbortController().signal,

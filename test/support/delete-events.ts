@@ -4,8 +4,9 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { buryGone, type BurialOutcome, type Gone } from '../../src/sync/deletes/bury-gone.ts';
+import { buryGone, type BurialOutcome } from '../../src/sync/deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
+import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
 import { openPageLoader } from '../../src/sync/page-loader.ts';
 
 const RESOURCE = 'content';
@@ -14,7 +15,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or buried. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Buries without asking for the records themselves. */
-  bury(gone: readonly Gone[], reason?: 'event' | 'missing'): Promise<BurialOutcome>;
+  bury(gone: readonly Gone[], witness?: Witness): Promise<BurialOutcome>;
   context: DeleteContext;
   close(): Promise<void>;
 }
@@ -40,14 +41,14 @@ export async function eventsFor(
   });
   return {
     context,
-    bury: (gone, reason = 'event') => buryGone(context, gone, reason),
+    bury: (gone, witness = 'untold') => buryGone(context, gone, witness),
     told: async (id) => {
       const answer = await readItem(context.item, id, 'refetch');
       if (!answer.isThere) {
-        await buryGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'event');
+        await buryGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'untold');
         return 'gone';
       }
-      const reading = { believesOlder: true, believesReturn: true };
+      const reading = { believesOlder: true };
       const { profile } = context;
       const loader = await openPageLoader({ ...parts, holding, profile, resources: [RESOURCE], reading, signal });
       await loader.load({ records: [answer.record], requestedAt: answer.requestedAt }, () => []);

@@ -69,7 +69,7 @@ export async function draining(
     resources,
     inbox,
     refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
-    walk: (resource) => walkOf(app, resource, 'sync', signal),
+    walk: (resource, command) => walkOf(app, resource, command, signal),
     clock,
     attempts: 8,
     keepMs: 7 * 86_400_000,

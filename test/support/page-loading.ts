@@ -30,7 +30,7 @@ export async function loading(warehouse: Warehouse, options: LoadingOptions = {}
     holding,
     resources: options.resources ?? [resource],
     profile: profileWith(options.profile),
-    reading: { believesOlder: options.mode !== 'incremental', believesReturn: true },
+    reading: { believesOlder: options.mode !== 'incremental' },
     runId: 'run',
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,

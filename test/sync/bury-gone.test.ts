@@ -5,8 +5,8 @@ import { deleteStage, type DeleteStage } from '../support/delete-stage.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 
 /** Some records, and a process that holds them and hears events. */
-async function heard(records: number, source: Record<string, unknown> = {}) {
-  const stage = await deleteStage(records, { source });
+async function heard(records: number, content: Record<string, unknown> = {}) {
+  const stage = await deleteStage(records, { profile: { resources: { content } } });
   const app = await stage.open();
   const events = await eventsFor(app, systemClock);
   onTestFinished(async () => {
@@ -26,23 +26,30 @@ function asked({ sandbox }: DeleteStage): number {
 }
 
 describe('a record that the service no longer has', () => {
-  it('is deleted once another one was found under the same path', async () => {
+  it('is deleted once it is not listed and another one was found under the same path', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     expect(await events.told(id)).toBe('gone');
     expect(await stage.deleted()).toEqual([id]);
-    // One request for the record, one for the control.
-    expect(asked(stage)).toBe(2);
-    expect(await events.bury(goneNow([id]))).toEqual({ deleted: [], held: [], absent: [id], doubt: null });
+    // One request for the record, one for the listing, one for the control.
+    expect(asked(stage)).toBe(3);
+    expect(await events.bury(goneNow([id]))).toEqual({
+      deleted: [],
+      held: [],
+      absent: [id],
+      listed: [],
+      waiting: [],
+      doubt: null,
+    });
   });
 
-  it('is tried against one control for all that are asked about at a time', async () => {
+  it('is tried against one listing and one control for all that are asked about at a time', async () => {
     const { stage, events } = await heard(100);
     const gone = stage.remove(5);
     const at = Date.now();
     const outcomes = await Promise.all(gone.map((key) => events.bury([{ key, confirmedAt: at }])));
     expect(outcomes.flatMap(({ deleted }) => deleted).toSorted()).toEqual(gone);
-    expect(asked(stage)).toBe(1);
+    expect(asked(stage)).toBe(2);
   });
 
   it('is held where no other is found either, and nothing is deleted', async () => {
@@ -102,11 +109,12 @@ describe('a record that the service no longer has', () => {
   });
 
   it('is looked at again where a page met it while the answer was on its way', async () => {
-    const { stage, events } = await heard(50);
+    // Too many pages to ask the listing.
+    const { stage, events } = await heard(50, { page: { size: 5 }, incremental: null });
     const [id = ''] = await stage.live();
     const confirmedAt = Date.now();
     stage.sandbox.faults.add({ fault: 'latency', ms: 300, path: '/v1/content/' });
-    const burying = events.bury([{ key: id, confirmedAt }]);
+    const burying = events.bury([{ key: id, confirmedAt }], 'told');
     // The same row as before, so that nothing is written that would tell.
     expect(await stageLoad(events, stage, id)).toBe('there');
     expect(await burying).toMatchObject({ deleted: [], held: [id] });

@@ -28,7 +28,7 @@ const loader = await openPageLoader({
   holding,
   resources: ['content'],
   profile: profileWith({ updated: null }),
-  reading: { believesOlder: true, believesReturn: true },
+  reading: { believesOlder: true },
   runId: 'run',
   clock: systemClock,
   signal: new AbortController().signal,

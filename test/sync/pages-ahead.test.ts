@@ -26,7 +26,7 @@ async function twoLoaders(database: TestDatabase) {
       holding,
       resources: ['content'],
       profile: profileWith({ history: 'all' }),
-      reading: { believesOlder: true, believesReturn: true },
+      reading: { believesOlder: true },
       runId: 'run',
       clock: systemClock,
       signal: new AbortController().signal,

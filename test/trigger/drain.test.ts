@@ -44,6 +44,13 @@ async function nobodyThere(): Promise<'loaded'> {
   throw new SyncError('unreachable', 'nobody there', { recovery: 'retry' });
 }
 
+/** Of all walks of the resource, sorted. */
+async function modes({ journey: made }: Stage): Promise<unknown[]> {
+  return made.read((db) =>
+    db.prepare("SELECT mode FROM _sync_runs WHERE resource = 'content' ORDER BY mode").pluck().all(),
+  );
+}
+
 function outcomes({ events }: Stage): string[] {
   return events.map(({ outcome }) => outcome);
 }
@@ -206,12 +213,36 @@ describe('deliveries that name no record', () => {
     changeRecord(stage.sandbox, changed);
     stage.sandbox.store.remove('content', removed);
     await stage.deliver(eventFor('content', changed), eventFor('content', removed, 'deleted'));
+    await expect.poll(() => outcomes(stage).toSorted()).toEqual(['put off', 'walked']);
+    expect((await stage.rows())[0]).toMatchObject({
+      state: 'waiting',
+      attempts: 0,
+      record_id: removed,
+      reason: expect.stringContaining('only a whole walk can tell'),
+    });
     await stage.settled();
-    expect(new Set(outcomes(stage))).toEqual(new Set(['walked']));
+    // It is done after a whole walk, and not by the one that only showed what has changed.
+    expect(outcomes(stage).at(-1)).toBe('walked');
+    expect(await modes(stage)).toEqual(['full', 'full', 'incremental']);
     expect(itemReads(stage)).toEqual([]);
     expect(await stage.journey.read((db) => db.prepare('SELECT record_id, reason FROM _sync_suspects').all())).toEqual([
       { record_id: removed, reason: 'event' },
     ]);
+  });
+
+  it('and say that one is gone are done after one whole walk that began after them', async () => {
+    const stage = await staged();
+    const [removed = ''] = stage.ids;
+    stage.sandbox.store.remove('content', removed);
+    const nameless = { type: 'content.deleted', data: { resource: 'content' } };
+    await stage.deliver(nameless, nameless, {
+      type: 'content.deleted',
+      data: { resource: 'content', id: { no: 'id' } },
+    });
+    await stage.settled();
+    expect(outcomes(stage)).toEqual(['put off', 'put off', 'put off', 'walked', 'walked', 'walked']);
+    expect(await modes(stage)).toEqual(['full', 'full']);
+    await expectEqual(stage);
   });
 });
 

@@ -33,7 +33,7 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
     holding,
     resources: [resource],
     profile,
-    reading: { believesOlder: true, believesReturn: true },
+    reading: { believesOlder: true },
     runId: 'run',
     clock: systemClock,
     signal: new AbortController().signal,

@@ -19,17 +19,18 @@ export async function askWalk(queue: WorkQueue, item: WalkItem, signal: AbortSig
   return reportIn(await queue.outcome(id, signal));
 }
 
-/** Waits for an incremental walk that begins from now on and ends well; throws what it ended with else. */
+/** Waits for a walk that begins from now on and ends well, a whole one for `backfill`; throws what it ended with else. */
 export async function walkNow(
   queue: WorkQueue,
-  { source, resource }: Pick<WalkItem, 'source' | 'resource'>,
+  { source, resource, command }: Pick<WalkItem, 'source' | 'resource' | 'command'>,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    const { id, isUnderWay } = await queue.put({ kind: 'walk', source, resource, command: 'sync' });
+    const { id, isUnderWay } = await queue.put({ kind: 'walk', source, resource, command });
     const report = reportIn(await queue.outcome(id, signal));
-    if (isUnderWay) {
+    // Another walk was under way or waited already.
+    if (isUnderWay || (command === 'backfill' && report.resources[0]?.mode !== 'full')) {
       await clock.sleep(AGAIN_MS, signal);
       continue;
     }

@@ -55,7 +55,8 @@ export class SourceDrain {
       return read(resource, ...asked);
     };
     this.#name = queueName(source.warehouse);
-    const walk = (resource: string): Promise<void> => walkNow(queue, { source: this.#name, resource }, clock, signal);
+    const walk: DrainOptions['walk'] = (resource, command) =>
+      walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS });
     this.#yielding = this.#keepYielding();

@@ -11,8 +11,8 @@ import { listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 
 /**
- * Tests what the profile assumes of one resource with at most four requests: its listing, a second page, the filter
- * and one record alone. Never throws for what the service does, except when interrupted.
+ * Tests what the profile assumes of one resource with a few requests: its listing, a second page, the filter
+ * and several records alone. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const { profile } = options;

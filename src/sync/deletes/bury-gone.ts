@@ -1,5 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
+import type { Lane } from '../../model/words.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import {
@@ -14,15 +15,9 @@ import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/o
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
 import { doubtPath } from './confirm-path.ts';
 import type { DeleteContext } from './context.ts';
+import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
 import { tooMany } from './guard.ts';
 import type { Holding } from '../holding.ts';
-
-/** A record that the service no longer has. */
-export interface Gone {
-  key: string;
-  /** When it was asked for; local epoch milliseconds. */
-  confirmedAt: number;
-}
 
 /** What became of records that are gone, by key. */
 export interface BurialOutcome {
@@ -32,6 +27,10 @@ export interface BurialOutcome {
   held: string[];
   /** There was nothing to delete: no row, deleted already, or written since. */
   absent: string[];
+  /** Live: the listing shows them, although they are not there alone. */
+  listed: ListedRecord[];
+  /** Still live: only a whole walk can tell. */
+  waiting: string[];
   /** Why the service's answer was not believed; null where it was. */
   doubt: string | null;
 }
@@ -39,6 +38,8 @@ export interface BurialOutcome {
 /** How far to believe that records are gone. */
 export interface Belief {
   reason: SuspectRow['reason'];
+  /** What else speaks for it. */
+  witness: Witness;
   /** True where a person has said so: then nothing is held. */
   isReleased: boolean;
   /** What loaders have met of the keys meanwhile. */
@@ -48,17 +49,16 @@ export interface Belief {
 const DAY_MS = 86_400_000;
 
 /**
- * Marks records as deleted that the service answered with 404 or 410 for: all of them, or none where they are too many
- * or where the answer proves nothing; then they wait as suspects. So do records of which an event says that they are
- * gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
+ * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
+ * where they are too many or where the answer proves nothing; then they wait as suspects. So do records of which an
+ * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
-export function buryGone(
-  context: DeleteContext,
-  gone: readonly Gone[],
-  reason: SuspectRow['reason'],
-): Promise<BurialOutcome> {
+export function buryGone(context: DeleteContext, gone: readonly Gone[], witness: Witness): Promise<BurialOutcome> {
   const keys = gone.map(({ key }) => key);
-  return watching(context.holding, keys, (watch) => buryWatched(context, gone, { reason, isReleased: false, watch }));
+  const reason = witness === 'walked' ? 'missing' : 'event';
+  return watching(context.holding, keys, (watch) =>
+    buryWatched(context, gone, { reason, witness, isReleased: false, watch }),
+  );
 }
 
 /** Runs `work` with a map in which loaders note when they last met one of the keys. */
@@ -82,35 +82,35 @@ export async function buryWatched(
   gone: readonly Gone[],
   belief: Belief,
 ): Promise<BurialOutcome> {
-  if (gone.length === 0) return { deleted: [], held: [], absent: [], doubt: null };
-  const doubt = await doubtAnswer(context, gone, belief);
+  if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
+  const isSure = belief.isReleased || context.profile.item === null;
+  const lane = belief.reason === 'event' ? 'refetch' : 'bulk';
+  const heard = await hearListing(context, gone, isSure ? 'walked' : belief.witness, lane);
+  const doubt = isSure ? null : await doubtAnswer(context, heard.gone, lane);
   return context.holding.takeTurn(async () => {
     const checkpoint = await readCheckpoint(context.warehouse.own, context.holding.resource);
-    return inTurn({ ...context, belief, doubt, checkpoint }, gone);
+    return inTurn({ ...context, belief, doubt, checkpoint }, heard);
   });
 }
 
-/** A person's word, and a whole walk where single records cannot be read, need no further proof. */
-async function doubtAnswer(
-  context: DeleteContext,
-  gone: readonly Gone[],
-  { reason, isReleased }: Belief,
-): Promise<string | null> {
-  if (isReleased || context.profile.item === null) return null;
+/** Needed unless a person has said so, or a whole walk where single records cannot be read. */
+async function doubtAnswer(context: DeleteContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
+  if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   const keys = new Set(gone.map(({ key }) => key));
-  return doubtPath(context, latest, keys, reason === 'event' ? 'refetch' : 'bulk');
+  return doubtPath(context, latest, keys, lane);
 }
 
 type Burying = DeleteContext & { belief: Belief; doubt: string | null; checkpoint: CheckpointRow | null };
 
-async function inTurn(context: Burying, gone: readonly Gone[]): Promise<BurialOutcome> {
+async function inTurn(context: Burying, { gone, listed, waiting }: Heard): Promise<BurialOutcome> {
   const { warehouse, holding, belief, doubt } = context;
   const table = holding.shape?.tables[0];
   const found = await sorted(context, table, gone);
-  await noteUnsure(context, found);
+  await noteUnsure(context, found, waiting, listed.map(keyOf));
   const there = found.there.map(({ key }) => key);
-  const outcome = { held: found.contested.map(keyOf), absent: found.absent.map(keyOf), doubt };
+  const unsure = { held: found.contested.map(keyOf), waiting: waiting.map(keyOf) };
+  const outcome = { ...unsure, absent: found.absent.map(keyOf), listed, doubt };
   if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
 
   const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
@@ -148,17 +148,22 @@ async function sorted(context: Burying, table: TableShape | undefined, gone: rea
 }
 
 /**
- * What is not there needs no suspicion, unless a page with it may still be on its way; what was met meanwhile is looked
- * at again.
+ * What is not there needs no suspicion, unless a page with it may still be on its way; what is listed needs none
+ * either. What was met meanwhile, or waits for a walk, is looked at again.
  */
-async function noteUnsure(context: Burying, { absent, contested }: Sorted): Promise<void> {
+async function noteUnsure(
+  context: Burying,
+  { absent, contested }: Sorted,
+  waiting: readonly Gone[],
+  listed: readonly string[],
+): Promise<void> {
   const { warehouse, holding, belief, checkpoint } = context;
   const isWalking = belief.reason === 'event' && checkpoint?.walk_mode === 'full';
-  const again = [...contested, ...(isWalking ? absent : [])];
+  const again = [...contested, ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;
   const statements: CompiledQuery[] = [
-    ...(isWalking ? [] : forgetWaiting(warehouse.own, holding.resource, absent.map(keyOf))),
+    ...forgetWaiting(warehouse.own, holding.resource, [...listed, ...(isWalking ? [] : absent.map(keyOf))]),
     ...suspicions(context, open, at, again.map(keyOf)),
   ];
   if (statements.length > 0) await warehouse.apply(statements, holding.lease());

@@ -26,7 +26,7 @@ export async function settleByWalks(context: DeleteContext, states: readonly ('o
       const step = alike.slice(at, at + ROWS_PER_STEP);
       const keys = step.map(({ key }) => key);
       const outcome = await watching(holding, keys, (watch) =>
-        buryWatched(context, step, { reason: 'missing', isReleased, watch }),
+        buryWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),
       );
       deleted += outcome.deleted.length;
     }
@@ -37,7 +37,7 @@ export async function settleByWalks(context: DeleteContext, states: readonly ('o
 /** An event and one walk that fits it say as much as two walks. */
 function isGone({ state, reason, sweeps }: SuspectRow, style: PageProfile['style']): boolean {
   const needed = reason === 'missing' && DRIFTING.has(style) ? 2 : 1;
-  return reason !== 'listed' && (state === 'released' || sweeps >= needed);
+  return reason !== 'older' && (state === 'released' || sweeps >= needed);
 }
 
 /** No request has shown it: what was written since the walk began, or since the event, stays. */

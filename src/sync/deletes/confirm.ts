@@ -1,13 +1,16 @@
 import PQueue from 'p-queue';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { buryWatched, watching, type Belief, type Gone } from './bury-gone.ts';
+import { buryWatched, watching } from './bury-gone.ts';
 import { settleByWalks } from './confirm-by-walks.ts';
 import type { DeleteContext } from './context.ts';
+import type { Gone } from './listing-word.ts';
+import { doubtReading } from '../item/judge.ts';
 import type { PageLoader, PageOutcome } from '../page-loader.ts';
 
 /** What settling suspects needs. */
@@ -72,14 +75,30 @@ async function settleStep(
     const { looks, ends } = await lookAt(context, suspects);
     const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
     for (const look of looks) await keepAlive(context, look);
-    await stayDeleted(context, looks);
-    const released = await buryLooked(context, looks, { reason: 'missing', isReleased: true, watch });
-    const open = await buryLooked(context, looks, { reason: 'missing', isReleased: false, watch });
-    if (open.doubt !== null) await holdRest(context, open.doubt);
+    const settled = { deleted: 0, trouble: troubles[0] ?? null };
+    let doubt: string | null = null;
+    for (const { chosen, ...belief } of sortedLooks(looks)) {
+      const outcome = await buryWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...belief, watch });
+      for (const listed of outcome.listed) await load(context, listed.key, listed);
+      settled.deleted += outcome.deleted.length;
+      doubt ??= outcome.doubt;
+    }
+    if (doubt !== null) await holdRest(context, doubt);
     if (ends.length > 0) throw ends[0];
-    const isHopeless = open.doubt !== null || troubles.length >= FAILURES;
-    return { deleted: released.deleted.length + open.deleted.length, trouble: troubles[0] ?? null, isHopeless };
+    return { ...settled, isHopeless: doubt !== null || troubles.length >= FAILURES };
   });
+}
+
+/** By what is known of them besides. Those that are listed in an older state are listed, and so are not gone. */
+function sortedLooks(looks: readonly Look[]) {
+  const suspected = looks.filter(({ suspect }) => suspect.reason !== 'older');
+  const open = suspected.filter(({ suspect }) => suspect.state !== 'released');
+  const released = suspected.filter(({ suspect }) => suspect.state === 'released');
+  return [
+    { chosen: released, witness: 'walked', isReleased: true },
+    { chosen: open.filter(({ suspect }) => suspect.sweeps > 0), witness: 'walked', isReleased: false },
+    { chosen: open.filter(({ suspect }) => suspect.sweeps === 0), witness: 'untold', isReleased: false },
+  ] as const;
 }
 
 /** What was read, and what ended the reading; both, because what was read before that counts. */
@@ -90,16 +109,28 @@ async function lookAt(context: SettleContext, suspects: readonly SuspectRow[]) {
   const look = async (suspect: SuspectRow): Promise<void> => {
     if (ends.length > 0) return;
     try {
-      looks.push({ suspect, answer: await readItem(context.item, suspect.record_id, 'bulk') });
+      looks.push({ suspect, answer: await readBelieved(context, suspect.record_id) });
     } catch (error) {
       if (isPassing(error)) looks.push({ suspect, answer: { error } });
       else ends.push(error);
     }
   };
   await queue.addAll(suspects.map((suspect) => () => look(suspect)));
-  const there = looks.flatMap(({ answer }) => ('isThere' in answer && answer.isThere ? [answer.requestedAt] : []));
-  context.proof.at = Math.max(context.proof.at, ...there);
   return { looks, ends };
+}
+
+/** Throws `item_unproved` where the record is there and may be another one than the listing would show. */
+async function readBelieved(context: SettleContext, key: string): Promise<ItemReading> {
+  const { proof } = context;
+  const reading = await readItem(context.item, key, 'bulk');
+  if (!reading.isThere) return reading;
+  proof.at = Math.max(proof.at, reading.requestedAt);
+  const doubt = await doubtReading(context, key, reading.record, 'bulk');
+  if (doubt === null) return reading;
+  throw new SyncError('item_unproved', doubt.detail, {
+    recovery: 'stop',
+    hint: 'content-sync check compares records read alone with the listed ones',
+  });
 }
 
 /** An error that only concerns this reading. */
@@ -108,26 +139,18 @@ function isPassing(error: unknown): error is SyncError {
 }
 
 async function keepAlive(context: SettleContext, { suspect, answer }: Look): Promise<void> {
-  if ('error' in answer || !answer.isThere) return;
+  if (!('error' in answer) && answer.isThere) await load(context, suspect.record_id, answer);
+}
+
+async function load(
+  context: SettleContext,
+  key: string,
+  { record, requestedAt }: { record: SourceRecord; requestedAt: number },
+): Promise<void> {
   const { warehouse, holding } = context;
   const loader = await context.loader();
-  const page = { records: [answer.record], requestedAt: answer.requestedAt };
-  context.loaded(await loader.load(page, () => forgetSuspects(warehouse.own, holding.resource, [suspect.record_id])));
-}
-
-/** Deleted rows that a listing still showed. */
-async function stayDeleted({ warehouse, holding }: SettleContext, looks: readonly Look[]): Promise<void> {
-  const keys = looks
-    .filter(({ suspect, answer }) => suspect.reason === 'listed' && 'isThere' in answer && !answer.isThere)
-    .map(({ suspect }) => suspect.record_id);
-  if (keys.length > 0) await warehouse.apply(forgetSuspects(warehouse.own, holding.resource, keys), holding.lease());
-}
-
-function buryLooked(context: SettleContext, looks: readonly Look[], belief: Belief) {
-  const chosen = looks.filter(
-    ({ suspect }) => suspect.reason !== 'listed' && (suspect.state === 'released') === belief.isReleased,
-  );
-  return buryWatched(context, chosen.flatMap(goneIn), belief);
+  const page = { records: [record], requestedAt };
+  context.loaded(await loader.load(page, () => forgetSuspects(warehouse.own, holding.resource, [key])));
 }
 
 function goneIn({ suspect, answer }: Look): Gone[] {

@@ -25,7 +25,7 @@ export function settleDeletes(
   const { profile } = context;
   const resources = Object.keys(parts.profile.resources);
   // It was read alone just now: that is how the record is.
-  const reading = { believesOlder: true, believesReturn: true };
+  const reading = { believesOlder: true };
   const { signal } = run;
   const loader = () => openPageLoader({ warehouse, holding, profile, resources, reading, runId, clock, signal });
   return settleSuspects({ ...context, loader, loaded: run.loaded }, states);

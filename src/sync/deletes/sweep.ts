@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { durationText } from '../../observe/figures.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
 import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
@@ -13,10 +14,7 @@ import { SeenKeys } from './seen-keys.ts';
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
 const PAGES_PER_STEP = 100;
-/** Where a profile has no filter that says how late a listing may be. */
-const USUAL_OVERLAP_MS = 600_000;
-
-type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'clock' | 'limits'>;
+type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'clock' | 'limits' | 'settleMs'>;
 
 /**
  * After a whole full walk: notes the live rows that it has not met as suspects, forgets those that it has, and forgets
@@ -84,9 +82,9 @@ async function seenKeys({ warehouse, holding }: SweepContext, walk: SeenWalk): P
 }
 
 /** A record that cannot be read alone must have been there for longer than the listing may be late. */
-function writtenBefore({ profile }: SweepContext, { walk_started_at }: SeenWalk): string {
+function writtenBefore({ profile, settleMs }: SweepContext, { walk_started_at }: SeenWalk): string {
   if (profile.item !== null) return walk_started_at;
-  return timestampText(timestampMs(walk_started_at) - (profile.incremental?.overlap ?? USUAL_OVERLAP_MS));
+  return timestampText(timestampMs(walk_started_at) - settleMs);
 }
 
 async function suspicionsOf(
@@ -104,12 +102,11 @@ async function suspicionsOf(
   const detail = asked === 0 ? null : tooMany(limits, { asked, ...(await deleteVolume(context, table)) });
   const state = detail === null ? 'open' : 'held';
   const suspicion = { resource, reason: 'missing', state, evidence_at: walk_started_at, detail } as const;
-  // Not met, but that says nothing yet: what an event has said of them stays.
-  const unsure = new Set(young);
-  const undecided = known.map(({ record_id }) => record_id).filter((key) => unsure.has(key));
+  const waits = `its row is younger than ${durationText(context.settleMs / 1_000)} (deletes.settle)`;
   return [
     ...suspectGone(own, suspicion, missing, 1),
-    ...suspectGone(own, { ...suspicion, state: 'open', detail: null }, undecided, 0),
+    // Not met, but that says nothing yet: what an event has said of them stays.
+    ...suspectGone(own, { ...suspicion, state: 'open', detail: waits }, young, 0),
     forgetMet(own, resource, walk_started_at),
   ];
 }

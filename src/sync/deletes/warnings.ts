@@ -2,7 +2,9 @@ import type { Kysely } from 'kysely';
 import { messageOf, type SyncError } from '../../model/errors.ts';
 import { countSuspects, readSuspects } from '../../state/suspects.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
+import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
+import type { DeleteContext } from './context.ts';
 
 /** Told in every run until a person has decided. */
 export async function heldDeletes(own: Kysely<OwnTables>, resource: string): Promise<Warning[]> {
@@ -23,10 +25,54 @@ export function emptyListing(live: number, resource: string): Warning {
   };
 }
 
-export function unconfirmed(trouble: SyncError, scrub: (text: string) => string): Warning {
+/** What is open when a run ends, so that the copy may not be what the service has. */
+export async function unsettled(
+  { warehouse, holding, settleMs }: Pick<DeleteContext, 'warehouse' | 'holding' | 'settleMs'>,
+  trouble: SyncError | null,
+  scrub: (text: string) => string,
+): Promise<Warning[]> {
+  const open = await readSuspects(warehouse.own, holding.resource, ['open']);
+  const older = open.filter(({ reason }) => reason === 'older').length;
+  const missed = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
+  const young = open.filter(({ reason, sweeps }) => reason === 'missing' && sweeps === 0).length;
+  const isDoubted = missed + young > 0 || (trouble !== null && open.length > older);
+  return [
+    ...(isDoubted ? [unconfirmed({ missed, young, settleMs }, trouble, scrub)] : []),
+    ...(older > 0 ? [olderListed(older, trouble, scrub)] : []),
+  ];
+}
+
+function unconfirmed(
+  { missed, young, settleMs }: { missed: number; young: number; settleMs: number },
+  trouble: SyncError | null,
+  scrub: (text: string) => string,
+): Warning {
+  const parts = [
+    ...(missed > 0 ? [`${countOf(missed, 'row')} that a whole walk did not meet`] : []),
+    ...(young > 0 ? [`${countOf(young, 'row')} not met and younger than ${durationText(settleMs / 1_000)}`] : []),
+  ];
+  const what = parts.length === 0 ? 'records of which an event says that they are gone' : parts.join(', and ');
+  const failed = trouble === null ? '' : `: they could not be read alone: ${messageOf(trouble)}`;
+  const hint =
+    young > missed
+      ? 'the next whole walk after that time decides; deletes.settle in the settings is how late a listing may be'
+      : 'the next whole walk decides; look at them with: content-sync deletes list';
   return {
     code: 'deletes_unconfirmed',
-    message: scrub(`records that may be gone could not be read alone: ${messageOf(trouble)}`),
-    hint: scrub(trouble.hint ?? 'the next run tries again'),
+    message: scrub(`still live and not confirmed to be gone: ${what}${failed}`),
+    hint: scrub(trouble?.hint ?? hint),
   };
+}
+
+function olderListed(older: number, trouble: SyncError | null, scrub: (text: string) => string): Warning {
+  const failed = trouble === null ? '' : `: ${messageOf(trouble)}`;
+  return {
+    code: 'older_listed',
+    message: scrub(`the listing shows ${countOf(older, 'record')} in an older state than the row${failed}`),
+    hint: 'a listing may lag behind: the record read alone decides, or two whole walks that show the same state',
+  };
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }

@@ -1,13 +1,24 @@
-import type { ExpectedRecord, RefetchOutcome } from '../../sync/refetch.ts';
+import type { RefetchOutcome } from '../../sync/refetch.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
 import type { Work } from './coalesce.ts';
 import { BEHIND, faultOf, type DrainFault } from './faults.ts';
+import { LeftTickets } from './left-tickets.ts';
 import { Line } from './line.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { PartlyServed } from './partly-served.ts';
+import { WholeWalks } from './whole-walks.ts';
 import { InboxScan } from './scan.ts';
 import { Settling } from './settling.ts';
-import { finished, isLastAttempt, noteFault, settlementOf, ticketFor, type Request, type Ticket } from './ticket.ts';
+import {
+  expectedBy,
+  finished,
+  noteFault,
+  settlementOf,
+  ticketFor,
+  ticketsOf,
+  type Request,
+  type Ticket,
+} from './ticket.ts';
 import { readDelivery, type DeliveryContent } from './events.ts';
 
 /**
@@ -34,11 +45,11 @@ class InboxDrain implements Drain {
   readonly #mostInHand: number;
   readonly #stopping = new AbortController();
   readonly #hand = new Map<number, Ticket>();
-  /** Of those, what another process works on, by the moment at which it is looked for in the inbox again. */
-  readonly #left = new Map<number, Ticket[]>();
+  readonly #left: LeftTickets;
   readonly #partly = new PartlyServed();
   readonly #reads: Line<RefetchOutcome>;
   readonly #walks: Line<'walked'>;
+  readonly #wholeWalks: WholeWalks;
   readonly #settling: Settling;
   readonly #scan: InboxScan;
   #stopped: Promise<void> | null = null;
@@ -68,11 +79,14 @@ class InboxDrain implements Drain {
       atOnce: others + 1,
       atOncePerResource: 1,
       keyOf: () => '',
-      perform: (work) => options.walk(work.resource).then(() => 'walked'),
+      perform: (work) => options.walk(work.resource, 'sync').then(() => 'walked'),
       // A walk that fails says nothing against a delivery, and shows in the runs.
       faultOf: (error) => ({ ...faultOf(error), kind: 'passing' }),
       done: (served, outcome) => this.#done(served, outcome),
     });
+    this.#left = new LeftTickets({ clock, signal, letGo: (tickets) => this.#letGo(tickets) });
+    const walk = (resource: string): Promise<void> => options.walk(resource, 'backfill');
+    this.#wholeWalks = new WholeWalks({ ...parts, resources: others + 1, walk });
     this.#settling = new Settling({ inbox, clock, signal, failed, stored: (stored) => this.#stored(stored) });
     const room = (): number => this.#mostInHand - this.#hand.size;
     this.#scan = new InboxScan({ inbox, clock, signal, room, failed, pollMs, take: (rows) => this.#take(rows) });
@@ -84,8 +98,12 @@ class InboxDrain implements Drain {
   }
 
   figures(): DrainFigures {
-    const left = [...this.#left.values()].reduce((sum, { length }) => sum + length, 0);
-    return { inHand: this.#hand.size, left, reading: this.#reads.underWay, walking: this.#walks.underWay };
+    return {
+      inHand: this.#hand.size,
+      left: this.#left.size,
+      reading: this.#reads.underWay,
+      walking: this.#walks.underWay + this.#wholeWalks.underWay,
+    };
   }
 
   stop(): Promise<void> {
@@ -96,7 +114,7 @@ class InboxDrain implements Drain {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const patience = new AbortController();
-    const ended = Promise.all([this.#reads.idle(), this.#walks.idle(), this.#scan.idle()]);
+    const ended = Promise.all([this.#reads, this.#walks, this.#wholeWalks, this.#scan].map((each) => each.idle()));
     const stored = ended.then(() => this.#settling.idle());
     await Promise.race([stored, this.#options.clock.sleep(STOP_MS, patience.signal).catch(() => undefined)]);
     patience.abort();
@@ -129,10 +147,15 @@ class InboxDrain implements Drain {
       return;
     }
     if (targets.length === 0) this.#settling.add(finished(ticket, { state: 'done', reason: null }, now));
-    for (const target of targets) {
-      const line = target.key === null ? this.#walks : this.#reads;
-      line.add({ ticket, target, askedAt: now });
-    }
+    for (const target of targets) this.#begin({ ticket, target, askedAt: now });
+  }
+
+  #begin(request: Request): void {
+    const { key, isDelete } = request.target;
+    if (isDelete && this.#wholeWalks.hasServed(request)) this.#done([request], 'walked');
+    else if (key !== null) this.#reads.add(request);
+    else if (isDelete) this.#waitForWhole([request]);
+    else this.#walks.add(request);
   }
 
   #contentOf(row: DeliveryRow): DeliveryContent {
@@ -150,26 +173,24 @@ class InboxDrain implements Drain {
     return this.#options.refetch(work.resource, work.key, (requestedAt) => {
       const later = work.waiting.splice(0);
       for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
-      return this.#expectedBy(served);
+      return expectedBy(served, this.#options);
     });
   }
 
-  #expectedBy(served: readonly Request[]): ExpectedRecord {
-    const told = served.flatMap(({ ticket, target: { updated } }) =>
-      updated === null || isLastAttempt(ticket, this.#options) ? [] : [updated],
-    );
-    const after = told.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
-    return { after, isDelete: served.some(({ target }) => target.isDelete) };
-  }
-
   readonly #wasRead = (served: readonly Request[], outcome: RefetchOutcome): void => {
-    if (outcome === 'behind') this.#failed(served, BEHIND);
-    else if (outcome !== 'unreadable') this.#done(served, outcome);
-    else {
-      for (const request of served) this.#walks.add(request);
-      this.#walks.pump();
-    }
+    if (outcome === 'behind') return this.#failed(served, BEHIND);
+    if (outcome !== 'unreadable' && outcome !== 'unconfirmed') return this.#done(served, outcome);
+    // What says that a record is gone is not done by a walk that shows no deletes.
+    this.#waitForWhole(served.filter(({ target }) => target.isDelete));
+    const others = served.filter(({ target }) => !target.isDelete);
+    if (outcome === 'unconfirmed' && others.length > 0) return this.#done(others, outcome);
+    for (const request of others) this.#walks.add(request);
+    this.#walks.pump();
   };
+
+  #waitForWhole(served: readonly Request[]): void {
+    for (const request of served) this.#failed([request], this.#wholeWalks.ask(request));
+  }
 
   #done(served: readonly Request[], outcome: DrainOutcome): void {
     for (const { ticket, target } of served) {
@@ -202,20 +223,8 @@ class InboxDrain implements Drain {
 
   /** Its row stays as it is, for whoever owns the resource; this process looks at it again later. */
   #leave(ticket: Ticket, until: number | null): void {
-    const at = until ?? this.#options.clock.now();
     this.#partly.remember(ticket);
-    const left = this.#left.get(at) ?? [];
-    left.push(ticket);
-    if (left.length === 1) void this.#lookAgain(left, at);
-  }
-
-  async #lookAgain(left: Ticket[], at: number): Promise<void> {
-    const { clock } = this.#options;
-    this.#left.set(at, left);
-    // Where the drain stops, the next process looks.
-    await clock.sleep(Math.max(0, at - clock.now()), this.#stopping.signal).catch(() => undefined);
-    this.#left.delete(at);
-    this.#letGo(left);
+    this.#left.add(ticket, until ?? this.#options.clock.now());
   }
 
   #stored(stored: readonly { seq: number }[]): void {
@@ -234,8 +243,4 @@ class InboxDrain implements Drain {
     const delayMs = Math.max(0, this.#options.clock.now() - first);
     this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
   }
-}
-
-function ticketsOf(served: readonly Request[]): Ticket[] {
-  return [...new Set(served.map(({ ticket }) => ticket))];
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
 import type { ExpectedRecord, RefetchOutcome } from '../../sync/refetch.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import type { EventRules } from './events.ts';
@@ -31,8 +32,11 @@ export interface DrainOptions extends EventRules {
     key: string,
     expected: (requestedAt: number) => ExpectedRecord,
   ) => Promise<RefetchOutcome>;
-  /** Runs an incremental walk that begins now; resolves once it has ended well, `partial` included, else throws. */
-  walk: (resource: string) => Promise<void>;
+  /**
+   * Runs a walk that begins now, `sync` for what has changed, `backfill` for a whole one; resolves once it has ended
+   * well, `partial` included, else throws.
+   */
+  walk: (resource: string, command: SyncCommand) => Promise<void>;
   clock: Clock;
   /** Failed readings that are the record's own fault before a delivery is dead. */
   attempts: number;

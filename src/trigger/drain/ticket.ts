@@ -1,4 +1,5 @@
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { ExpectedRecord } from '../../sync/refetch.ts';
 import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
 import { waitAfter, type DrainFault } from './faults.ts';
 import type { EventTarget } from './events.ts';
@@ -47,8 +48,22 @@ export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kin
   return { seq, attempts, receivedAt, events, found, left: targets.length, served: [], fault: null };
 }
 
+/** What the requests that one reading serves expect of it. */
+export function expectedBy(served: readonly Request[], limits: TicketLimits): ExpectedRecord {
+  const told = served.flatMap(({ ticket, target: { updated } }) =>
+    updated === null || isLastAttempt(ticket, limits) ? [] : [updated],
+  );
+  const after = told.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
+  const isLastTry = served.every(({ ticket }) => isLastAttempt(ticket, limits));
+  return { after, isDelete: served.some(({ target }) => target.isDelete), isLastTry };
+}
+
+export function ticketsOf(served: readonly Request[]): Ticket[] {
+  return [...new Set(served.map(({ ticket }) => ticket))];
+}
+
 /** True for the attempt after which it would be dead: what is read then is believed, however old it looks. */
-export function isLastAttempt({ attempts }: Ticket, limits: TicketLimits): boolean {
+function isLastAttempt({ attempts }: Ticket, limits: TicketLimits): boolean {
   return attempts >= limits.attempts - 1;
 }
 

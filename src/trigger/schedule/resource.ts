@@ -36,6 +36,7 @@ export interface ScheduleFigures {
 }
 
 interface Request {
+  command: SyncCommand;
   resolve: () => void;
   reject: (reason: unknown) => void;
 }
@@ -89,10 +90,13 @@ export class ResourceSchedule {
     this.#wake();
   }
 
-  /** Resolves once a walk that began from now on has come to its end; rejects only when the schedule is stopped. */
-  request(): Promise<void> {
+  /**
+   * Resolves once a walk that began from now on has come to its end, a whole one for `backfill`; rejects only when the
+   * schedule is stopped.
+   */
+  request(command: SyncCommand): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#requests.push({ resolve, reject });
+    this.#requests.push({ command, resolve, reject });
     this.wake();
     return promise;
   }
@@ -126,7 +130,10 @@ export class ResourceSchedule {
       return null;
     }
     if (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore) return null;
-    return this.#due.command ?? (this.#requests.length > 0 ? 'sync' : null);
+    const [first] = this.#requests;
+    // A whole walk serves all.
+    if (this.#requests.some((request) => request.command === 'backfill')) return 'backfill';
+    return this.#due.command ?? first?.command ?? null;
   }
 
   #elapsed({ at }: Witness): number | null {
@@ -135,7 +142,8 @@ export class ResourceSchedule {
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
-    const served = this.#requests.splice(0);
+    const served = this.#requests.filter((request) => command === 'backfill' || request.command === 'sync');
+    this.#requests = this.#requests.filter((request) => !served.includes(request));
     const began = clock.now();
     this.#running = { command, since: began };
     const status = await this.#run(command, signal);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../settings/settings.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 import { cronTick, type TickSource } from './tick.ts';
@@ -27,11 +28,11 @@ export interface Scheduler {
   /** Aborts what is running, with `SyncError('interrupted')`, and waits until it has ended. */
   stop(): Promise<void>;
   /**
-   * Asks for a walk of the resource as soon as it may be. Resolves once a walk that began after the request has come
-   * to its end, however many attempts that takes; rejects with `SyncError('interrupted')` when the scheduler stops,
+   * Asks for a walk of the resource as soon as it may be, a whole one for `backfill`. Resolves once such a walk that
+   * began after the request has come to its end, however many attempts that takes; rejects with `SyncError('interrupted')` when the scheduler stops,
    * and with `SyncError('unknown_resource')`.
    */
-  requestSync(resource: string): Promise<void>;
+  requestWalk(this: void, resource: string, command: SyncCommand): Promise<void>;
   figures(): ScheduleFigures[];
 }
 
@@ -60,11 +61,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       wakeAll();
       await Promise.all(loops);
     },
-    requestSync: async (resource) => {
+    requestWalk: async (resource, command) => {
       stopping.signal.throwIfAborted();
       const known = schedules.get(resource);
       if (known === undefined) throw unknownResource(resource);
-      await known.request();
+      await known.request(command);
     },
     figures: () => Array.from(schedules.values(), (each) => each.figures()),
   };

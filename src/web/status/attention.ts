@@ -82,7 +82,11 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     const oldest = webhooks?.oldest_at ?? null;
     if (oldest === null || now - oldest < OLD_DELIVERY_MS) return null;
     const what = `The oldest of ${countOf(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries')} came ${agoText(oldest, now)}`;
-    return finding('late', what, 'see whether the service answers; the deliveries are tried again by themselves');
+    return finding(
+      'late',
+      what,
+      'see why they wait and whether the service answers; they are tried again by themselves',
+    );
   },
   function silentWebhooks({ webhooks, changes: { by_schedule, by_webhook } }) {
     if (webhooks === null || by_schedule < UNTOLD_CHANGES || by_schedule < by_webhook) return null;
