@@ -1,7 +1,14 @@
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { parseInstant } from '../shape/timestamps.ts';
 import { NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { momentOf } from './since.ts';
+
+/** A record's key and the service's own time of it: its text, and the moment in epoch milliseconds. */
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
 
 /** The part of a page that moves a checkpoint. */
 export interface Passed {
@@ -9,7 +16,7 @@ export interface Passed {
   records: number;
   /** The service's clock at this page; null where it does not tell. */
   serverDate: number | null;
-  updated: readonly { text: string; at: number }[];
+  updated: readonly DatedKey[];
 }
 
 /**
@@ -22,7 +29,7 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     ...checkpoint,
     walk_position: page.next,
     walk_clock: clock,
-    walk_high_water: highWater(checkpoint.walk_high_water, page, clock),
+    ...highWater(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + 1,
     walk_records: checkpoint.walk_records + page.records,
   };
@@ -43,13 +50,17 @@ function clockAtStart(page: Passed): string | null {
  * The newest time seen, as the service wrote it. What lies behind the walk's beginning does not count: it may have
  * been changed after its page was passed, or be a date in the year 9999.
  */
-function highWater(before: string | null, page: Passed, clock: string | null): string | null {
+function highWater(
+  { walk_high_water, walk_high_key }: CheckpointRow,
+  page: Passed,
+  clock: string | null,
+): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
   const limit = clock === null ? Infinity : timestampMs(clock);
-  let best = before;
-  let bestAt = before === null ? -Infinity : instantOf(before);
-  for (const { text, at } of page.updated) {
+  let best = { walk_high_water, walk_high_key };
+  let bestAt = walk_high_water === null ? -Infinity : momentOf(walk_high_water);
+  for (const { key, text, at } of page.updated) {
     if (at > bestAt && at <= limit) {
-      best = text;
+      best = { walk_high_water: text, walk_high_key: key };
       bestAt = at;
     }
   }
@@ -59,34 +70,57 @@ function highWater(before: string | null, page: Passed, clock: string | null): s
 function finished(walked: CheckpointRow, serverDate: number | null, now: number): CheckpointRow {
   const at = timestampText(now);
   const isFull = walked.walk_mode === 'full';
-  const cursor = laterCursor(walked);
-  const seenAt = serverDate === null ? null : timestampText(serverDate);
+  const isOther = isFull && isOtherCredential(walked);
   return {
     ...walked,
     ...NO_WALK,
-    cursor,
-    // The clock of the last page: what the walk has seen was there by then.
-    cursor_seen_at: cursor === walked.cursor ? walked.cursor_seen_at : seenAt,
+    ...laterCursor(walked),
+    cursor_seen_at: cursorSeenAt(walked, serverDate),
     checked_at: walked.walk_clock,
     last_success_at: at,
     last_full_at: isFull ? at : walked.last_full_at,
-    full_credential: isFull ? walked.walk_credential : walked.full_credential,
+    // Under another credential it may have seen less: the sweep compares the two, and only then it is the known one.
+    walk_credential: isOther ? walked.walk_credential : null,
+    full_credential: isFull && !isOther ? walked.walk_credential : walked.full_credential,
     due_at: null,
   };
 }
 
+/** True where a walk is, or was, made under another credential than the last whole full one. */
+export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
+}
+
+/**
+ * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
+ * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
+ * (`filter/prove.ts`), and only from then on the overlap may be left out.
+ */
+function cursorSeenAt(walked: CheckpointRow, serverDate: number | null): string | null {
+  const hasMoved = laterCursor(walked).cursor !== walked.cursor;
+  if (hasMoved || walked.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
+  return isBehindCursor(walked) ? walked.cursor_seen_at : null;
+}
+
+/** True of a walk that asks only for what lies behind the cursor: the record that set it is not listed. */
+export function isBehindCursor({ walk_since, cursor }: CheckpointRow): boolean {
+  return walk_since !== null && cursor !== null && momentOf(walk_since) > momentOf(cursor);
+}
+
+type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
+
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(walked: CheckpointRow): string | null {
-  const seen = walked.walk_high_water ?? (walked.cursor === null || walked.walk_records > 0 ? clockText(walked) : null);
-  if (seen === null) return walked.cursor;
-  if (walked.cursor === null || walked.walk_mode === 'full') return seen;
-  return instantOf(seen) > instantOf(walked.cursor) ? seen : walked.cursor;
+function laterCursor(walked: CheckpointRow): Cursor {
+  const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
+  const known = { cursor, cursor_key };
+  const isOpen = cursor === null || walked.walk_records > 0;
+  const text = walk_high_water ?? (isOpen ? clockText(walked.walk_clock) : null);
+  if (text === null) return known;
+  const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
+  if (cursor === null || walked.walk_mode === 'full') return seen;
+  return momentOf(text) > momentOf(cursor) ? seen : known;
 }
 
-function clockText(walked: CheckpointRow): string | null {
-  return walked.walk_clock === null ? null : new Date(timestampMs(walked.walk_clock)).toISOString();
-}
-
-function instantOf(text: string): number {
-  return parseInstant(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)?.epochMs ?? -Infinity;
+function clockText(clock: string | null): string | null {
+  return clock === null ? null : new Date(timestampMs(clock)).toISOString();
 }

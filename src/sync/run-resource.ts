@@ -2,7 +2,7 @@ import type { Page } from '../extract/page.ts';
 import { newMeter, type RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/words.ts';
+import type { RunStatus, WalkMode } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
@@ -12,6 +12,8 @@ import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
 import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
+import { newMet, noting } from './filter/met.ts';
+import { proveFilter, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, startWalk, type WalkPlan } from './plan.ts';
@@ -32,10 +34,14 @@ export interface Prepared {
   /** Null where the service asked to be left alone for longer. */
   plan: WalkPlan | null;
   parked: DeferredError | null;
+  /** What is to be said before the first request. */
+  warnings: readonly Warning[];
 }
 
 /** What a walk counts while it goes on. */
 interface Tally {
+  /** Full where a full walk took the place of the planned one. */
+  mode: WalkMode;
   figures: RunFigures;
   notes: RunNotes;
   warnings: Warning[];
@@ -46,7 +52,12 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const { warehouse, clock, watcher } = options;
   const { resource, profile, run, plan, parked } = prepared;
   const startedAt = clock.monotonic();
-  const tally: Tally = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, warnings: [] };
+  const tally: Tally = {
+    mode: run.mode,
+    figures: { ...NO_FIGURES },
+    notes: { ...NO_NOTES },
+    warnings: [...prepared.warnings],
+  };
   const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
   const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
@@ -54,10 +65,10 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
   const said = error === null ? null : explained(error, options.scrub);
-  await endRun(warehouse.own, run, { status, figures, error: said, warnings }, clock.now());
+  await endRun(warehouse.own, { ...run, mode: tally.mode }, { status, figures, error: said, warnings }, clock.now());
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
   const rest = { ...(said === null ? {} : { error: said }), ...(warnings.length === 0 ? {} : { warnings }) };
-  const report = { resource, mode: run.mode, status, ...figures, seconds, ...rest };
+  const report = { resource, mode: tally.mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
 }
@@ -73,6 +84,11 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   };
   const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, passed });
   const deletes = deletesOf(options, prepared, tally, meter);
+  const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<WalkPlan | null> => {
+    const proof = await proveFilter({ options, ...prepared, meter, walk: walkFrom }, filtered, by, isLast);
+    tally.warnings.push(...proof.warnings);
+    return proof.whole;
+  };
   try {
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
@@ -80,9 +96,13 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     const finished = await walkFrom(plan).catch((error: unknown) =>
       walkFrom(afterExpiredCursor(error, plan, clock.now())),
     );
-    if (plan.mode === 'full') await deletes.sweepAfter(plan.checkpoint);
-    const missed = catchUp(options, prepared, plan, finished);
-    if (missed !== null) await walkFrom(missed);
+    const whole = plan.mode === 'full' ? plan : await proved(plan, finished, false);
+    if (whole !== null) {
+      tally.mode = 'full';
+      await deletes.sweepAfter(whole.checkpoint);
+    }
+    const missed = await catchUp(options, prepared, plan);
+    if (missed !== null) await proved(missed, await walkFrom(missed), true);
     await deletes.settle();
     return null;
   } catch (error) {
@@ -98,13 +118,15 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
  * behind its back. Where changes can be asked for, they are brought in at once, so that `ok` means the same for all.
  * Null where the walk was quicker than the overlap with which the next one starts anyway.
  */
-function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan, stored: CheckpointRow): WalkPlan | null {
-  const { resource, profile } = prepared;
+async function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan): Promise<WalkPlan | null> {
+  const { resource, profile, warnings } = prepared;
   const begun = plan.checkpoint.walk_started_at;
-  const { credential, clock } = options;
+  const { credential, clock, warehouse } = options;
   const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
-  if (now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  // A filter that is not believed catches nothing up.
+  if (now - timestampMs(begun) <= profile.incremental.overlap || warnings.length > 0) return null;
+  const stored = await readCheckpoint(warehouse.own, resource);
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
@@ -137,7 +159,7 @@ async function walkOnce(
   { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
   { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
-): Promise<CheckpointRow> {
+): Promise<Walked> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const loader = await openPageLoader({
     warehouse,
@@ -152,7 +174,8 @@ async function walkOnce(
   });
   const runAhead = options.profile.http.concurrency;
   const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, passed };
-  return syncResource(job, loader, checkpoint);
+  const met = newMet(checkpoint);
+  return { checkpoint: await syncResource(job, noting(loader, met), checkpoint), met };
 }
 
 /** A position that the service no longer knows: the walk begins again, once; what is there already is unchanged. */

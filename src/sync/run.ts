@@ -3,6 +3,7 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
+import { trustedPlan } from './filter/trusted-plan.ts';
 import type { Holding } from './holding.ts';
 import { interruptedBackfills, planWalk, type SyncCommand } from './plan.ts';
 import { overallStatus, type RunReport } from './report.ts';
@@ -68,17 +69,19 @@ async function prepare(
   const { restart, clock, warehouse, credential, runId } = options;
   const command = commandFor(resource, options);
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
+  const input = { command, resource, profile, stored, restart, interrupted, credential, now: clock.now() };
   try {
-    const plan = planWalk({ command, resource, profile, stored, restart, interrupted, credential, now: clock.now() });
+    const asked = planWalk(input);
     if (restart) await forgetResource(warehouse, resource, holding.lease());
     await holding.takeTurn(async () => {
       holding.shape = await readTables(warehouse, resource);
     });
+    const { plan, warnings } = await trustedPlan(input, asked, { warehouse, shape: holding.shape, profile });
     const run = { run_id: runId, resource, command, mode: plan.mode };
-    return { resource, profile, holding, run, plan, parked: null };
+    return { resource, profile, holding, run, plan, warnings, parked: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
     const run = { run_id: runId, resource, command, mode: 'full' } as const;
-    return { resource, profile, holding, run, plan: null, parked: error };
+    return { resource, profile, holding, run, plan: null, warnings: [], parked: error };
   }
 }

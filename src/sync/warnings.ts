@@ -9,13 +9,21 @@ interface WarningKind {
 
 /** What each warning means for its run. Codes are stable. */
 const WARNING_KINDS = {
+  /** Walked fully under another credential than before; what is missing under it is held. */
+  credential_changed: { isPartial: false, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: false, proof: null },
   empty_listing: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
+  filter_ignored: { isPartial: false, proof: 'filter' },
+  /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
+  filter_not_believed: { isPartial: false, proof: 'filter' },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
+  /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
+  records_without_updated: { isPartial: false, proof: 'filter' },
 } as const satisfies Record<string, WarningKind>;
 
 /** Something that does not end a run and that a person should know of. */
