@@ -86,6 +86,9 @@ function finished(walked: CheckpointRow, serverDate: number | null, now: number)
   };
 }
 
+/** In place of a credential: a walk that was made under several. */
+export const SEVERAL = 'several';
+
 /** True where a walk is, or was, made under another credential than the last whole full one. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;

@@ -5,7 +5,7 @@ import { canonicalHash } from '../shape/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
-import { isOtherCredential } from './advance.ts';
+import { isOtherCredential, SEVERAL } from './advance.ts';
 import { sinceValue } from './since.ts';
 
 /** What a command asks of a resource. */
@@ -33,9 +33,6 @@ export interface PlanInput {
   /** Local epoch milliseconds. */
   now: number;
 }
-
-/** In place of a credential: a walk that was made under several. */
-const SEVERAL = 'several';
 
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes

@@ -11,7 +11,7 @@ import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/run
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
-import { emptyListing, heldDeletes, unconfirmed } from './deletes/warnings.ts';
+import { emptyListing, heldDeletes, newCredential, unconfirmed } from './deletes/warnings.ts';
 import { newMet, noting } from './filter/met.ts';
 import { proveFilter, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
@@ -21,7 +21,7 @@ import { purgeDeleted } from './deletes/purge.ts';
 import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
-import { sweep } from './deletes/sweep.ts';
+import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { syncResource } from './sync-resource.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
@@ -82,7 +82,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     count(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);
   };
-  const walkFrom = (start: WalkPlan) => walkOnce(options, prepared, start, { meter, passed });
+  const walkFrom = (from: WalkPlan) => walkOnce(options, prepared, from, { meter, passed });
   const deletes = deletesOf(options, prepared, tally, meter);
   const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<WalkPlan | null> => {
     const proof = await proveFilter({ options, ...prepared, meter, walk: walkFrom }, filtered, by, isLast);
@@ -92,11 +92,12 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   try {
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
-    await deletes.sweep();
-    const finished = await walkFrom(plan).catch((error: unknown) =>
-      walkFrom(afterExpiredCursor(error, plan, clock.now())),
+    const known = await deletes.sweep();
+    const start = known === null ? plan : knownUnder(plan, known);
+    const finished = await walkFrom(start).catch((error: unknown) =>
+      walkFrom(afterExpiredCursor(error, start, clock.now())),
     );
-    const whole = plan.mode === 'full' ? plan : await proved(plan, finished, false);
+    const whole = start.mode === 'full' ? start : await proved(start, finished, false);
     if (whole !== null) {
       tally.mode = 'full';
       await deletes.sweepAfter(whole.checkpoint);
@@ -111,6 +112,11 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   } finally {
     Object.assign(tally.figures, meter);
   }
+}
+
+/** The plan was made before the walk of another run was swept. */
+function knownUnder(plan: WalkPlan, { credential }: NewCredential): WalkPlan {
+  return { ...plan, checkpoint: { ...plan.checkpoint, full_credential: credential } };
 }
 
 /**
@@ -136,13 +142,18 @@ async function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan):
 function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: Tally, meter: RequestMeter) {
   const { warehouse, signal } = options;
   const context = deleteContext(options, holding, { meter, signal });
+  const swept = async (): Promise<NewCredential | null> => {
+    const known = await sweep(context, signal);
+    if (known !== null) tally.warnings.push(newCredential(known, resource));
+    return known;
+  };
   return {
-    sweep: () => sweep(context, signal),
+    sweep: swept,
     sweepAfter: async (walk: CheckpointRow) => {
       const isEmpty = walk.walk_records + tally.figures.records === 0;
       const live = isEmpty ? await warehouse.count(resource) : 0;
       if (live > 0) tally.warnings.push(emptyListing(live, resource));
-      await sweep(context, signal);
+      await swept();
     },
     settle: async () => {
       const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);

@@ -10,7 +10,7 @@ import { saveCheckpoint } from '../state/checkpoints.ts';
 import { resolveUnseenRejects } from '../state/rejects.ts';
 import { forgetSeen, rememberSeen } from '../state/seen.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
-import { advance } from './advance.ts';
+import { advance, SEVERAL } from './advance.ts';
 import type { ResourceJob } from './resource-job.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 
@@ -106,8 +106,8 @@ function ofFullWalk(job: ResourceJob, facts: PageFacts, before: CheckpointRow, a
 
 /**
  * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
- * and none under another credential than the last, which may simply be allowed to see less.
+ * and none that was made under several credentials, of which each may be allowed to see something else.
  */
-function maySweep(checkpoint: CheckpointRow): boolean {
-  return checkpoint.full_credential !== null && checkpoint.full_credential === checkpoint.walk_credential;
+function maySweep({ full_credential, walk_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

@@ -38,6 +38,7 @@ export async function smallStage(
   });
   return {
     ...stage,
+    setSource: (more) => stage.setSource({ ...options.source, ...more, base_url: service.url }),
     service,
     setResource: (more) => stage.setProfile(profileOf(more)),
     walk: async (command = 'sync') => {

@@ -43,7 +43,7 @@ const WRONG: readonly [what: string, filter: Filter, profile: Record<string, unk
 ];
 
 describe.for(DATABASES)('a filter that is not what the profile says, on $name', (database) => {
-  it.for(WRONG)('is not believed where it %s: all is walked, and the run says why', async ([_, filter, format]) => {
+  it.for(WRONG)('is not believed where it %s: all is walked, and the run says why', async ([, filter, format]) => {
     const incremental = { param: 'updated_since', overlap: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
@@ -129,7 +129,7 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
   ];
 
-  it.for(WORKING)('and %s costs one request where nothing is new, in every run', async ([_, filter, format]) => {
+  it.for(WORKING)('and %s costs one request where nothing is new, in every run', async ([, filter, format]) => {
     const incremental = { param: 'updated_since', overlap: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
