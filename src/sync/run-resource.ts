@@ -31,9 +31,10 @@ export interface Prepared {
   profile: ResourceProfile;
   holding: Holding;
   run: RunStart;
-  /** Null where the service asked to be left alone for longer. */
+  /** Null where nothing is walked. */
   plan: WalkPlan | null;
-  parked: DeferredError | null;
+  /** Why not: the service asked to be left alone for longer, or does not know who is asking. */
+  stopped: unknown;
   /** What is to be said before the first request. */
   warnings: readonly Warning[];
 }
@@ -50,7 +51,7 @@ interface Tally {
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
 export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
-  const { resource, profile, run, plan, parked } = prepared;
+  const { resource, profile, run, plan, stopped } = prepared;
   const startedAt = clock.monotonic();
   const tally: Tally = {
     mode: run.mode,
@@ -58,7 +59,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
     notes: { ...NO_NOTES },
     warnings: [...prepared.warnings],
   };
-  const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
+  const error = await (plan === null ? Promise.resolve(stopped) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
   const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
   const warnings = withAccepted(told, profile.accept);

@@ -15,8 +15,8 @@ export interface Behaviour {
   filter?: (record: SmallRecord, value: string) => boolean;
   /** The parameter that filters. */
   param?: string;
-  /** A parameter that it does not know is refused with this status. */
-  refusesUnknown?: number;
+  /** A parameter that it does not know is refused with this status, or leads to an empty list; ignored where absent. */
+  unknown?: number | 'nothing';
   /** What the caller sees; `null` refuses with 401. Everything where absent. */
   sees?: (authorization: string | undefined, record: SmallRecord) => boolean | null;
   /** Status of `/v1/me`; 200 where absent. */
@@ -101,10 +101,11 @@ function list(
   { searchParams }: URL,
   send: (status: number, body: object) => void,
 ): void {
-  const { filter = byInstant, param = 'updated_since', refusesUnknown } = behaviour;
-  const unknown = [...searchParams.keys()].find((name) => name !== param && !KNOWN.has(name));
-  if (unknown !== undefined && refusesUnknown !== undefined) {
-    send(refusesUnknown, { message: `there is no parameter ${unknown}` });
+  const { filter = byInstant, param = 'updated_since', unknown } = behaviour;
+  const strange = [...searchParams.keys()].find((name) => name !== param && !KNOWN.has(name));
+  if (strange !== undefined && unknown !== undefined) {
+    if (unknown === 'nothing') send(200, { data: [], total: 0 });
+    else send(unknown, { message: `there is no parameter ${strange}` });
     return;
   }
   const value = searchParams.get(param);

@@ -82,9 +82,10 @@ describe.for(DATABASES)('another credential, on $name', (database) => {
     const app = await stage.open();
     const { warehouse } = app;
     const apply = warehouse.apply.bind(warehouse);
-    const isSweep = (sql: string): boolean => sql.includes('_sync_suspects');
     warehouse.apply = (statements, lease) =>
-      statements.some(({ sql }) => isSweep(sql)) ? Promise.reject(new Error('killed')) : apply(statements, lease);
+      statements.some(({ sql }) => sql.includes('_sync_suspects'))
+        ? Promise.reject(new Error('killed'))
+        : apply(statements, lease);
     const { resources } = await app.sync({ ...NOTHING, resources: ['content'] });
     expect(resources[0]).toMatchObject({ status: 'failed', error: { message: 'killed' } });
     await app.close();

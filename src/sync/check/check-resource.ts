@@ -3,6 +3,7 @@ import { walk } from '../../extract/walk.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { clockFinding } from './clock.ts';
+import { credentialFinding } from './credential.ts';
 import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
 import type { CheckOptions, Finding } from './finding.ts';
@@ -10,8 +11,8 @@ import { itemFinding } from './item.ts';
 import { listingFinding } from './listing.ts';
 
 /**
- * Tests what the profile assumes of one resource with at most four requests: its listing, a second page, the filter
- * and one record alone. Never throws for what the service does, except when interrupted.
+ * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
+ * one record alone, and what another credential gets. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const { profile } = options;
@@ -34,6 +35,7 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
     const { item } = profile;
     findings.push(await tested('item', options.signal, () => itemFinding(options, first, item)));
   }
+  findings.push(await tested('credential', options.signal, () => credentialFinding(options, first)));
   return findings;
 }
 
