@@ -10,9 +10,14 @@ export interface Foreseen {
   total: number | null;
 }
 
+/** An answer with the request that was sent for its position. */
+export interface PageAnswer extends ApiAnswer {
+  request: URL;
+}
+
 /** Gets answers by position; a walk asks in the order of the listing. */
 export interface AnswerSource {
-  take(position: PagePosition): Promise<ApiAnswer>;
+  take(position: PagePosition): Promise<PageAnswer>;
   /** Says what the page in hand showed, just before the consumer gets it. To be awaited. */
   foresee(page: Foreseen): Promise<void>;
   /** Says how long the consumer kept that page, in milliseconds. */

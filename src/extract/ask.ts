@@ -16,6 +16,9 @@ export interface AskOptions {
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
 
+/** Codes by which a page is refused that may not be there. */
+export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
+
 /**
  * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
  * of any page except the first is `cursor_expired`: the walk has to start again from the beginning.

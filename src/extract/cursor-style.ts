@@ -2,11 +2,11 @@ import type { JsonValue } from '../model/json.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { isExact } from '../shape/exact-number.ts';
 import { fieldAt } from '../shape/field-at.ts';
+import { absentStep } from './absent-step.ts';
 import { accountOf, keysOf } from './body-account.ts';
 import type { GuardFault } from './guard-fault.ts';
-import type { PagePosition } from './page.ts';
 import { sizeParam } from './page-size.ts';
-import type { PageFacts, PageStyle } from './page-style.ts';
+import type { PageFacts, PageStep, PageStyle } from './page-style.ts';
 import { isUnsendable, positionOf, withParams } from './position.ts';
 
 type CursorProfile = Extract<PageProfile, { style: 'cursor' }>;
@@ -26,21 +26,32 @@ const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonVa
 
 /**
  * The body carries a token for the next page. Null and the empty string are the end; so is an absent token on a page
- * shorter than asked for. `has_more`, where the profile names it, decides; missing or null, the token alone decides.
+ * that is shorter than others which had one. `has_more`, where the profile names it, decides; missing or null, the token
+ * alone decides.
  */
 export function cursorStyle(profile: CursorProfile): PageStyle {
-  return { first: sizeParam(profile), next: (facts) => nextByCursor(profile, facts), ahead: null };
+  return {
+    first: sizeParam(profile),
+    next: (facts) => nextByCursor(profile, facts),
+    mayHideNumbers: false,
+    ahead: null,
+  };
 }
 
-function nextByCursor(profile: CursorProfile, facts: PageFacts): PagePosition | null | GuardFault {
+function nextByCursor(profile: CursorProfile, facts: PageFacts): PageStep | GuardFault {
   const more = hasMore(profile, facts.json);
-  if (more === false) return null;
+  if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
   const found = fieldAt(facts.json, profile.next_cursor);
   const token = tokenOf(found);
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return positionAt(profile, facts.url, token);
-  return endFault(profile, facts, more, found === undefined);
+  if (more === true) {
+    return missing(facts, `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`);
+  }
+  return found === undefined
+    ? absentStep(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
+    : { end: 'signal' };
 }
 
 /** True, false, null where the answer does not say, or the fault of a value that is none of these. */
@@ -59,8 +70,8 @@ function tokenOf(found: JsonValue | undefined): string | null {
   return isExact(found) ? found.rawJSON : null;
 }
 
-function positionAt(profile: CursorProfile, url: URL, token: string): PagePosition | GuardFault {
-  if (!isUnsendable(token)) return positionOf(withParams(url, { [profile.cursor_param]: token }));
+function positionAt(profile: CursorProfile, url: URL, token: string): PageStep | GuardFault {
+  if (!isUnsendable(token)) return { next: positionOf(withParams(url, { [profile.cursor_param]: token })) };
   return {
     code: 'bad_cursor',
     message: `The cursor at ${profile.next_cursor} holds control characters or half characters`,
@@ -68,22 +79,11 @@ function positionAt(profile: CursorProfile, url: URL, token: string): PagePositi
   };
 }
 
-/** Null if this may be the last page. */
-function endFault(profile: CursorProfile, facts: PageFacts, more: true | null, absent: boolean): GuardFault | null {
-  if (more === true) {
-    return missing(facts, `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`);
-  }
-  if (!absent || profile.absent_is_end || facts.received < profile.size) return null;
-  return missing(facts, `A full page of ${facts.received} records carries no ${profile.next_cursor}`);
-}
-
 function missing(facts: PageFacts, message: string): GuardFault {
   return {
     code: 'pagination_missing',
     message,
-    hint:
-      `The body has ${keysOf(facts.json)}. Set page.next_cursor in the profile to where the cursor is; if the service ` +
-      'leaves it out on the last page, set page.absent_is_end: true.',
+    hint: `The body has ${keysOf(facts.json)}. Set page.next_cursor in the profile to where the cursor is.`,
   };
 }
 

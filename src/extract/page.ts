@@ -1,4 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
+import type { WalkEnd } from './walk-end.ts';
 
 /** Where a walk stands: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
@@ -17,4 +18,12 @@ export interface Page {
   serverDate: number | null;
   /** How many records the service says there are in all. */
   total: number | null;
+  /** True where pages are cut by number, so that what moves in the listing shifts them. */
+  isNumbered: boolean;
+  /** Fingerprints of the records' keys (`shape/key-fingerprint.ts`), also of one that the page before had as its last. */
+  keys: Uint8Array;
+  /** The most records that a page held so far which named a next one; 0 where none did. */
+  kept: number;
+  /** How the walk ended with this page; null where it goes on. */
+  end: WalkEnd | null;
 }

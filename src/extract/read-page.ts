@@ -1,39 +1,40 @@
 import type { ApiAnswer } from '../http/client.ts';
+import type { SourceRecord } from '../model/json.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { selectRecords } from '../shape/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { accountOf, countIn, keysOf } from './body-account.ts';
 import { shortfallOf } from './declared-count.ts';
 import type { GuardFault } from './guard-fault.ts';
-import type { Page } from './page.ts';
-import type { PageStyle } from './page-style.ts';
-import { positionOf } from './position.ts';
+import { pageKeys } from './page-keys.ts';
 
-/** What reading an answer needs to know of the walk. */
-interface ReadContext {
-  resource: Pick<ResourceProfile, 'records' | 'page'>;
-  style: PageStyle;
-  baseUrl: URL;
+/** What reading an answer needs to know of the resource. */
+export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'>;
+
+/** What an answer carries. */
+export interface ReadPage {
   /** The request that was answered. */
   url: URL;
-  /** Records on the pages before this one; null where nobody counted. */
-  seenBefore: number | null;
+  answer: ApiAnswer;
+  records: SourceRecord[];
+  /** Fingerprints of the records' keys. */
+  keys: Buffer;
+  total: number | null;
+  pages: number | null;
 }
 
-/** The page that an answer carries (its number is the walk's affair), or why it is none. Pure. */
-export function readPage(answer: ApiAnswer, context: ReadContext): Omit<Page, 'number'> | GuardFault {
-  const { resource, style, baseUrl, url, seenBefore } = context;
-  const records = selectRecords(answer.bytes, answer.json, resource.records);
-  if (records === null) return noRecords(answer, resource.records);
-  const received = records.length;
-  const shortfall = shortfallOf(answer, resource.page.count, received);
+/** The page that an answer to `url` carries, or why it is none. Pure. */
+export function readPage(
+  answer: ApiAnswer,
+  url: URL,
+  { records: path, page, id }: ReadableResource,
+): ReadPage | GuardFault {
+  const records = selectRecords(answer.bytes, answer.json, path);
+  if (records === null) return noRecords(answer, path);
+  const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
-  const total = countIn(answer, resource.page.total);
-  const seen = seenBefore === null ? null : seenBefore + received;
-  const { headers, json, requestedAt, serverDate } = answer;
-  const next = style.next({ url, answeredUrl: answer.url, baseUrl, headers, json, received, seen, total });
-  if (next !== null && typeof next === 'object') return next;
-  return { position: positionOf(url), next, records, requestedAt, serverDate, total };
+  const counts = { total: countIn(answer, page.total), pages: countIn(answer, page.pages) };
+  return { url, answer, records, keys: pageKeys(records, id), ...counts };
 }
 
 function noRecords(answer: ApiAnswer, path: string): GuardFault {

@@ -1,7 +1,7 @@
 import type { ApiAnswer } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { AheadWindow } from './ahead-window.ts';
-import type { AnswerSource, Foreseen } from './answer-source.ts';
+import type { AnswerSource, Foreseen, PageAnswer } from './answer-source.ts';
 import type { PagePosition } from './page.ts';
 import type { Foresight } from './page-style.ts';
 
@@ -10,7 +10,7 @@ const MOST_MISSES = 3;
 
 /** How an answer is got, and what of it is needed to look ahead. */
 interface AheadOptions {
-  get: (position: PagePosition, stop: AbortSignal) => Promise<ApiAnswer>;
+  get: (position: PagePosition, stop: AbortSignal) => Promise<PageAnswer>;
   urlOf: (position: PagePosition) => URL;
   /** Records in an answer, without checking it. */
   countOf: (answer: ApiAnswer) => number;
@@ -25,7 +25,7 @@ interface AheadOptions {
 }
 
 /** What came of a request ahead: kept, because an error is only reported when its turn comes. */
-type Settled = { answer: ApiAnswer } | { error: unknown };
+type Settled = { answer: PageAnswer } | { error: unknown };
 
 interface Ahead {
   position: PagePosition;
@@ -54,7 +54,7 @@ export class RunAhead implements AnswerSource {
     this.window = new AheadWindow(options.most, options.least);
   }
 
-  async take(position: PagePosition): Promise<ApiAnswer> {
+  async take(position: PagePosition): Promise<PageAnswer> {
     const head = this.queue.shift() ?? this.launch(position);
     if (!head.last) this.fill(this.window.size() - 1, head.position);
     const asked = this.options.clock.monotonic();

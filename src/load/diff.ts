@@ -1,7 +1,7 @@
 import type { Cell } from '../model/table.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
-import type { KeyedRecord } from './key-records.ts';
+import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** How the records were read, which says how far to believe them. */
 export interface Reading {
@@ -74,5 +74,5 @@ function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, n
 function isOlder(record: KeyedRecord, stored: Cell): boolean {
   if (record.updated === null || (typeof stored !== 'string' && typeof stored !== 'number')) return false;
   const before = parseInstant(stored);
-  return before !== null && record.updated.at < before.epochMs;
+  return before !== null && latestOf(record.updated) < before.epochMs;
 }

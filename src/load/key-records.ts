@@ -1,6 +1,7 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/fingerprint.ts';
 import { fieldAt, recordKey } from '../shape/record-key.ts';
+import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import type { HistoryPolicy } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
@@ -19,6 +20,25 @@ export interface KeyedRecord extends SourceRecord {
 export interface Updated {
   text: string;
   at: number;
+  /** The later moment that it may mean, where clocks were put back or forward. */
+  latest?: number;
+}
+
+/** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
+export interface KeyClashes {
+  /** Left out for a newer state of their record, by the service's own clock. */
+  older: number;
+  /** Left out although nothing says which of them is right: maybe they are no states of one record at all. */
+  undecided: number;
+  /** A key of the undecided; null where there are none. */
+  example: string | null;
+}
+
+const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
+
+/** What is older than another moment must be so whatever it means. */
+export function latestOf({ at, latest }: Updated): number {
+  return latest ?? at;
 }
 
 /** A record that cannot become a row. */
@@ -36,8 +56,10 @@ export interface SetAside {
 export function keyRecords(
   records: readonly SourceRecord[],
   profile: ResourceProfile,
-): { keyed: KeyedRecord[]; setAside: SetAside[] } {
+): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
   const byKey = new Map<string, KeyedRecord>();
+  const leftOut: KeyedRecord[] = [];
+  const zone = zoneAt(profile.times, profile.updated);
   const setAside: SetAside[] = [];
   for (const record of records) {
     const found = recordKey(record.value, profile.id);
@@ -50,13 +72,36 @@ export function keyRecords(
       value: record.value,
       bytes: record.bytes,
       hash: hashOf(record, profile.history),
-      updated: updatedOf(record, profile.updated),
+      updated: updatedOf(record, profile.updated, zone),
       version: 1,
     };
     const before = byKey.get(keyed.key);
-    if (before === undefined || !isOlder(keyed, before)) byKey.set(keyed.key, keyed);
+    const stays = before === undefined || !isOlder(keyed, before);
+    if (before !== undefined) leftOut.push(stays ? before : keyed);
+    if (stays) byKey.set(keyed.key, keyed);
   }
-  return { keyed: [...byKey.values()], setAside };
+  return { keyed: [...byKey.values()], setAside, clashes: clashesOf(leftOut, byKey) };
+}
+
+/** Copies that say the same are none. */
+function clashesOf(leftOut: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
+  if (leftOut.length === 0) return NO_CLASHES;
+  const clashes = { ...NO_CLASHES };
+  for (const record of leftOut) {
+    const stays = kept.get(record.key);
+    if (stays === undefined || saysTheSame(record, stays)) continue;
+    if (isOlder(record, stays)) {
+      clashes.older += 1;
+    } else {
+      clashes.undecided += 1;
+      clashes.example ??= record.key;
+    }
+  }
+  return clashes;
+}
+
+function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
+  return a.hash === b.hash || canonicalHash(a.value) === canonicalHash(b.value);
 }
 
 /**
@@ -67,14 +112,16 @@ function hashOf(record: SourceRecord, history: HistoryPolicy): string {
   return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
 }
 
-function updatedOf(record: SourceRecord, path: string | null): Updated | null {
+function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
   if (path === null) return null;
   const value = fieldAt(record.value, path);
   if (typeof value !== 'string' && typeof value !== 'number') return null;
-  const instant = parseInstant(value);
-  return instant === null ? null : { text: String(value), at: instant.epochMs };
+  const instant = parseInstant(value, zone);
+  if (instant === null) return null;
+  const { epochMs: at, latestMs: latest } = instant;
+  return { text: String(value), at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
-  return record.updated !== null && than.updated !== null && record.updated.at < than.updated.at;
+  return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
 }

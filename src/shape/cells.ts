@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Cell } from '../model/table.ts';
+import type { TimeZone } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/words.ts';
 import { isExact } from './exact-number.ts';
 import { jsonText } from './json-text.ts';
@@ -29,6 +30,11 @@ export const TO_CELL: Record<ColumnType, ToCell> = {
   json: jsonCell,
 };
 
+/** The same of a field whose local times are those of `zone`; it holds the very same values. */
+export function cellOf(type: ColumnType, zone: TimeZone | null): ToCell {
+  return zone === null || type !== 'timestamp' ? TO_CELL[type] : (value) => timestampIn(zone, value);
+}
+
 function integerCell(value: JsonValue): Cell | undefined {
   // Adding zero turns -0 into 0.
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value + 0 : undefined;
@@ -41,8 +47,12 @@ function numericCell(value: JsonValue): Cell | undefined {
 }
 
 function timestampCell(value: JsonValue): Cell | undefined {
+  return timestampIn(null, value);
+}
+
+function timestampIn(zone: TimeZone | null, value: JsonValue): Cell | undefined {
   if (typeof value !== 'string') return undefined;
-  const text = toTimestampText(value);
+  const text = toTimestampText(value, zone);
   if (text !== null) return text;
   return toDateText(value) === null ? undefined : `${value} 00:00:00`;
 }

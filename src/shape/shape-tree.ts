@@ -1,6 +1,7 @@
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
+import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import type { Contract } from '../model/words.ts';
-import { TO_CELL, type ToCell } from './cells.ts';
+import { cellOf, TO_CELL, type ToCell } from './cells.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './source-path.ts';
 
 /** What shaping needs to know of a resource; its profile (`source/profile.ts`) has all of it and is passed as it is. */
@@ -11,6 +12,8 @@ export interface ShapeProfile {
   depth: number;
   /** Dotted paths of fields kept as one JSON column. */
   json: readonly string[];
+  /** Time zones by dotted path: those of fields whose times name none. */
+  times: Readonly<Record<string, string>>;
   /** Columns per table made from source fields. */
   max_columns: number;
   contract: Contract;
@@ -80,7 +83,11 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
 function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
   const at = table.shape.key.length + index;
   if (column.path.at(-1) === OVERFLOW) table.overflowAt = at;
-  else Object.assign(slotAt(tree, column.path), { column, at, toCell: TO_CELL[column.type] });
+  else Object.assign(slotAt(tree, column.path), { column, at, toCell: cellOf(column.type, zoneOf(tree, column)) });
+}
+
+function zoneOf({ profile }: ShapeTree, { path }: Column): TimeZone | null {
+  return zoneAt(profile.times, pathText(path));
 }
 
 /** The slot for `key` in `level`, made if it is not there. */

@@ -1,6 +1,10 @@
+import type { TimeZone } from '../model/time-zone.ts';
+
 /** A moment as read from the source. */
 export interface Instant {
   epochMs: number;
+  /** Where it is a local time that is there twice or not at all: the later moment that it may mean. */
+  latestMs?: number;
   /** What a finer source says beyond the millisecond: 0 to 999,999 nanoseconds. */
   nanos: number;
 }
@@ -15,6 +19,8 @@ interface Parts {
   /** Fraction of the second, 0 to 999,999,999. */
   nanos: number;
   offsetMinutes: number;
+  /** True for a date and time that names neither a zone nor an offset. */
+  isLocal: boolean;
 }
 
 const DATE_LENGTH = 10;
@@ -23,29 +29,39 @@ const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 /**
- * Reads a moment as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or naive, which is read as UTC),
- * or a Unix time, whose size tells seconds (< 10^11), milliseconds (< 10^14) and microseconds (< 10^17) apart.
- * Null for anything else and for moments that no calendar has.
+ * Reads a moment as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
+ * as UTC without one), or a Unix time, whose size tells seconds (< 10^11), milliseconds (< 10^14) and microseconds
+ * (< 10^17) apart. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
+ * no calendar has.
  */
-export function parseInstant(moment: string | number): Instant | null {
+export function parseInstant(moment: string | number, zone: TimeZone | null = null): Instant | null {
   if (typeof moment === 'number') return epochInstant(moment);
   const parts = readParts(moment);
   if (parts === null) return null;
-  const epochMs = epochOf(parts);
-  return inRange(epochMs) ? { epochMs, nanos: parts.nanos % 1e6 } : null;
+  const nanos = parts.nanos % 1e6;
+  const epochMs = momentOf(parts, zone);
+  if (!inRange(epochMs)) return null;
+  const spread = zone === null || !parts.isLocal ? 0 : zone.spread(epochOf(parts));
+  return spread === 0 ? { epochMs, nanos } : { epochMs, nanos, latestMs: epochMs + spread };
+}
+
+/** True for a date and time without `Z` or an offset: what it means depends on the place. */
+export function isLocalTime(text: string): boolean {
+  return readParts(text)?.isLocal ?? false;
 }
 
 /**
  * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` only where there are milliseconds (what lies
- * below is cut off; the version's body keeps it). Null unless `text` is an ISO 8601 date and time between the years 1
- * and 9999: no leap second, no 24:00, no date alone.
+ * below is cut off; the version's body keeps it). A local time is read in `zone`, as UTC without one. Null unless `text`
+ * is an ISO 8601 date and time between the years 1 and 9999: no leap second, no 24:00, no date alone.
  */
-export function toTimestampText(text: string): string | null {
+export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
   if (text.length <= DATE_LENGTH) return null;
   const parts = readParts(text);
   if (parts === null) return null;
-  if (parts.offsetMinutes === 0) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(parts.nanos)}`;
-  const epochMs = epochOf(parts);
+  const isUtc = parts.offsetMinutes === 0 && (zone === null || !parts.isLocal);
+  if (isUtc) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(parts.nanos)}`;
+  const epochMs = momentOf(parts, zone);
   if (!inRange(epochMs)) return null;
   return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}${fractionText(parts.nanos)}`;
 }
@@ -84,6 +100,17 @@ function epochOf(parts: Parts): number {
   return later - MS_OF_400_YEARS;
 }
 
+/**
+ * A local time that its zone would move out of the calendar stays where it is: the first and the last moment that a
+ * service can write stand for none.
+ */
+function momentOf(parts: Parts, zone: TimeZone | null): number {
+  const written = epochOf(parts);
+  if (zone === null || !parts.isLocal) return written;
+  const moved = zone.earliest(written);
+  return inRange(moved) ? moved : written;
+}
+
 /** Character by character, because it runs for each timestamp cell: 20 times faster than a regular expression. */
 function readParts(text: string): Parts | null {
   if (text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return null;
@@ -91,7 +118,7 @@ function readParts(text: string): Parts | null {
   const month = twoDigits(text, 5);
   const day = twoDigits(text, 8);
   if (!(year > 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month))) return null;
-  const parts = { year, month, day, hour: 0, minute: 0, second: 0, nanos: 0, offsetMinutes: 0 };
+  const parts = { year, month, day, hour: 0, minute: 0, second: 0, nanos: 0, offsetMinutes: 0, isLocal: false };
   return text.length === DATE_LENGTH || readClock(text, parts) ? parts : null;
 }
 
@@ -130,7 +157,8 @@ function readFraction(text: string, parts: Parts): number {
 }
 
 function readZone(text: string, at: number, parts: Parts): boolean {
-  if (at === text.length) return true;
+  parts.isLocal = at === text.length;
+  if (parts.isLocal) return true;
   const sign = text.charCodeAt(at);
   // 'Z' or 'z', then '+' and '-'.
   if (sign === 90 || sign === 122) return text.length === at + 1;

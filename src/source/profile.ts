@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/words.ts';
 import { byteSize, duration } from './measures.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -17,12 +18,15 @@ const incrementalSchema = z.strictObject({
   overlap: duration.prefault('10m'),
 });
 
-const resourceSchema = z.strictObject({
+/** An IANA name or a fixed offset. */
+const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+
+const resourceFields = z.strictObject({
   /** Collection path below the version prefix. */
   path: z.string().regex(/^\//, 'expected a path that begins with /'),
   /** Where the array of records lies in a page's body; the empty string where the body is the array. */
   records: bodyPath.default('data'),
-  /** The field that identifies a record, or several that do so together. */
+  /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
   id: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).default('id'),
   /** The field that says when a record last changed; null where there is none. */
   updated: z.string().min(1).nullable().default('updated_at'),
@@ -43,10 +47,18 @@ const resourceSchema = z.strictObject({
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
   json: z.array(z.string().min(1)).default([]),
+  /** The zone of times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
+  times: z.record(z.string().min(1), zoneName).default({}),
   /** Levels of objects and arrays that become columns and child tables; what lies deeper is a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
   max_columns: z.int().min(10).max(900).default(200),
+});
+
+/** No service knows a path by our key of several fields: it would answer 404, as if every record were gone. */
+const resourceSchema = resourceFields.refine(({ id, item }) => typeof id === 'string' || item === null, {
+  path: ['item'],
+  error: 'expected null, because a record that several fields identify has no id that could stand in a path',
 });
 
 const httpSchema = z.strictObject({

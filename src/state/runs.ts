@@ -56,6 +56,20 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
   ];
 }
 
+/** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
+export function saveFigures(
+  own: Kysely<OwnTables>,
+  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+  figures: RunFigures,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_runs')
+    .set(figures)
+    .where('run_id', '=', run_id)
+    .where('resource', '=', resource)
+    .compile();
+}
+
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;

@@ -3,11 +3,13 @@ import type { OwnTables, SeenRow, TimestampText } from '../warehouse/own-tables.
 
 /** Notes which ids a page of a full walk had; belongs into the page's transaction. */
 export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
-  const { ids, unkeyed } = row;
+  const { ids, unkeyed, position } = row;
   return own
     .insertInto('_sync_seen')
     .values(row)
-    .onConflict((conflict) => conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed }))
+    .onConflict((conflict) =>
+      conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed, position }),
+    )
     .compile();
 }
 
@@ -48,13 +50,13 @@ export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Pr
 export function readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,
-  { walk_started_at }: SeenWalk,
+  { walk_started_at }: Pick<SeenWalk, 'walk_started_at'>,
   after: number,
   limit: number,
-): Promise<Pick<SeenRow, 'page' | 'ids'>[]> {
+): Promise<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>[]> {
   return own
     .selectFrom('_sync_seen')
-    .select(['page', 'ids'])
+    .select(['page', 'ids', 'unkeyed', 'position'])
     .where('resource', '=', resource)
     .where('walk_started_at', '=', walk_started_at)
     .where('page', '>', after)

@@ -4,8 +4,7 @@ import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
 import { suspectListed } from '../state/suspects.ts';
-import type { Difference } from '../load/diff.ts';
-import type { KeyedRecord, SetAside } from '../load/key-records.ts';
+import type { KeyClashes, KeyedRecord, SetAside } from '../load/key-records.ts';
 import type { DatedKey } from './advance.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
 import type { LoaderOptions } from './loader-options.ts';
@@ -30,6 +29,8 @@ export interface PageOutcome {
   updated: number;
   unchanged: number;
   rejected: number;
+  /** Records that another one of the page with the same key was taken for. */
+  clashes: KeyClashes;
   /** Rows that an older state of the record replaced. */
   wentBack: number;
   /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
@@ -45,12 +46,12 @@ export interface PageLoader {
    * where nothing has happened meanwhile that it does not know, and begins anew otherwise.
    */
   prepare(page: LoadablePage): void;
-  /**
-   * Loads one page, in a turn of its own. `statements` is asked, once the page is understood, for what must be committed with it (the
-   * checkpoint). Throws `SyncError`; then nothing of the page was written.
-   */
-  load(page: LoadablePage, statements: (facts: PageFacts) => CompiledQuery[]): Promise<PageOutcome>;
+  /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
+  load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
 }
+
+/** Asked, once a page is understood, for what must be committed with it: the checkpoint, the figures of the run. */
+type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
 
 /** What every step of loading knows. */
 type LoaderContext = LoaderOptions & GrowthContext;
@@ -88,7 +89,7 @@ async function loadPage(
   context: LoaderContext,
   page: LoadablePage,
   prepared: PreparedPage,
-  statements: (facts: PageFacts) => CompiledQuery[],
+  statements: Statements,
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
   const { warehouse, holding, resource } = context;
   const { keyed, found, fresh } = prepared;
@@ -102,6 +103,9 @@ async function loadPage(
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = holding.openRejects > 0 || setAside.length > 0;
 
+  const { overflowed, discarded, repaired } = shaped;
+  const counts = outcomeOf(prepared, aside, setAside, page.records.length);
+  const outcome = { ...counts, overflowed, discarded, repaired };
   const facts = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, updated: updatedTimes(keyed) };
   await warehouse.commit({
     ...pageRows(context, shapeOf(holding), shaped.rows, written, requestedAt),
@@ -110,13 +114,11 @@ async function loadPage(
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
       ...setAside.map((reject) => rejectStatement(context, reject, requestedAt)),
       ...suspectListed(warehouse.own, resource, found.doubtful.map(keyOf), requestedAt),
-      ...statements(facts),
+      ...statements(facts, outcome),
     ],
   });
   holding.openRejects += setAside.length;
   for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
-  const { overflowed, discarded, repaired } = shaped;
-  const outcome = { ...outcomeOf(found, aside, setAside, page.records.length), overflowed, discarded, repaired };
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 
@@ -133,7 +135,7 @@ async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]
 }
 
 function outcomeOf(
-  found: Difference,
+  { found, clashes }: PreparedPage,
   aside: ReadonlyMap<number, unknown>,
   setAside: readonly SetAside[],
   records: number,
@@ -141,9 +143,9 @@ function outcomeOf(
   const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
   const inserted = found.inserts.length - asideInserts;
   const updated = found.updates.length - (aside.size - asideInserts);
-  // What is left are records that say nothing new, a key's second copy on the same page among them.
-  const unchanged = records - inserted - updated - setAside.length;
-  return { records, inserted, updated, unchanged, rejected: setAside.length, wentBack: found.wentBack };
+  // What is left are records that say nothing new, a second copy on the same page that says the same among them.
+  const unchanged = records - inserted - updated - setAside.length - clashes.older - clashes.undecided;
+  return { records, inserted, updated, unchanged, rejected: setAside.length, clashes, wentBack: found.wentBack };
 }
 
 function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {

@@ -1,5 +1,6 @@
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { zoneAt } from '../model/time-zone.ts';
 import type { WalkMode } from '../model/words.ts';
 import { canonicalHash } from '../shape/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
@@ -66,8 +67,10 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
-  const { path, records, id, updated, query, page, depth, json } = profile;
-  const rows = canonicalHash({ path, records, id, updated, query, depth, json });
+  const { path, records, id, updated, query, page, depth, json, times } = profile;
+  // Left out where there are none, as in all that was stored before there could be any.
+  const zones = Object.keys(times).length === 0 ? {} : { times };
+  const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...zones });
   return `${rows}.${canonicalHash(page)}`;
 }
 
@@ -75,7 +78,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, records, id, updated, query, depth or json is not what the stored rows were made with`,
+    `${resource}: the profile's path, records, id, updated, query, depth, json or times is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -93,7 +96,7 @@ function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput)
   if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, profile.incremental, looks);
+  return sinceValue(cursor, profile.incremental, looks, zoneAt(profile.times, profile.updated));
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

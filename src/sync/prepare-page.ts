@@ -1,13 +1,16 @@
 import type { SourceRecord } from '../model/json.ts';
-import type { ResourceShape, TableRows } from '../model/table.ts';
+import type { Column, ResourceShape, TableRows } from '../model/table.ts';
+import { zoneAt } from '../model/time-zone.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/fingerprint.ts';
 import { parseJson } from '../shape/parse-json.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
+import { toTimestampText } from '../shape/timestamps.ts';
+import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference } from '../load/diff.ts';
-import { keyRecords, type KeyedRecord, type SetAside } from '../load/key-records.ts';
-import type { PageRows } from '../warehouse/warehouse.ts';
+import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from '../load/key-records.ts';
+import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { Holding } from './holding.ts';
 import type { LoaderOptions } from './loader-options.ts';
 
@@ -22,6 +25,7 @@ export interface PreparedPage {
   keyed: readonly KeyedRecord[];
   /** Records without a usable id. */
   setAside: readonly SetAside[];
+  clashes: KeyClashes;
   found: Difference;
   /** What must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
@@ -36,13 +40,13 @@ export async function preparePage(
   page: LoadablePage,
 ): Promise<PreparedPage> {
   const { profile, warehouse } = options;
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { keyed, setAside, clashes } = keyRecords(page.records, profile);
   const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
   const fresh = [...found.inserts, ...found.updates];
   const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { keyed, setAside, found, fresh, shaped: null };
+  if (shaped.shape !== shape) return { keyed, setAside, clashes, found, fresh, shaped: null };
   if (shaped.setAside.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
-  return { keyed, setAside, found, fresh, shaped };
+  return { keyed, setAside, clashes, found, fresh, shaped };
 }
 
 /** What is written of a page: `written` are the records of the rows of the resource's own table. */
@@ -68,7 +72,8 @@ async function findDifference(
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
-  const stored = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
+  const rows = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
+  const stored = updated === undefined ? rows : asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, reading, timestampText(clock.now()));
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
@@ -79,6 +84,21 @@ async function findDifference(
     return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(parseJson(body), value);
   });
   return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
+}
+
+/** What a column of another type holds is the service's own text: then its local times are still to be read. */
+function asMoments(
+  stored: ReadonlyMap<string, StoredRow>,
+  { type }: Column,
+  { times, updated }: ResourceProfile,
+): ReadonlyMap<string, StoredRow> {
+  const zone = type === 'timestamp' ? null : zoneAt(times, updated);
+  if (zone === null) return stored;
+  const moments = [...stored].map(([key, row]) => {
+    const moment = typeof row.updated === 'string' ? toTimestampText(row.updated, zone) : null;
+    return [key, { ...row, updated: moment ?? row.updated }] as const;
+  });
+  return new Map(moments);
 }
 
 export function shapeOf({ shape, resource }: Holding): ResourceShape {

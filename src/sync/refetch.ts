@@ -3,6 +3,7 @@ import { readItem, type ItemReading, type ItemSource } from '../extract/read-ite
 import { newMeter } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
+import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { parseInstant } from '../shape/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
@@ -147,7 +148,7 @@ async function cannotBeRead(
 function updatedOf({ value }: SourceRecord, { profile }: DeleteContext): number | null {
   const field = profile.updated === null ? undefined : fieldAt(value, profile.updated);
   if (typeof field !== 'string' && typeof field !== 'number') return null;
-  return parseInstant(field)?.epochMs ?? null;
+  return parseInstant(field, zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
 /** To the second where the record's own time has nothing finer: the event's may have. */

@@ -23,9 +23,11 @@ export interface RunNotes {
   discarded: number;
   /** Cells in which a NUL or half a surrogate pair was replaced. */
   repaired: number;
+  /** Records that stood on a page beside a newer state of the same record. */
+  older_copies: number;
 }
 
-export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0 };
+export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0, older_copies: 0 };
 
 export interface RunReport {
   source: string;

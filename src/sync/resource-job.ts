@@ -1,9 +1,11 @@
+import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
 import type { ListingTarget } from '../extract/listing-url.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from './page-loader.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ResourceProfile } from '../source/profile.ts';
+import type { Repetition } from './judge-end.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** Everything that one resource's walk needs, made by `sync/run.ts`. */
@@ -18,8 +20,11 @@ export interface ResourceJob {
   meter: RequestMeter;
   clock: Clock;
   signal: AbortSignal;
+  repetition: Repetition;
   /** Takes secrets out of a text before it is stored. */
   scrub: (text: string) => string;
+  /** The figures of the run with a page that is about to be committed, as a statement that belongs to it. */
+  figures: (outcome: PageOutcome) => CompiledQuery;
   /** Told of every committed page. */
   passed: (page: Page, outcome: PageOutcome) => void;
 }

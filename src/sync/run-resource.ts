@@ -1,28 +1,33 @@
+import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
 import { newMeter, type RequestMeter } from '../http/client.ts';
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus, WalkMode } from '../model/words.ts';
+import type { RunStatus } from '../model/words.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
 import { countSuspects } from '../state/suspects.ts';
-import { endRun, NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import { endRun, saveFigures, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
 import { emptyListing, heldDeletes, newCredential, unconfirmed } from './deletes/warnings.ts';
-import { newMet, noting } from './filter/met.ts';
-import { proveFilter, type Walked } from './filter/prove.ts';
+import { newMet, noting, type Met } from './filter/met.ts';
+import { proveFilter, type FilterProof, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
+import type { Repetition } from './judge-end.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
-import { planWalk, startWalk, type WalkPlan } from './plan.ts';
+import { planWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
-import { NO_NOTES, type ResourceReport, type RunNotes } from './report.ts';
+import type { ResourceReport } from './report.ts';
+import type { ResourceJob } from './resource-job.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
-import { syncResource } from './sync-resource.ts';
+import { syncResource, type SyncedWalk } from './sync-resource.ts';
+import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
+import { walkWhole } from './walk-whole.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** A resource that is ours to walk, and how. */
@@ -39,29 +44,15 @@ export interface Prepared {
   warnings: readonly Warning[];
 }
 
-/** What a walk counts while it goes on. */
-interface Tally {
-  /** Full where a full walk took the place of the planned one. */
-  mode: WalkMode;
-  figures: RunFigures;
-  notes: RunNotes;
-  warnings: Warning[];
-}
-
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
 export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
   const { resource, profile, run, plan, stopped } = prepared;
   const startedAt = clock.monotonic();
-  const tally: Tally = {
-    mode: run.mode,
-    figures: { ...NO_FIGURES },
-    notes: { ...NO_NOTES },
-    warnings: [...prepared.warnings],
-  };
+  const tally = newTally(run.mode, prepared.warnings);
   const error = await (plan === null ? Promise.resolve(stopped) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
-  const told = [...tally.warnings, ...(await heldDeletes(warehouse.own, resource))];
+  const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...sharedKeys(tally)];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
@@ -80,31 +71,38 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   const { resource, holding } = prepared;
   const meter = newMeter();
   const passed = (page: Page, outcome: PageOutcome): void => {
-    count(tally, outcome, meter);
+    countPage(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);
   };
-  const walkFrom = (from: WalkPlan) => walkOnce(options, prepared, from, { meter, passed });
+  const figures = (outcome: PageOutcome): CompiledQuery =>
+    saveFigures(warehouse.own, prepared.run, withPage(tally.figures, outcome, meter));
+  const walk = async (from: WalkPlan): Promise<Walked> => {
+    const met = newMet(from.checkpoint, prepared.profile);
+    const once = (start: WalkPlan, repetition: Repetition): Promise<SyncedWalk> =>
+      walkOnce(options, prepared, start, { meter, figures, passed, repetition, met });
+    const whole = await walkWhole({ profile: prepared.profile, clock, walk: once }, from);
+    tally.warnings.push(...whole.warnings);
+    return { ...whole, met };
+  };
   const deletes = deletesOf(options, prepared, tally, meter);
-  const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<WalkPlan | null> => {
-    const proof = await proveFilter({ options, ...prepared, meter, walk: walkFrom }, filtered, by, isLast);
+  const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<FilterProof['full']> => {
+    const proof = await proveFilter({ options, ...prepared, meter, walk }, filtered, by, isLast);
     tally.warnings.push(...proof.warnings);
-    return proof.whole;
+    return proof.full;
   };
   try {
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
     const known = await deletes.sweep();
     const start = known === null ? plan : knownUnder(plan, known);
-    const finished = await walkFrom(start).catch((error: unknown) =>
-      walkFrom(afterExpiredCursor(error, start, clock.now())),
-    );
-    const whole = start.mode === 'full' ? start : await proved(start, finished, false);
-    if (whole !== null) {
+    const first = await walk(start);
+    const full = start.mode === 'full' ? { plan: start, walked: first } : await proved(start, first, false);
+    if (full !== null) {
       tally.mode = 'full';
-      await deletes.sweepAfter(whole.checkpoint);
+      if (full.walked.maySweep) await deletes.sweepAfter(full.plan.checkpoint);
     }
-    const missed = await catchUp(options, prepared, plan);
-    if (missed !== null) await proved(missed, await walkFrom(missed), true);
+    const missed = first.isProved ? await catchUp(options, prepared, start, first) : null;
+    if (missed !== null) await proved(missed, await walk(missed), true);
     await deletes.settle();
     return null;
   } catch (error) {
@@ -123,16 +121,21 @@ function knownUnder(plan: WalkPlan, { credential }: NewCredential): WalkPlan {
 /**
  * A full walk that took long, because it was interrupted or because there is much, has not seen what changed meanwhile
  * behind its back. Where changes can be asked for, they are brought in at once, so that `ok` means the same for all.
- * Null where the walk was quicker than the overlap with which the next one starts anyway.
+ * Null where the walk was quicker than the overlap with which the next one starts anyway, and no record moved meanwhile.
  */
-async function catchUp(options: RunOptions, prepared: Prepared, plan: WalkPlan): Promise<WalkPlan | null> {
+async function catchUp(
+  options: RunOptions,
+  prepared: Prepared,
+  plan: WalkPlan,
+  { needsCatchUp }: Walked,
+): Promise<WalkPlan | null> {
   const { resource, profile, warnings } = prepared;
   const begun = plan.checkpoint.walk_started_at;
   const { credential, clock, warehouse } = options;
   const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
   // A filter that is not believed catches nothing up.
-  if (now - timestampMs(begun) <= profile.incremental.overlap || warnings.length > 0) return null;
+  if (warnings.length > 0 || (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap)) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
@@ -170,8 +173,8 @@ async function walkOnce(
   options: RunOptions,
   { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
-  { meter, passed }: { meter: RequestMeter; passed: (page: Page, outcome: PageOutcome) => void },
-): Promise<Walked> {
+  { met, ...rest }: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'> & { met: Met },
+): Promise<SyncedWalk> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const loader = await openPageLoader({
     warehouse,
@@ -185,16 +188,8 @@ async function walkOnce(
     signal,
   });
   const runAhead = options.profile.http.concurrency;
-  const job = { resource, profile, warehouse, client, listing, runAhead, meter, clock, signal, scrub, passed };
-  const met = newMet(checkpoint);
-  return { checkpoint: await syncResource(job, noting(loader, met), checkpoint), met };
-}
-
-/** A position that the service no longer knows: the walk begins again, once; what is there already is unchanged. */
-function afterExpiredCursor(error: unknown, plan: WalkPlan, now: number): WalkPlan {
-  if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
-  const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, now);
-  return { ...plan, checkpoint };
+  const job = { resource, profile, warehouse, client, listing, runAhead, clock, signal, scrub, ...rest };
+  return syncResource(job, noting(loader, met), checkpoint);
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
@@ -211,24 +206,6 @@ async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, h
 function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
-}
-
-function count(tally: Tally, outcome: PageOutcome, meter: RequestMeter): void {
-  tally.figures.pages += 1;
-  countRecords(tally, outcome);
-  Object.assign(tally.figures, meter);
-}
-
-function countRecords({ figures, notes }: Tally, outcome: PageOutcome): void {
-  figures.records += outcome.records;
-  figures.inserted += outcome.inserted;
-  figures.updated += outcome.updated;
-  figures.unchanged += outcome.unchanged;
-  figures.rejected += outcome.rejected;
-  notes.went_back += outcome.wentBack;
-  notes.overflowed += outcome.overflowed;
-  notes.discarded += outcome.discarded;
-  notes.repaired += outcome.repaired;
 }
 
 function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {

@@ -1,4 +1,5 @@
-import { parseInstant } from '../shape/timestamps.ts';
+import type { TimeZone } from '../model/time-zone.ts';
+import { isLocalTime, parseInstant } from '../shape/timestamps.ts';
 import type { IncrementalProfile } from '../source/profile.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
@@ -13,27 +14,54 @@ interface Looks {
  * has looked a whole overlap after the cursor was first seen, it is the moment after the cursor: a bulk update that
  * gave a hundred thousand records one time is not fetched again for ever.
  * Null where the cursor is not a moment that we can read: then everything must be walked.
+ *
+ * A cursor without a zone is read in `zone`, and goes back without one in the same form where it is written `as_sent`.
  */
-export function sinceValue(cursor: string, incremental: IncrementalProfile, looks: Looks | null): string | null {
-  const at = momentOf(cursor);
+export function sinceValue(
+  cursor: string,
+  incremental: IncrementalProfile,
+  looks: Looks | null,
+  zone: TimeZone | null = null,
+): string | null {
+  const at = momentOf(cursor, zone);
   if (at === -Infinity) return null;
   const isPast = looks !== null && isSettled(at, incremental.overlap, looks);
   const from = isPast ? at + stepOf(incremental, cursor) : at - incremental.overlap;
-  return writtenMoment(from, incremental.format, cursor);
+  return writtenMoment(from, incremental.format, cursor, zone);
 }
 
-/** Epoch milliseconds of a moment as a service writes it, a Unix time as text too; -Infinity where it is none. */
-export function momentOf(text: string): number {
-  return parseInstant(isNumber(text) ? Number(text) : text)?.epochMs ?? -Infinity;
+/**
+ * Epoch milliseconds of a moment as a service writes it, a Unix time as text too, a time without a zone read in `zone`
+ * (UTC where there is none); -Infinity where it is none.
+ */
+export function momentOf(text: string, zone: TimeZone | null = null): number {
+  return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }
 
 /** A moment as the incremental parameter takes it; `as_sent` writes it in the form of `like`, a time of the service. */
-export function writtenMoment(epochMs: number, format: IncrementalProfile['format'], like: string): string {
-  return FORMATS[format](epochMs, like);
+export function writtenMoment(
+  epochMs: number,
+  format: IncrementalProfile['format'],
+  like: string,
+  zone: TimeZone | null = null,
+): string {
+  const isLocal = zone !== null && format === 'as_sent' && isLocalTime(like);
+  return isLocal ? localText(epochMs, like, zone) : FORMATS[format](epochMs, like);
 }
 
 function isNumber(text: string): boolean {
   return /^\d+(\.\d+)?$/.test(text);
+}
+
+/**
+ * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back, the
+ * service's filter may take either: then the walk starts before both.
+ */
+function localText(epochMs: number, cursor: string, zone: TimeZone): string {
+  const local = zone.toLocal(epochMs);
+  const text = new Date(local - zone.spread(local)).toISOString();
+  const [date, clock] = [text.slice(0, 10), text.slice(11, cursor.includes('.') ? 23 : Math.min(cursor.length, 19))];
+  return `${date}${cursor.charAt(10)}${clock}`;
 }
 
 /** Nothing that the overlap allows for can still come at or before the cursor: the last walk would have seen it. */

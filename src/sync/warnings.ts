@@ -14,12 +14,18 @@ const WARNING_KINDS = {
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: false, proof: null },
   empty_listing: { isPartial: true, proof: null },
+  /** Records of one page share a key and differ, and nothing tells which of them is right. */
+  keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
   /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
   filter_not_believed: { isPartial: false, proof: 'filter' },
+  /** The listing told a total, and ended before it. */
+  total_not_reached: { isPartial: true, proof: null },
+  /** Pages come larger or smaller than they were asked for. */
+  page_size_differs: { isPartial: false, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
   /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */

@@ -47,6 +47,12 @@ export interface CheckpointRow {
   checked_at: TimestampText | null;
   last_success_at: TimestampText | null;
   last_full_at: TimestampText | null;
+  /** When a walk last came to an end that was not proved; null where the last one was. */
+  unproved_at: TimestampText | null;
+  /** The same of a full walk. */
+  unproved_full_at: TimestampText | null;
+  /** Records on the largest page that named a next one; null where none did yet. */
+  kept_size: number | null;
   due_at: TimestampText | null;
   /** The unfinished walk; all null between walks. */
   walk_mode: WalkMode | null;
@@ -149,6 +155,8 @@ export interface SeenRow {
   ids: Uint8Array;
   /** Records of the page without a usable id: one of them may be any record. */
   unkeyed: number;
+  /** Where the page lies in a listing that is cut by number. */
+  position: string | null;
 }
 
 /** Why a record may be gone: a whole full walk did not meet it; an event said so; or, gone already, it was listed. */

@@ -37,7 +37,12 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
         const client = sayingLatency(connected, latencyMs);
         const profile = pageProfile(style, size, total ? { total: 'total' } : {});
         const whole = await collect(walkOver(server, profile, { client, runAhead }));
-        expect(whole.error).toBeNull();
+        // Pages of one record, the last without a link: nothing shows the end, and no smaller page can be tried.
+        const isTried = size > 1 && (clamp > 1 || ids.length < 2);
+        const isUnprovable = style === 'link' && !total && ids.length > 0 && !isTried;
+        const expected = isUnprovable ? expect.objectContaining({ code: 'pagination_missing' }) : null;
+        expect(whole.error).toEqual(expected);
+        if (isUnprovable) return;
         expect(idsOf(whole.pages)).toEqual(ids);
         const cut = resumeAfter === null ? undefined : whole.pages[resumeAfter];
         if (cut === undefined || cut.next === null) return;

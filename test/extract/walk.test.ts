@@ -32,6 +32,8 @@ describe.each(STYLES)('%s: a walk', (style) => {
       path: '/content',
       query: { lang: 'de', limit: '99' },
       records: 'data',
+      id: 'id',
+      updated: null,
       page: pageProfile(style, 2),
     };
     await collect(
@@ -133,7 +135,7 @@ describe('F033 an answer without an array of records', () => {
 
   it('reads a body that is the array itself', async () => {
     const server = await startListing(() => ({ body: [{ id: 1 }] }));
-    const { pages, error } = await collect(walkOver(server, pageProfile('link', 1), { records: '' }));
+    const { pages, error } = await collect(walkOver(server, pageProfile('link', 5), { records: '' }));
     expect([error, idsOf(pages)]).toEqual([null, [1]]);
   });
 });

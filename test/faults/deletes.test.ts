@@ -213,7 +213,7 @@ describe('what proves nothing', () => {
     await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
     const report = await stage.walk();
     expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
-    expect(report.warnings?.map(({ code }) => code)).toEqual(['credential_changed', 'deletes_held']);
+    expect(report.warnings?.map(({ code }) => code)).toEqual(['deletes_held', 'credential_changed']);
     expect((await stage.live()).length).toBe(30);
     const again = await stage.walk();
     expect(again).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
@@ -262,13 +262,18 @@ describe('what proves nothing', () => {
     const { id, ...rest } = JSON.parse(first?.text ?? '{}');
     stage.sandbox.store.put('content', { ...rest, id, title: 'changed behind the back' });
     stage.sandbox.faults.add({ fault: 'missing-records', count: 1, page: 1 });
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0, updated: 1 });
+    // The total counts one more than was listed, so what else was left out is not known.
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'partial', deleted: 0, updated: 1 });
+    expect(report.warnings).toMatchObject([{ code: 'total_not_reached' }]);
     expect(await stage.faults()).toEqual([]);
+    stage.sandbox.faults.clear();
+    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0, updated: 0 });
   });
 });
 
 describe('where records cannot be read alone', () => {
-  it('F045 a record that one drifting walk by page number has not met stays, and goes after two in a row', async () => {
+  it('F045 a record that slips between the pages of a walk by page number is met; one that is gone goes after two walks', async () => {
     const stage = await deleteStage(60, { ...blind('page'), profile: { ...BLIND.profile, http: { concurrency: 1 } } });
     await stage.age(3_600_000);
     // Deleted at the head while the walk goes on: what was the first of a page slips onto the page before it.
@@ -279,9 +284,7 @@ describe('where records cannot be read alone', () => {
       },
     };
     expect(await stage.walk('backfill', { watcher })).toMatchObject({ status: 'ok', deleted: 0 });
-    const [slipped] = await stage.suspects();
-    expect(slipped).toMatchObject({ reason: 'missing', state: 'open', sweeps: 1 });
-    expect(gone).not.toContain(slipped?.['id']);
+    expect(await stage.suspects()).toEqual([]);
     expect(await stage.walk()).toMatchObject({ deleted: 0 });
     expect(await stage.suspects()).toMatchObject([{ id: gone[0], sweeps: 1 }]);
     expect(await stage.walk('sync')).toMatchObject({ deleted: 0 });

@@ -46,6 +46,18 @@ describe('recordKey', () => {
   });
 
   it.each([
+    ['null', '{"page":"a","day":null}', '["a",null]'],
+    ['null first', '{"page":null,"day":5}', '[null,"5"]'],
+    ['the empty text', '{"page":"a","day":""}', '["a",""]'],
+    ['the word null', '{"page":"a","day":"null"}', '["a","null"]'],
+    ['nothing but null', '{"page":null,"day":null}', '[null,null]'],
+    ['an integer', '{"page":"a","day":5}', '["a","5"]'],
+    ['the same integer as a text', '{"page":"a","day":"5"}', '["a","5"]'],
+  ])('keeps a part of several that is %s apart from all others but the same digits', (_, text, key) => {
+    expect(recordKey(parseJson(text), ['page', 'day'])).toEqual({ key });
+  });
+
+  it.each([
     ['one of them is missing', '{"page":"a"}', 'id_missing'],
     ['one of them holds a NUL', '{"page":"\\u0000","day":1}', 'id_characters'],
     ['they are too long together', `{"page":"${'x'.repeat(600)}","day":"${'y'.repeat(600)}"}`, 'id_too_long'],

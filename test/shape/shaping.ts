@@ -4,7 +4,7 @@ import { initialShape, shapeRecords, type ShapedPage } from '../../src/shape/sha
 import type { ShapeProfile } from '../../src/shape/shape-tree.ts';
 import type { ShapeRecord } from '../../src/shape/write-rows.ts';
 
-export const PROFILE: ShapeProfile = { id: 'id', depth: 4, json: [], max_columns: 200, contract: 'evolve' };
+export const PROFILE: ShapeProfile = { id: 'id', depth: 4, json: [], times: {}, max_columns: 200, contract: 'evolve' };
 
 /** Records with keys 1, 2, ... from their source texts. */
 export function recordsOf(...texts: string[]): ShapeRecord[] {

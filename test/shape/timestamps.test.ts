@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseInstant, toDateText, toTimestampText } from '../../src/shape/timestamps.ts';
+import { timeZone } from '../../src/model/time-zone.ts';
+import { isLocalTime, parseInstant, toDateText, toTimestampText } from '../../src/shape/timestamps.ts';
 
 describe('toTimestampText', () => {
   it.each([
@@ -94,6 +95,39 @@ describe('toDateText', () => {
   });
 });
 
+describe('a time that names no zone', () => {
+  const zurich = timeZone('Europe/Zurich');
+
+  it.each([
+    ['2026-01-10T12:00:00', '2026-01-10 11:00:00'],
+    ['2026-07-10 12:00:00.5', '2026-07-10 10:00:00.500'],
+    ['2026-07-10T00:30', '2026-07-09 22:30:00'],
+    ['2026-07-10T12:00:00Z', '2026-07-10 12:00:00'],
+    ['2026-07-10T12:00:00+00:00', '2026-07-10 12:00:00'],
+    ['2026-07-10T12:00:00-05:00', '2026-07-10 17:00:00'],
+    ['0001-01-01T00:00:00', '0001-01-01 00:00:00'],
+  ])('is read in the zone that the profile names: %s', (text, expected) => {
+    expect(toTimestampText(text, zurich)).toBe(expected);
+    expect(parseInstant(text, zurich)?.epochMs).toBe(Date.parse(`${expected.replace(' ', 'T')}Z`));
+  });
+
+  it('in an hour that comes twice is the earlier one, and is known to be maybe the later', () => {
+    const epochMs = Date.parse('2026-10-25T00:30:00Z');
+    expect(parseInstant('2026-10-25T02:30:00', zurich)).toEqual({ epochMs, nanos: 0, latestMs: epochMs + 3_600_000 });
+  });
+
+  it.each([
+    ['2026-07-10T12:00:00', true],
+    ['2026-07-10 12:00', true],
+    ['2026-07-10T12:00:00Z', false],
+    ['2026-07-10T12:00:00+00:00', false],
+    ['2026-07-10', false],
+    ['soon', false],
+  ])('is told from others: %s', (text, isLocal) => {
+    expect(isLocalTime(text)).toBe(isLocal);
+  });
+});
+
 describe('parseInstant', () => {
   it('F068 reads one moment from every form alike', () => {
     const forms = [
@@ -103,7 +137,7 @@ describe('parseInstant', () => {
       1704098979,
       1704098979000,
     ];
-    expect(forms.map(parseInstant)).toEqual(forms.map(() => ({ epochMs: 1704098979000, nanos: 0 })));
+    expect(forms.map((form) => parseInstant(form))).toEqual(forms.map(() => ({ epochMs: 1704098979000, nanos: 0 })));
   });
 
   it.each([

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { freshCheckpoint } from '../../src/state/checkpoints.ts';
+import { timeZone } from '../../src/model/time-zone.ts';
 import { advance, type Passed } from '../../src/sync/advance.ts';
 import { startWalk } from '../../src/sync/plan.ts';
 import type { CheckpointRow } from '../../src/warehouse/own-tables.ts';
@@ -33,6 +34,18 @@ describe('advance', () => {
       cursor: null,
       last_success_at: null,
     });
+  });
+
+  it('compares local times by the moments that they mean in their zone', () => {
+    const zone = timeZone('Europe/Zurich');
+    const first = [{ key: 'a', text: '2026-11-20T12:30:00', at: Date.parse('2026-11-20T11:30:00Z') }];
+    const second = [
+      { key: 'b', text: '2026-11-20T11:40:00Z', at: Date.parse('2026-11-20T11:40:00Z') },
+      // Still to come by the service's clock.
+      { key: 'c', text: '2026-11-20T13:30:00', at: Date.parse('2026-11-20T12:30:00Z') },
+    ];
+    const after = walk([page('/p2', [], { updated: first, zone }), page(null, [], { updated: second, zone })]);
+    expect(after.cursor).toBe('2026-11-20T11:40:00Z');
   });
 
   it('after the last page ends the walk with the newest time as the service wrote it', () => {

@@ -133,7 +133,7 @@ describe('a profile that has changed', () => {
 
   it("F071 another key names the table's key anew", async () => {
     const stage = await copied();
-    stage.setProfile(resourceProfile({ id: ['slug', 'id'] }));
+    stage.setProfile(resourceProfile({ id: ['slug', 'id'], item: null }));
     expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
     const keys = await stage.read((db) =>
       db.prepare("SELECT name FROM pragma_table_info('content') WHERE pk > 0").pluck().all(),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { timeZone } from '../../src/model/time-zone.ts';
 import { sinceValue } from '../../src/sync/since.ts';
 
 const MINUTE = 60_000;
@@ -22,6 +23,27 @@ describe('sinceValue', () => {
     ['as_sent', '2026-02-30T00:00:00Z', null],
   ] as const)('written %s, the cursor %s less ten minutes is %s', (format, cursor, since) => {
     expect(sinceValue(cursor, { ...filter, format }, null)).toBe(since);
+  });
+
+  it.each([
+    ['as_sent', '2026-07-10T12:00:00', '2026-07-10T11:50:00'],
+    ['as_sent', '2026-07-10 12:00:00', '2026-07-10 11:50:00'],
+    ['as_sent', '2026-07-10 12:00:00.123456', '2026-07-10 11:50:00.123'],
+    ['as_sent', '2026-07-10T12:00', '2026-07-10T11:50'],
+    ['as_sent', '2026-07-10T12:00:00+02:00', '2026-07-10T09:50:00Z'],
+    ['as_sent', '2026-07-10', '2026-07-09T23:50:00Z'],
+    ['iso', '2026-07-10T12:00:00', '2026-07-10T09:50:00.000Z'],
+    ['epoch_s', '2026-07-10T12:00:00', '1783677000'],
+    // Clocks go from 2:00 to 3:00: ten minutes before 3:05 it was 1:55.
+    ['as_sent', '2026-03-29T03:05:00', '2026-03-29T01:55:00'],
+    ['as_sent', '2026-03-29T02:30:00', '2026-03-29T01:20:00'],
+    // Clocks go from 3:00 back to 2:00: whichever 2:xx the service takes it for, nothing is left out.
+    ['as_sent', '2026-10-25T02:05:00', '2026-10-25T01:55:00'],
+    ['as_sent', '2026-10-25T02:50:00', '2026-10-25T01:40:00'],
+    ['as_sent', '2026-10-25T03:05:00', '2026-10-25T01:55:00'],
+    ['as_sent', '2026-10-25T03:10:00', '2026-10-25T03:00:00'],
+  ] as const)('written %s, the local time %s in Zurich less ten minutes is %s', (format, local, since) => {
+    expect(sinceValue(local, { ...filter, format }, null, timeZone('Europe/Zurich'))).toBe(since);
   });
 
   const cursor = '2026-11-20T12:00:00.250Z';

@@ -26,7 +26,7 @@ const occurrences = (expression: string | null): Occurrences | null =>
 
 function storedOf({ success, whole, stored }: Case): StoredSuccess | null {
   if (stored === null) return null;
-  const none = { due_at: null, walk_mode: null, walk_started_at: null };
+  const none = { due_at: null, unproved_at: null, unproved_full_at: null, walk_mode: null, walk_started_at: null };
   return { ...none, last_success_at: text(success), last_full_at: text(whole), ...stored };
 }
 

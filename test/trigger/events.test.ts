@@ -4,7 +4,13 @@ import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts'
 import { readDelivery, type DeliveryContent, type EventTarget } from '../../src/trigger/drain/events.ts';
 import { hasCorpus, jsonSuite, naughtyStrings } from '../shape/corpus.ts';
 
-const RESOURCES = { content: { id: 'id' }, images: { id: 'uuid' }, pairs: { id: ['site', 'slug'] } };
+const NO_TIMES = { updated: null, times: {} };
+const RESOURCES = {
+  content: { id: 'id', ...NO_TIMES },
+  images: { id: 'uuid', ...NO_TIMES },
+  pairs: { id: ['site', 'slug'], ...NO_TIMES },
+  local: { id: 'id', updated: 'modified', times: { modified: 'Europe/Zurich' } },
+};
 
 interface Told {
   body: string | Uint8Array;
@@ -158,9 +164,19 @@ describe('what a delivery says, by other profiles', () => {
       { resource: 'pairs', key: '["1","a"]' },
     ],
     [
+      'a key of several fields of which one is not set',
+      { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":null,"slug":"a"}') },
+      { resource: 'pairs', key: '[null,"a"]' },
+    ],
+    [
       'no key, where one of several fields is missing',
       { webhooks: { id: 'json:data' }, body: event('{"resource":"pairs","site":1}') },
       { resource: 'pairs', key: null },
+    ],
+    [
+      'a local time of change, in the zone that its resource has it in',
+      { body: event('{"resource":"local","id":"a1","updated_at":"2026-07-10T12:00:00"}') },
+      { resource: 'local', updated: Date.parse('2026-07-10T10:00:00Z') },
     ],
     [
       'a kind that is a number',

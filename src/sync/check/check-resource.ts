@@ -9,6 +9,7 @@ import { filterFinding } from './filter.ts';
 import type { CheckOptions, Finding } from './finding.ts';
 import { itemFinding } from './item.ts';
 import { listingFinding } from './listing.ts';
+import { timesFindings } from './times-without-zone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
@@ -26,7 +27,13 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   });
   const [first] = pages;
   if (first === undefined) return [walked];
-  const findings = [walked, ...fieldFindings(first.records, profile), clockFinding(first, options.clock)];
+  const values = first.records.map(({ value }) => value);
+  const findings = [
+    walked,
+    ...fieldFindings(first.records, profile),
+    clockFinding(first, options.clock),
+    ...timesFindings(values, first.serverDate, profile),
+  ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
     findings.push(await tested('filter', options.signal, () => filterFinding(options, first, incremental)));

@@ -1,4 +1,5 @@
 import type { Page } from '../../extract/page.ts';
+import { zoneAt } from '../../model/time-zone.ts';
 import type { IncrementalProfile } from '../../source/profile.ts';
 import { writtenMoment } from '../since.ts';
 import type { CheckOptions, Finding } from './finding.ts';
@@ -41,7 +42,8 @@ export async function filterFinding(
     return { check: 'filter', status: 'warn', detail: `${param} cannot be tried on an empty listing` };
   }
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
-  const value = (at: number): string => writtenMoment(at, format, like);
+  const zone = zoneAt(options.profile.times, options.profile.updated);
+  const value = (at: number): string => writtenMoment(at, format, like, zone);
   const since = (at: number): Promise<FirstPage | null> => firstPage(options, { [param]: value(at) });
   const aheadAt = (page.serverDate ?? options.clock.now()) + FAR_AHEAD_MS;
   const middleAt = middleOf(plain.records);

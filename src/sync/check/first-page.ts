@@ -2,6 +2,7 @@ import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import { zoneAt } from '../../model/time-zone.ts';
 import { fieldAt } from '../../shape/field-at.ts';
 import { recordKey } from '../../shape/record-key.ts';
 import { momentOf } from '../since.ts';
@@ -45,13 +46,14 @@ export async function firstPage(
 /** What a page has, by key and time. */
 export function pageAsListed(
   { records, total, next }: Pick<Page, 'records' | 'total' | 'next'>,
-  { id, updated }: CheckOptions['profile'],
+  { id, updated, times }: CheckOptions['profile'],
 ): FirstPage {
+  const zone = zoneAt(times, updated);
   const listed = records.map(({ value }) => {
     const found = recordKey(value, id);
     const time = updated === null ? null : fieldAt(value, updated);
     const text = typeof time === 'string' || typeof time === 'number' ? String(time) : '';
-    return { key: 'key' in found ? found.key : '', text, at: momentOf(text) };
+    return { key: 'key' in found ? found.key : '', text, at: momentOf(text, zone) };
   });
   return { records: listed, total, isWhole: next === null };
 }

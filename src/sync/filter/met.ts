@@ -1,3 +1,5 @@
+import { zoneAt } from '../../model/time-zone.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
 import type { PageFacts, PageLoader } from '../page-loader.ts';
 import { momentOf } from '../since.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
@@ -18,8 +20,8 @@ export interface Met {
 }
 
 /** What the pages of a walk from this checkpoint will be looked at for; nothing was met yet. */
-export function newMet({ cursor, cursor_key }: CheckpointRow): Met {
-  const cursorAt = cursor === null ? -Infinity : momentOf(cursor);
+export function newMet({ cursor, cursor_key }: CheckpointRow, { times, updated }: ResourceProfile): Met {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, zoneAt(times, updated));
   return { witness: cursor_key, hasWitness: false, pages: 0, other: null, oldest: Infinity, cursorAt };
 }
 
@@ -28,9 +30,9 @@ export function noting(loader: PageLoader, met: Met): PageLoader {
   return {
     prepare: (page) => loader.prepare(page),
     load: (page, statements) =>
-      loader.load(page, (facts) => {
+      loader.load(page, (facts, outcome) => {
         note(met, facts);
-        return statements(facts);
+        return statements(facts, outcome);
       }),
   };
 }

@@ -1,6 +1,7 @@
 import { readItem, type ItemReading, type ItemSource } from '../../extract/read-item.ts';
 import type { RequestMeter } from '../../http/client.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
+import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { fieldAt } from '../../shape/field-at.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
@@ -10,15 +11,15 @@ import type { Holding } from '../holding.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunOptions } from '../run-options.ts';
 import { momentOf, writtenMoment } from '../since.ts';
+import type { WholeWalk } from '../walk-whole.ts';
 import type { Warning } from '../warnings.ts';
 import type { Met } from './met.ts';
 import { fullPlan } from './trusted-plan.ts';
 import { ignoredFilter, notBelieved } from './warnings.ts';
 import { latestWitnesses, type Witness } from './witness.ts';
 
-/** A walk that has come to its end. */
-export interface Walked {
-  checkpoint: CheckpointRow;
+/** A walk that has come to its end, repeated where that was needed. */
+export interface Walked extends WholeWalk {
   met: Met;
 }
 
@@ -36,11 +37,11 @@ export interface ProofParts {
 /** What came of it. */
 export interface FilterProof {
   /** The full walk that took the place of what the filter has listed; null where there was none. */
-  whole: WalkPlan | null;
+  full: { plan: WalkPlan; walked: Walked } | null;
   warnings: Warning[];
 }
 
-type Filtered = ProofParts & { plan: WalkPlan; param: string; since: string };
+type Filtered = ProofParts & { plan: WalkPlan; param: string; since: string; zone: TimeZone | null };
 
 /** Rounding to days, and a zone that is read otherwise, stay within this. */
 const MOST_EARLIER_MS = 48 * 3_600_000;
@@ -59,23 +60,26 @@ export async function proveFilter(
   walked: Walked,
   isLast = false,
 ): Promise<FilterProof> {
-  const { incremental } = parts.profile;
+  const { incremental, times, updated } = parts.profile;
   const since = plan.checkpoint.walk_since;
-  if (plan.mode !== 'incremental' || incremental === null || since === null) return { whole: null, warnings: [] };
-  const filtered: Filtered = { ...parts, plan, param: incremental.param, since };
-  const warnings = walked.met.oldest < momentOf(since) - MOST_EARLIER_MS ? [ignored(filtered, walked.met)] : [];
+  // A walk that may have missed records is partial anyway, and its cursor stays where it was.
+  if (incremental === null || since === null || !walked.isProved) return { full: null, warnings: [] };
+  const zone = zoneAt(times, updated);
+  const filtered: Filtered = { ...parts, plan, param: incremental.param, since, zone };
+  const warnings = walked.met.oldest < momentOf(since, zone) - MOST_EARLIER_MS ? [ignored(filtered, walked.met)] : [];
   // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
-  if (isBehindCursor(plan.checkpoint) || walked.met.witness === null) return { whole: null, warnings };
+  if (isBehindCursor(plan.checkpoint, zone) || walked.met.witness === null) return { full: null, warnings };
   const doubted = await doubtedWitness(filtered, walked);
-  if (doubted === null) return { whole: null, warnings };
+  if (doubted === null) return { full: null, warnings };
   const doubt = notBelieved(doubtOf(filtered), doubted, since);
-  if (isLast || doubtOf(filtered).isAccepted) return { whole: null, warnings: [...warnings, doubt] };
+  if (isLast || doubtOf(filtered).isAccepted) return { full: null, warnings: [...warnings, doubt] };
 
   const whole = fullPlan({ ...inputOf(parts), stored: plan.checkpoint });
   parts.options.watcher.started(parts.resource, whole);
-  const { met } = await parts.walk(whole);
-  // Not listed by the full walk either: the record is gone, and nothing is wrong with the filter.
-  return { whole, warnings: met.hasWitness ? [...warnings, doubt] : warnings };
+  const instead = await parts.walk(whole);
+  // Not listed by a full walk either: the record is gone, and nothing is wrong with the filter.
+  const isGone = instead.isProved && !instead.met.hasWitness;
+  return { full: { plan: whole, walked: instead }, warnings: isGone ? warnings : [...warnings, doubt] };
 }
 
 function inputOf({ options, resource, profile }: ProofParts) {
@@ -103,7 +107,7 @@ async function doubtedWitness(filtered: Filtered, first: Walked): Promise<string
     if (reading === null) return key;
     if (!reading.isThere) return (await passOn(filtered, walked)) ? null : key;
     // Changed after it was asked for, perhaps: then it is listed now.
-    if (updatedOf(reading, filtered.profile) <= walked.met.cursorAt) return key;
+    if (updatedOf(reading, filtered) <= walked.met.cursorAt) return key;
     walked = await walkAgain(filtered);
   }
   if (!walked.met.hasWitness) return key;
@@ -138,7 +142,7 @@ async function passOn(filtered: Filtered, { checkpoint, met }: Walked): Promise<
   const others = met.other === null ? await otherRows(filtered, met) : [met.other];
   for (const { key, at } of others.slice(0, MOST_TRIED)) {
     if ((await readAlone(filtered, key))?.isThere !== true) continue;
-    const from = met.other === null ? writtenMoment(at, 'as_sent', cursor) : cursor;
+    const from = met.other === null ? writtenMoment(at, 'as_sent', cursor, filtered.zone) : cursor;
     await save(filtered, { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null });
     return true;
   }
@@ -163,9 +167,9 @@ async function readAlone({ options, profile, meter }: Filtered, key: string): Pr
   }
 }
 
-function updatedOf(reading: ItemReading, { updated }: ResourceProfile): number {
+function updatedOf(reading: ItemReading, { profile: { updated }, zone }: Filtered): number {
   const value = reading.isThere && updated !== null ? fieldAt(reading.record.value, updated) : null;
-  return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value)) : -Infinity;
+  return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value), zone) : -Infinity;
 }
 
 async function save({ options, holding }: Filtered, checkpoint: CheckpointRow): Promise<void> {

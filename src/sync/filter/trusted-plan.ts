@@ -1,3 +1,4 @@
+import { zoneAt } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../since.ts';
@@ -25,9 +26,10 @@ export async function trustedPlan(
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };
 
   const { cursor } = stored;
-  const [witness] = await latestWitnesses(rows, { until: momentOf(cursor), except: null });
+  const zone = zoneAt(profile.times, profile.updated);
+  const [witness] = await latestWitnesses(rows, { until: momentOf(cursor, zone), except: null });
   if (witness !== undefined) {
-    const from = { cursor: writtenMoment(witness.at, 'as_sent', cursor), cursor_key: witness.key };
+    const from = { cursor: writtenMoment(witness.at, 'as_sent', cursor, zone), cursor_key: witness.key };
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Where there are no rows at all, a full walk costs no more, and needs no trust.

@@ -1,4 +1,5 @@
 import type { Column, ResourceShape } from '../../model/table.ts';
+import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { momentOf } from '../since.ts';
@@ -30,7 +31,10 @@ export async function latestWitnesses(
   if (column === null || table === undefined) return [];
   const keys = await rows.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
   const stored = await rows.warehouse.stored(table, keys, column.name);
-  const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated)) }));
+  // A column of moments holds them in UTC; any other has what the service wrote.
+  const { times, updated: field } = rows.profile;
+  const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
+  const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity && at <= until);
   return usable.toSorted((a, b) => b.at - a.at);
 }

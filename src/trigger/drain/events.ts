@@ -1,6 +1,7 @@
 import { decodeText } from '../../http/decode-text.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
+import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { fieldAt, isObject } from '../../shape/field-at.ts';
 import { refusal } from '../../shape/limits.ts';
@@ -35,7 +36,7 @@ export type DeliveryContent =
 /** Where a profile says that things stand, and the resources that are synced, by name. */
 export interface EventRules {
   webhooks: WebhookProfile;
-  resources: Readonly<Record<string, Pick<ResourceProfile, 'id'>>>;
+  resources: Readonly<Record<string, Pick<ResourceProfile, 'id' | 'updated' | 'times'>>>;
 }
 
 type EventPlace = WebhookProfile['kind'];
@@ -92,12 +93,13 @@ function readEvent(occasion: Occasion, rules: EventRules): EventTarget | { kind:
   const found = resourceOf(occasion, word ?? '', webhooks);
   if (found === null)
     return { kind, reason: `nothing says which resource an event of the kind ${quoted(word)} is about` };
-  if (!Object.hasOwn(resources, found)) return { kind, reason: `${quoted(found)} is no resource that is synced` };
+  const profile = Object.hasOwn(resources, found) ? resources[found] : undefined;
+  if (profile === undefined) return { kind, reason: `${quoted(found)} is no resource that is synced` };
   return {
     kind,
     resource: found,
-    key: keyOf(occasion, webhooks.id, resources[found]?.id ?? 'id'),
-    updated: timeAt(occasion, webhooks.updated),
+    key: keyOf(occasion, webhooks.id, profile.id),
+    updated: timeAt(occasion, webhooks.updated, zoneAt(profile.times, profile.updated)),
     isDelete: webhooks.deleted.some((pattern) => fits(pattern, word ?? '')),
   };
 }
@@ -123,12 +125,13 @@ function keyOf(occasion: Occasion, place: EventPlace, id: ResourceProfile['id'])
   return 'key' in found ? found.key : null;
 }
 
-function timeAt(occasion: Occasion, place: EventPlace | null): number | null {
+/** An event writes the time of change as the record does: a local one is one of the same zone. */
+function timeAt(occasion: Occasion, place: EventPlace | null, zone: TimeZone | null): number | null {
   const value = place === null ? undefined : valueAt(occasion, place);
   if (typeof value !== 'string' && typeof value !== 'number') return null;
   // A header has no numbers.
   const moment = place?.from === 'header' && /^\d{1,17}$/.test(String(value)) ? Number(value) : value;
-  return parseInstant(moment)?.epochMs ?? null;
+  return parseInstant(moment, zone)?.epochMs ?? null;
 }
 
 function textAt(occasion: Occasion, place: EventPlace): string | null {

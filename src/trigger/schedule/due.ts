@@ -7,7 +7,7 @@ import type { ResourceTimes } from './times.ts';
 /** The part of a checkpoint that says what is due. */
 export type StoredSuccess = Pick<
   CheckpointRow,
-  'last_success_at' | 'last_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'
+  'last_success_at' | 'last_full_at' | 'unproved_at' | 'unproved_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'
 >;
 
 /** Monotonic milliseconds since the stored success; null where this process cannot know. */
@@ -52,7 +52,7 @@ export function dueOf(input: DueInput): Due {
   const parkedUntil = parkedUntilOf(stored, now);
   if (times.isOff) return { command: null, parkedUntil, nextAt: null, overdueAt: null };
   const fullAt = fullDueAt(input);
-  const incrementalAt = dueAt(times.incremental, stored?.last_success_at ?? null, input.elapsed.success, input);
+  const incrementalAt = incrementalDueAt(input);
   const first = Math.min(fullAt, incrementalAt);
   return {
     command: fullAt <= now ? 'backfill' : incrementalAt <= now ? 'sync' : null,
@@ -68,8 +68,18 @@ function parkedUntilOf(stored: StoredSuccess | null, now: number): number | null
 }
 
 function fullDueAt({ times, stored, elapsed, now }: DueInput): number {
-  if (stored === null || stored.last_full_at === null || stored.walk_mode === 'full') return now;
+  if (stored === null || stored.walk_mode === 'full') return now;
+  // A walk that ended and proved nothing would prove nothing at once again.
+  if (stored.unproved_full_at !== null) return dueAt(times.full, stored.unproved_full_at, null, { times, now });
+  if (stored.last_full_at === null) return now;
   return dueAt(times.full, stored.last_full_at, elapsed.full, { times, now });
+}
+
+function incrementalDueAt(input: DueInput): number {
+  const { times, stored, elapsed } = input;
+  const unproved = stored?.unproved_at ?? null;
+  if (unproved !== null) return dueAt(times.incremental, unproved, null, input);
+  return dueAt(times.incremental, stored?.last_success_at ?? null, elapsed.success, input);
 }
 
 /** When the next run after a success is due: at the next occurrence, all of them moved by the jitter. */

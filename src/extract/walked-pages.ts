@@ -1,0 +1,175 @@
+import type { SourceRecord } from '../model/json.ts';
+import { KEY_FINGERPRINT_BYTES } from '../shape/key-fingerprint.ts';
+import { fieldAt } from '../shape/field-at.ts';
+import { parseInstant } from '../shape/timestamps.ts';
+import type { PageProfile } from '../source/page-style.ts';
+import { walkError, type GuardFault } from './guard-fault.ts';
+import { isNumericStep } from './numeric-step.ts';
+import { lastKnown, sameKeys } from './page-keys.ts';
+import type { Page, PagePosition } from './page.ts';
+import type { PageReader, SteppedPage, UnsteppedPage } from './page-reader.ts';
+import type { ReadPage } from './read-page.ts';
+import type { Doubt, WalkEnd } from './walk-end.ts';
+import type { LedgerEntry, WalkLedger } from './walk-ledger.ts';
+
+/** What its pages are made with. */
+interface WalkedPagesOptions {
+  reader: PageReader;
+  ledger: WalkLedger;
+  /** The field that says when a record last changed. */
+  updated: string | null;
+  page: Pick<PageProfile, 'size' | 'size_param'>;
+  acceptsEnd: boolean;
+}
+
+type WalkedPage = Omit<Page, 'number'>;
+
+/** So often two neighbouring pages are read again until the listing stands still for the two of them. */
+const MOST_REREADS = 5;
+
+/**
+ * The pages of one walk as they are handed out: where the listing moved between two of them, the first comes again, with
+ * what had slipped from the second onto it.
+ */
+export class WalkedPages {
+  readonly #options: WalkedPagesOptions;
+  #received = 0;
+  #step = 0;
+  /** The index of the last record of the page in hand that the page before had too; -1 for none. */
+  #shared = -1;
+
+  constructor(options: WalkedPagesOptions) {
+    this.#options = options;
+  }
+
+  /** By how many records the page after the latest one lies behind it. */
+  get step(): number {
+    return this.#step;
+  }
+
+  /**
+   * For a walk that is taken up at `start`: the last page that was stored, read again, if that shows that the listing
+   * has not moved by more than what is on it. Throws `SyncError` (`cursor_expired`) where it has: then the walk has to
+   * start again.
+   */
+  async provePlace(start: PagePosition): Promise<WalkedPage[]> {
+    const { reader, ledger } = this.#options;
+    if (!ledger.isWatched || ledger.last === null || reader.overlapsAt(start) !== null) return [];
+    const again = await reader.again(ledger.last.position);
+    if (lastKnown(again.keys, ledger.last.keys) === -1) throw walkError(placeLost, start);
+    return [this.#reread(again, ledger.last.position, start)];
+  }
+
+  /** The page at a position, behind what has to be read again before it. */
+  async at(position: PagePosition): Promise<WalkedPage[]> {
+    const { reader, ledger, page } = this.#options;
+    const read = await reader.read(position);
+    const settled = read === null ? { read, before: [] } : await this.#settled(read, position);
+    const { before } = settled;
+    const stepped = await reader.step(settled.read);
+    this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
+    const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
+    this.#received = stepped.records.length;
+    ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
+    return [...before, this.#handedOut(stepped, position)];
+  }
+
+  /**
+   * A page, behind the one before it as that is now, where a total says that records came or went in between: until the
+   * total stands still, or both pages do, whatever the total says.
+   */
+  async #settled(first: UnsteppedPage, position: PagePosition): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
+    const { reader, ledger } = this.#options;
+    const before: WalkedPage[] = [];
+    let read = first;
+    while (this.#hasMoved(read)) {
+      const { position: place, keys } = ledger.last ?? { position, keys: new Uint8Array() };
+      const again = await reader.again(place);
+      const isHeld = lastKnown(again.keys, keys) !== -1;
+      if (!isHeld || before.length === MOST_REREADS) {
+        ledger.loseTrack();
+        break;
+      }
+      before.push(this.#reread(again, place, position));
+      if (again.total === read.total) break;
+      const former = read;
+      read = { ...(await reader.again(position)), overlap: 0 };
+      if (sameKeys(again.keys, keys) && sameKeys(read.keys, former.keys)) break;
+    }
+    return { read, before };
+  }
+
+  /** Pages that overlap show by themselves what moved. */
+  #hasMoved({ overlap, total }: UnsteppedPage): boolean {
+    const { ledger } = this.#options;
+    return ledger.isWatched && ledger.last !== null && overlap === 0 && ledger.hasMoved(total);
+  }
+
+  #reread(read: ReadPage, position: PagePosition, next: PagePosition): WalkedPage {
+    const { ledger, reader } = this.#options;
+    ledger.reread({ ...this.#entryOf(read, position), overlap: Infinity, isBoundary: false });
+    return { ...pageOf(read, position), next, kept: reader.kept, isNumbered: true, end: null };
+  }
+
+  #handedOut(stepped: SteppedPage, position: PagePosition): WalkedPage {
+    const { reader, ledger } = this.#options;
+    const { next } = stepped;
+    this.#step = stepped.records.length - (next !== null && reader.overlapsAt(next) !== null ? 1 : 0);
+    if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
+    const known = { kept: reader.kept, isNumbered: ledger.isWatched };
+    const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
+    if (next === null) return { ...page, next, end: this.#endOf(stepped) };
+    if (!ledger.isLoop) return { ...page, next, end: null };
+    if (!ledger.isComplete) throw walkError(loop, position);
+    return { ...page, next: null, end: this.#endOf({ ...stepped, next: null, proof: 'total' }) };
+  }
+
+  /** The records without the one that the page before had as its last. */
+  #unshared({ records, keys, overlap }: SteppedPage): SourceRecord[] {
+    const isShared = overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES && this.#shared === 0;
+    return isShared ? records.slice(1) : records;
+  }
+
+  #isNumbered(position: PagePosition, next: PagePosition, { records }: SteppedPage): boolean {
+    return this.#options.reader.isNumbered || isNumericStep(position, next, records.length);
+  }
+
+  #endOf({ proof, fault }: SteppedPage): WalkEnd {
+    const { ledger, reader } = this.#options;
+    const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
+    const doubts = [...unproved, ...ledger.doubts()];
+    const met = (key: Uint8Array): boolean => ledger.has(key);
+    return { proof, doubts, prints: ledger.prints(), sure: ledger.sure(), met, pageSize: reader.pageSize };
+  }
+
+  #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
+    const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
+    const { updated } = this.#options;
+    return { position, keys, total, unkeyed, updated: records.map((record) => timeOf(record, updated)) };
+  }
+}
+
+function pageOf({ records, keys, total, answer }: ReadPage, position: PagePosition) {
+  const { requestedAt, serverDate } = answer;
+  return { position, records, keys, total, requestedAt, serverDate };
+}
+
+function timeOf({ value }: SourceRecord, path: string | null): { text: string; at: number } | null {
+  const field = path === null ? undefined : fieldAt(value, path);
+  if (typeof field !== 'string' && typeof field !== 'number') return null;
+  const instant = parseInstant(field);
+  return instant === null ? null : { text: String(field), at: instant.epochMs };
+}
+
+const placeLost: GuardFault = {
+  code: 'cursor_expired',
+  message:
+    'The listing has moved on while the walk was interrupted: nothing of the page before this one is there any more',
+  hint: 'Start this resource again from the beginning.',
+};
+
+const loop: GuardFault = {
+  code: 'guard_loop',
+  message: 'Page after page brings records that were on pages before, and none that is new',
+  hint: 'The service goes in circles: report it there, or name where it tells the total (page.total in the profile).',
+};

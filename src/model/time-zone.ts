@@ -1,0 +1,100 @@
+/** How clocks are set at a place. A local time is told as epoch milliseconds, as if it were UTC. */
+export interface TimeZone {
+  /**
+   * The moment (epoch milliseconds) of a local time. Where clocks are put back a local time is there twice, where they
+   * are put forward some are not there at all: of the two moments that it may mean it is the earlier one, so that what
+   * is asked for since then leaves nothing out.
+   */
+  earliest(local: number): number;
+  /** By how much the other of these two moments is later; 0 for a time that is there once. */
+  spread(local: number): number;
+  /** The local time of a moment. */
+  toLocal(moment: number): number;
+}
+
+const DAY_MS = 86_400_000;
+/** Days whose offset is remembered per zone: 27 years. */
+const MOST_DAYS = 10_000;
+const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
+
+const known = new Map<string, TimeZone>();
+
+/** True for an IANA name (`Europe/Zurich`) and for a fixed offset (`+02:00`). */
+export function isTimeZone(name: string): boolean {
+  try {
+    offsetFormat(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The zone of the field at a dotted path, where `times` (zones by path) names one; else null. */
+export function zoneAt(times: Readonly<Record<string, string>>, path: string | null): TimeZone | null {
+  const name = path !== null && Object.hasOwn(times, path) ? times[path] : undefined;
+  return name === undefined ? null : timeZone(name);
+}
+
+/** Made once per name. Throws a `RangeError` where `isTimeZone` is false. */
+export function timeZone(name: string): TimeZone {
+  const zone = known.get(name) ?? new NamedZone(name);
+  known.set(name, zone);
+  return zone;
+}
+
+class NamedZone implements TimeZone {
+  readonly #format: Intl.DateTimeFormat;
+  /** By local day: the offset (milliseconds) of its times; null for a day on or beside which clocks are changed. */
+  readonly #days = new Map<number, number | null>();
+
+  constructor(name: string) {
+    this.#format = offsetFormat(name);
+  }
+
+  earliest(local: number): number {
+    const offset = this.#offsetOf(Math.floor(local / DAY_MS));
+    return offset === null ? this.#changing(local)[0] : local - offset;
+  }
+
+  spread(local: number): number {
+    if (this.#offsetOf(Math.floor(local / DAY_MS)) !== null) return 0;
+    const [earliest, latest] = this.#changing(local);
+    return latest - earliest;
+  }
+
+  toLocal(moment: number): number {
+    return moment + this.#offsetAt(moment);
+  }
+
+  #offsetOf(day: number): number | null {
+    const remembered = this.#days.get(day);
+    if (remembered !== undefined) return remembered;
+    // No place is a day away from UTC, so these moments lie before and after all that the day's times may mean.
+    const before = this.#offsetAt((day - 1) * DAY_MS);
+    const offset = before === this.#offsetAt((day + 2) * DAY_MS) ? before : null;
+    if (this.#days.size >= MOST_DAYS) this.#days.clear();
+    this.#days.set(day, offset);
+    return offset;
+  }
+
+  /** The earliest and the latest moment that the local time may mean, near a change of the clocks. */
+  #changing(local: number): [earliest: number, latest: number] {
+    const before = local - this.#offsetAt(local - DAY_MS);
+    const after = local - this.#offsetAt(local + DAY_MS);
+    const isBefore = this.toLocal(before) === local;
+    const isAfter = this.toLocal(after) === local;
+    if (isBefore !== isAfter) return isBefore ? [before, before] : [after, after];
+    return [Math.min(before, after), Math.max(before, after)];
+  }
+
+  /** Milliseconds to add to a moment; at most a few microseconds' work, so days are remembered. */
+  #offsetAt(moment: number): number {
+    const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(this.#format.format(moment)) ?? [];
+    const offset = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000;
+    return sign === '-' ? -offset : offset;
+  }
+}
+
+function offsetFormat(name: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset' });
+}

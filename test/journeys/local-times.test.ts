@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { checkCommand } from '../../src/cli/check.ts';
+import { runInProcess } from '../cli/in-process.ts';
+import { DATABASES, SQLITE, warehouseOn, type TestDatabase } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+import { loading } from '../support/page-loading.ts';
+
+interface Row {
+  id: string;
+  modified: string;
+  text?: string;
+  [field: string]: unknown;
+}
+
+const FILTER = { param: 'since', overlap: '10m' };
+const ZURICH = { modified: 'Europe/Zurich', 'visits.at': 'Europe/Zurich' };
+
+/** A service in Zurich that writes and compares the time on its wall, a record a page; the test sets its clock. */
+async function wallClock(database: TestDatabase, fields: Record<string, unknown>) {
+  const state = { now: '2026-10-25T00:55:00Z', rows: [] as Row[] };
+  const stage = await ownService(database, { updated: 'modified', incremental: FILTER, ...fields }, (url) => {
+    const since = url.searchParams.get('since') ?? '';
+    const at = Number(url.searchParams.get('cursor') ?? 0);
+    const listed = state.rows.filter(({ modified }) => modified >= since);
+    const body = { data: listed.slice(at, at + 1), next_cursor: at + 1 < listed.length ? String(at + 1) : null };
+    return { headers: { date: new Date(state.now).toUTCString() }, body };
+  });
+  const all = (query: string): Promise<unknown[]> => stage.read((db) => db.prepare(query).all());
+  return { stage, state, all };
+}
+
+/** A state of one record. */
+function record(modified: string, text: string): string {
+  return JSON.stringify({ id: 'a', modified, text });
+}
+
+describe.for(DATABASES)('times that name no zone, on $name', (database) => {
+  it('become moments of the zone that the profile names for their field, and only those', async () => {
+    const { stage, state, all } = await wallClock(database, { times: ZURICH });
+    const visits = [{ at: '2026-07-10T12:00:00' }, { at: '2026-07-10T12:00:00Z' }];
+    state.rows = [
+      { id: 'summer', modified: '2026-07-10T12:00:00', other: '2026-07-10T12:00:00', visits },
+      { id: 'winter', modified: '2026-01-10T12:00:00.250', other: '2026-01-10T12:00:00' },
+      { id: 'zoned', modified: '2026-07-10T12:00:00-05:00' },
+      { id: 'left out', modified: '2026-03-29T02:30:00' },
+      { id: 'twice', modified: '2025-10-26T02:30:00' },
+    ];
+    expect((await stage.run('backfill')).status).toBe('ok');
+    expect(await all('SELECT id, modified, other FROM report ORDER BY id')).toEqual([
+      { id: 'left out', modified: '2026-03-29 00:30:00', other: null },
+      { id: 'summer', modified: '2026-07-10 10:00:00', other: '2026-07-10 12:00:00' },
+      { id: 'twice', modified: '2025-10-26 00:30:00', other: null },
+      { id: 'winter', modified: '2026-01-10 11:00:00.250', other: '2026-01-10 12:00:00' },
+      { id: 'zoned', modified: '2026-07-10 17:00:00', other: null },
+    ]);
+    expect(await all('SELECT at FROM report_visits ORDER BY position')).toEqual([
+      { at: '2026-07-10 10:00:00' },
+      { at: '2026-07-10 12:00:00' },
+    ]);
+  });
+
+  it('are asked for in the form of the service, and no change is lost when its clock is put back', async () => {
+    const { stage, state, all } = await wallClock(database, { times: ZURICH });
+    const copied = () => all('SELECT id, text FROM report ORDER BY id');
+    const asked = (): string | null =>
+      new URL(stage.service.requests.at(-1) ?? '', 'http://x').searchParams.get('since');
+    state.rows = [{ id: 'a', modified: '2026-10-25T02:50:00', text: 'first' }];
+    expect((await stage.run('backfill')).status).toBe('ok');
+
+    // A quarter past two for the second time: what is changed now looks older than what was copied.
+    state.now = '2026-10-25T01:15:00Z';
+    state.rows = [
+      { id: 'a', modified: '2026-10-25T02:12:00', text: 'second' },
+      { id: 'b', modified: '2026-10-25T02:10:00', text: 'new' },
+    ];
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', mode: 'incremental' });
+    expect([asked(), await copied()]).toEqual([
+      '2026-10-25T01:40:00',
+      [
+        { id: 'a', text: 'second' },
+        { id: 'b', text: 'new' },
+      ],
+    ]);
+
+    state.now = '2026-10-25T03:30:00Z';
+    state.rows.push({ id: 'c', modified: '2026-10-25T04:20:00', text: 'later' });
+    state.rows.push({ id: 'd', modified: '2026-10-25T04:25:00', text: 'last' });
+    await stage.run('sync');
+    expect(await copied()).toHaveLength(4);
+    await stage.run('sync');
+    expect(asked()).toBe('2026-10-25T04:15:00');
+  });
+
+  it('are compared as moments where the column had to become a text', async () => {
+    const { warehouse, rows } = await warehouseOn(database);
+    const profile = { updated: 'modified', times: ZURICH };
+    const { load } = await loading(warehouse, { mode: 'incremental', profile });
+    await load([record('2026-07-10T12:00:00', 'first'), '{"id":"b","modified":"soon"}'], 1_000);
+    expect(await load([record('2026-07-10T09:30:00Z', 'older')], 2_000)).toMatchObject({ updated: 0 });
+    expect(await load([record('2026-07-10T12:30:00', 'newer')], 3_000)).toMatchObject({ updated: 1 });
+    expect(await load([record('2026-07-10T10:10:00Z', 'older again')], 4_000)).toMatchObject({ updated: 0 });
+    expect(await rows("SELECT text FROM content WHERE id = 'a'")).toEqual([{ text: 'newer' }]);
+  });
+
+  it('cannot get another zone behind the back of the rows that are there', async () => {
+    const { stage, state, all } = await wallClock(database, { times: {} });
+    state.rows = [{ id: 'a', modified: '2026-07-10T12:00:00' }];
+    await stage.run('backfill');
+    const asked = stage.service.requests.length;
+    const report = { path: '/report', page: { style: 'cursor' }, updated: 'modified', incremental: FILTER };
+    stage.setProfile({
+      resources: { content: null, images: null, analytics: null, report: { ...report, times: ZURICH } },
+    });
+    await expect(stage.run('sync')).rejects.toMatchObject({ code: 'profile_changed' });
+    expect(stage.service.requests).toHaveLength(asked);
+    expect((await stage.run('backfill', { restart: true })).status).toBe('ok');
+    expect(await all('SELECT modified FROM report')).toEqual([{ modified: '2026-07-10 10:00:00' }]);
+  });
+});
+
+describe('a zone that there is not', () => {
+  it('is refused with its place, before any request', async () => {
+    const { stage } = await wallClock(SQLITE, { times: { modified: 'Europe/Zürich' } });
+    const { code, stderr } = await stage.start('backfill').ended;
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /profile\.yaml:\d+:\d+ {2}resources\.report\.times\.modified: expected a time zone such as Europe\/Zurich or \+02:00, got "Europe\/Zürich"/,
+    );
+    expect(stage.service.requests).toEqual([]);
+  });
+});
+
+describe('content-sync check', () => {
+  it('tells that a time without a zone is not UTC, and is content when the profile says so', async () => {
+    const rows = [{ id: 'a', modified: '2026-07-10T12:00:05', modified_gmt: '2026-07-10T10:00:05' }];
+    for (const [times, said] of [
+      [{}, /FAIL {2}report times: modified names no zone and is read as UTC, but stands \+02:00 from modified_gmt/],
+      [ZURICH, /warn {2}report times: times names the field visits\.at/],
+      [{ modified: 'Europe/Zurich' }, /ok {4}report listing/],
+    ] as const) {
+      const { stage, state } = await wallClock(SQLITE, { times, incremental: null });
+      state.rows = rows;
+      const { stdout } = await runInProcess(checkCommand, ['--config', stage.config], stage.folder);
+      expect(stdout).toMatch(said);
+      expect(stdout.includes('FAIL')).toBe(!('modified' in times));
+    }
+  });
+});
