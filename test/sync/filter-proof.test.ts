@@ -210,6 +210,33 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
   });
 });
 
+describe.for(DATABASES)('what a filter is tried by, on $name', (database) => {
+  it('is a record from after the cursor where all that was copied changed in the second in which the walk began', async () => {
+    const stage = await smallStage({}, {}, { database });
+    const thisSecond = { updated_at: '2026-03-01T12:00:01.500Z' };
+    for (let index = 0; index < 60; index += 1) stage.service.put(`r${index}`, thisSecond);
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 60 });
+    const report = await stage.walk();
+    expect([report.status, report.mode, codes(report)]).toEqual(['ok', 'incremental', []]);
+    stage.service.behaviour.filter = () => false;
+    stage.service.put('r7', { title: 'changed' });
+    expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is nothing where no time can be read: then all is walked, and the run says so', async () => {
+    const stage = await smallStage({}, {}, { database });
+    stage.service.put('a', { updated_at: '1st of March' });
+    await stage.walk('backfill');
+    stage.service.put('b', { updated_at: '2nd of March' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
+    expect(report.warnings?.[0]?.message).toMatch(
+      /no record has a time of change by which updated_since could be tried/,
+    );
+  });
+});
+
 describe.for(DATABASES)('records without a time of change under a filter, on $name', (database) => {
   it('are counted, and everything is walked as long as they are there', async () => {
     const stage = await smallStage({}, {}, { database });

@@ -10,13 +10,13 @@ import { isBehindCursor } from '../advance.ts';
 import type { Holding } from '../holding.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunOptions } from '../run-options.ts';
-import { momentOf, writtenMoment } from '../since.ts';
+import { momentOf } from '../since.ts';
 import type { WholeWalk } from '../walk-whole.ts';
 import type { Warning } from '../warnings.ts';
 import type { Met } from './met.ts';
 import { fullPlan } from './trusted-plan.ts';
 import { ignoredFilter, notBelieved } from './warnings.ts';
-import { latestWitnesses, type Witness } from './witness.ts';
+import { cursorFor, latestWitnesses, type Witness } from './witness.ts';
 
 /** A walk that has come to its end, repeated where that was needed. */
 export interface Walked extends WholeWalk {
@@ -140,9 +140,10 @@ async function passOn(filtered: Filtered, { checkpoint, met }: Walked): Promise<
   // The walk brought a later one, which the filter has listed.
   if (cursor === null || cursor_key !== met.witness) return true;
   const others = met.other === null ? await otherRows(filtered, met) : [met.other];
-  for (const { key, at } of others.slice(0, MOST_TRIED)) {
+  for (const other of others.slice(0, MOST_TRIED)) {
+    const { key } = other;
     if ((await readAlone(filtered, key))?.isThere !== true) continue;
-    const from = met.other === null ? writtenMoment(at, 'as_sent', cursor, filtered.zone) : cursor;
+    const from = met.other === null ? cursorFor(other, cursor, filtered.profile) : cursor;
     await save(filtered, { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null });
     return true;
   }

@@ -1,10 +1,10 @@
 import { zoneAt } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
-import { momentOf, writtenMoment } from '../since.ts';
+import { momentOf } from '../since.ts';
 import type { Warning } from '../warnings.ts';
 import { nothingToTry, untimedRecords } from './warnings.ts';
-import { countUntimedRows, latestWitnesses, type RowsOf } from './witness.ts';
+import { countUntimedRows, cursorFor, latestWitnesses, type RowsOf } from './witness.ts';
 
 /**
  * The plan where it may rest on the service's filter, else one of a full walk, and why. An incremental walk that is
@@ -29,7 +29,7 @@ export async function trustedPlan(
   const zone = zoneAt(profile.times, profile.updated);
   const [witness] = await latestWitnesses(rows, { until: momentOf(cursor, zone), except: null });
   if (witness !== undefined) {
-    const from = { cursor: writtenMoment(witness.at, 'as_sent', cursor, zone), cursor_key: witness.key };
+    const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Where there are no rows at all, a full walk costs no more, and needs no trust.

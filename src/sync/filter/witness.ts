@@ -2,7 +2,7 @@ import type { Column, ResourceShape } from '../../model/table.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { momentOf } from '../since.ts';
+import { momentOf, writtenMoment } from '../since.ts';
 
 /** A record that a filter must list where it is asked for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {
@@ -18,10 +18,14 @@ export interface RowsOf {
   profile: ResourceProfile;
 }
 
-/** Rows looked at: some of the newest may have a time that is still to come, or be the one that is in question. */
+/** Rows looked at: some of the newest may be newer than the cursor, or be the one that is in question. */
 const MOST_LOOKED_AT = 50;
 
-/** Live rows that changed last, but not after `until`, the last one first; `except` is not among them. */
+/**
+ * Live rows that a filter from `until` on, or from their own time on where that is earlier, must list: the one that
+ * changed last before it first, and behind those the ones that changed after it, which a listing may not show yet.
+ * `except` is not among them.
+ */
 export async function latestWitnesses(
   rows: RowsOf,
   { until, except }: { until: number; except: string | null },
@@ -35,8 +39,9 @@ export async function latestWitnesses(
   const { times, updated: field } = rows.profile;
   const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
   const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
-  const usable = known.filter(({ key, at }) => key !== except && at > -Infinity && at <= until);
-  return usable.toSorted((a, b) => b.at - a.at);
+  const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
+  const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
+  return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
 }
 
 /** How many live rows a filter by time can never list. */
@@ -50,4 +55,10 @@ export async function countUntimedRows(rows: RowsOf): Promise<number> {
 
 function timeColumn({ shape, profile }: RowsOf): Column | null {
   return shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
+}
+
+/** The cursor from which such a row is asked for: its own, or the known one where that is earlier. */
+export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
+  const zone = zoneAt(times, updated);
+  return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
 }
