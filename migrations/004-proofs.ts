@@ -9,8 +9,14 @@ export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
   await db.schema.alterTable('_sync_checkpoints').addColumn('walk_high_key', 'text').execute();
   await db.schema.alterTable('_sync_checkpoints').addColumn('walk_total', 'bigint').execute();
   await db.schema.alterTable('_sync_checkpoints').addColumn('kept_size', 'bigint').execute();
-  await db.schema.alterTable('_sync_checkpoints').addColumn('unproved_at', sql`timestamp`).execute();
-  await db.schema.alterTable('_sync_checkpoints').addColumn('unproved_full_at', sql`timestamp`).execute();
+  await db.schema
+    .alterTable('_sync_checkpoints')
+    .addColumn('unproved_at', sql`timestamp`)
+    .execute();
+  await db.schema
+    .alterTable('_sync_checkpoints')
+    .addColumn('unproved_full_at', sql`timestamp`)
+    .execute();
   await db.schema.alterTable('_sync_seen').addColumn('position', 'text').execute();
   await words.replaceView(
     db,

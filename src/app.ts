@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import type { Clock } from './model/clock.ts';
-import { scrub } from './observe/scrub.ts';
+import { scrubOwn } from './observe/scrub.ts';
 import { createGovernor, type Governor } from './queue/governor.ts';
 import type { SharedBudget } from './queue/shared-row.ts';
 import type { SourceSettings } from './settings/settings.ts';
@@ -125,7 +125,8 @@ async function build(
     governor,
     listing,
     holdings,
-    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrub(text, secrets) }),
+    sync: (request) =>
+      runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrubOwn(text, secrets) }),
     refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
     settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),

@@ -9,7 +9,7 @@ import { FAULTS } from '../src/sandbox/faults.ts';
 import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';
 import { configJsonSchema, profileJsonSchema } from '../src/settings/json-schema.ts';
 import { RATE_PRESETS } from '../src/source/rate-presets.ts';
-import { SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
+import { SIGNATURE_PRESETS, SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/warehouse/inbox.ts';
 import { FLOORS } from './support/floors.ts';
 import { codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
@@ -137,6 +137,20 @@ describe('the README', () => {
     for (const status of RUN_STATUSES) expect(readme.section('Output')).toContain(`\`${status}\``);
     for (const file of readdirSync(path.join(root, 'config/profiles')))
       expect(profile).toContain(`\`${path.basename(file, '.yaml')}\``);
+  });
+
+  it('says how a sender that signs nothing is set up', () => {
+    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(readme.section('Signatures'))?.[0] ?? '';
+    const alike = Object.entries(SIGNATURE_PRESETS).filter(
+      ([, preset]) => 'base' in preset && preset.base === 'bearer',
+    );
+    expect(alike.length).toBeGreaterThan(0);
+    for (const [name] of alike) expect(sentence).toContain(`\`${name}\``);
+  });
+
+  it('says what each outcome of an answer does', () => {
+    const row = tableRows(readme.section('The profile')).find(([field]) => field === '`outcomes[].outcome`');
+    for (const outcome of OUTCOMES.slice(1, -1)) expect(row?.[2]).toContain(`\`${outcome}\` (`);
   });
 
   it('has the exit codes', () => {

@@ -11,6 +11,7 @@ import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
 import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import { toldOnce } from './told-once.ts';
 import { warehouseFinding } from './warehouse-finding.ts';
 import { withApp } from './with-app.ts';
 
@@ -101,11 +102,15 @@ function limitsFinding(app: App, isAnswered: boolean): Finding {
 function textOf(report: CheckReport): string {
   const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
   const copy = { resource: 'copy', findings: [report.warehouse] };
+  const once = toldOnce();
   const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>
-    findings.flatMap(({ check, status, detail, hint }) => [
-      `  ${MARKS[status]}  ${resource} ${check}: ${detail}`,
-      ...(hint === undefined ? [] : [`        → ${hint}`]),
-    ]),
+    findings.flatMap(({ check, status, detail, ...finding }) => {
+      const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
+      return [
+        `  ${MARKS[status]}  ${resource} ${check}: ${message}`,
+        ...(hint === undefined ? [] : [`        → ${hint}`]),
+      ];
+    }),
   );
   return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import type { RunNotes } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
+import type { toldOnce } from './told-once.ts';
 
 /** A log line about a resource that is still going on, at most this often. */
 const LOG_EVERY_MS = 10_000;
@@ -15,8 +16,16 @@ const NOTES: readonly [note: keyof RunNotes, text: string][] = [
   ['older_copies', 'records stood on a page beside a newer state of theirs, which was kept'],
 ];
 
-/** Writes a line for each walk that ends, one now and then while it goes on, and one when it begins (at that level). */
-export function logWalks(log: Logger, clock: Clock, startLevel: 'info' | 'debug'): RunWatcher {
+/**
+ * Writes a line for each walk that ends, one now and then while it goes on, and one when it begins (at that level).
+ * `once`, where the walks are those of one run, keeps a fault that they share from being told with each of them.
+ */
+export function logWalks(
+  log: Logger,
+  clock: Clock,
+  startLevel: 'info' | 'debug',
+  once: ReturnType<typeof toldOnce> = (_, fault) => fault,
+): RunWatcher {
   const loggedAt = new Map<string, number>();
   return {
     started: (resource, { mode, resumed, checkpoint }) => {
@@ -33,7 +42,8 @@ export function logWalks(log: Logger, clock: Clock, startLevel: 'info' | 'debug'
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
       // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
       const isBug = report.error?.code === 'bug';
-      log[level]({ ...report, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
+      const said = report.error && { error: { code: report.error.code, ...once(report.resource, report.error) } };
+      log[level]({ ...report, ...said, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
       for (const { message, ...warning } of report.warnings ?? []) {
         log.warn({ resource: report.resource, ...warning }, message);
       }

@@ -1,4 +1,4 @@
-import { scrub } from '../observe/scrub.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import { scrubJson } from '../observe/scrub-json.ts';
 import type { CliContext } from './context.ts';
 
@@ -7,6 +7,6 @@ import type { CliContext } from './context.ts';
  * and what it sent may hold them.
  */
 export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
-  const text = typeof found === 'string' ? scrub(found, secrets) : scrubJson(JSON.stringify(found), secrets);
+  const text = typeof found === 'string' ? scrubOwn(found, secrets) : scrubJson(JSON.stringify(found), secrets);
   stdout.write(`${text}\n`);
 }

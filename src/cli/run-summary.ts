@@ -1,13 +1,15 @@
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
 import type { ResourceReport, RunReport } from '../sync/report.ts';
+import { toldOnce } from './told-once.ts';
 
 /** A run's end for a person: a line per resource, and what to do about those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
+  const once = toldOnce();
   const lines = report.resources.flatMap((resource) => [
     `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
-    ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
+    ...adviceOf(resource, once).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
@@ -28,10 +30,14 @@ function figuresOf(report: ResourceReport): string {
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
-  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
+function adviceOf(
+  { resource, error, rejected, warnings }: ResourceReport,
+  once: ReturnType<typeof toldOnce>,
+): string[] {
+  const said = error === undefined ? undefined : once(resource, error);
+  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : said?.hint;
   return [
-    ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
+    ...(error === undefined ? [] : [`${said?.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
     ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
     ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),

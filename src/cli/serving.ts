@@ -3,7 +3,7 @@ import type { AttemptEvent } from '../http/client.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { scrub } from '../observe/scrub.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import { inboxAddress } from '../warehouse/open-inbox.ts';
@@ -215,7 +215,7 @@ function statusParts({ secrets }: CliContext, { source, activity, keeper }: Serv
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
-    scrub: (text) => scrub(text, secrets),
+    scrub: (text) => scrubOwn(text, secrets),
   };
 }
 

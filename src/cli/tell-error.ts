@@ -1,6 +1,6 @@
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { scrub } from '../observe/scrub.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import type { CliContext } from './context.ts';
 
 /**
@@ -13,7 +13,7 @@ export async function tellError(
   source?: string,
 ): Promise<void> {
   if (stderr.isTTY === true || error instanceof ConfigError) {
-    const text = scrub(errorText(error, source), secrets);
+    const text = scrubOwn(errorText(error, source), secrets);
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
   }

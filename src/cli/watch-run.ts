@@ -12,6 +12,7 @@ import {
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from './log-walks.ts';
+import { toldOnce } from './told-once.ts';
 
 interface WatchOptions {
   context: CliContext;
@@ -30,7 +31,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const { clock } = context;
   const lines = live ? createLiveLines({ stream: context.stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const logged = logWalks(log, clock, 'info');
+  const logged = logWalks(log, clock, 'info', toldOnce());
 
   const snapshot = (): ProgressSnapshot => ({
     at: clock.monotonic(),

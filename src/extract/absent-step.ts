@@ -1,4 +1,4 @@
-import { keysOf } from './body-account.ts';
+import { bodyAccount } from './body-account.ts';
 import type { PageFacts, PageStep } from './page-style.ts';
 
 /**
@@ -20,7 +20,7 @@ export function absentStep(
       code: 'pagination_missing',
       message: `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
       hint:
-        `The body has ${keysOf(facts.json)}. Set ${field} in the profile to where the service names the next page, or ` +
+        `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
         'page.total or page.pages to where it tells how much there is.',
     },
   };

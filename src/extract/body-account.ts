@@ -35,8 +35,13 @@ export function accountOf(value: JsonValue | undefined): string {
   return `the ${isExact(value) ? 'number' : typeof value} ${snippet(JSON.stringify(value))}`;
 }
 
-/** The keys of a body, in words, so that a wrong path in a profile can be put right from the message alone. */
-export function keysOf(json: JsonValue): string {
+/** What a body is, as a sentence, so that a wrong path in a profile can be put right from the message alone. */
+export function bodyAccount(json: JsonValue): string {
+  if (Array.isArray(json)) return `The body is itself an array of ${json.length}, which has no keys.`;
+  return `The body has ${keysOf(json)}.`;
+}
+
+function keysOf(json: JsonValue): string {
   const keys = isObject(json) ? Object.keys(json) : [];
   if (keys.length === 0) return 'no keys';
   const named = keys.slice(0, NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));

@@ -3,7 +3,7 @@ import type { PageProfile } from '../source/page-style.ts';
 import { isExact } from '../shape/exact-number.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { absentStep } from './absent-step.ts';
-import { accountOf, keysOf } from './body-account.ts';
+import { accountOf, bodyAccount } from './body-account.ts';
 import type { GuardFault } from './guard-fault.ts';
 import { sizeParam } from './page-size.ts';
 import type { PageFacts, PageStep, PageStyle } from './page-style.ts';
@@ -83,7 +83,7 @@ function missing(facts: PageFacts, message: string): GuardFault {
   return {
     code: 'pagination_missing',
     message,
-    hint: `The body has ${keysOf(facts.json)}. Set page.next_cursor in the profile to where the cursor is.`,
+    hint: `${bodyAccount(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
   };
 }
 

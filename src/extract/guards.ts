@@ -13,6 +13,12 @@ const MOST_EMPTY_PAGES = 10;
 const DRIFT_RECORDS = 10;
 const MOST_DRIFTED_PAGES = 3;
 
+const REPEATED_HINT =
+  'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
+  'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
+const CYCLE_HINT =
+  'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
+
 type Checked = Pick<Page, 'position' | 'next' | 'records'>;
 
 /**
@@ -44,7 +50,7 @@ export class WalkGuard {
     const fault = {
       code: repeated ? 'guard_repeated_cursor' : 'guard_cycle',
       message: repeated ? 'The page names itself as the next page' : 'The next page is one that was read before',
-      hint: 'The service goes in circles and the listing is not complete: report it there; check page in the profile.',
+      hint: repeated ? REPEATED_HINT : CYCLE_HINT,
     };
     throw walkError(fault, position);
   }

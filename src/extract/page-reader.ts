@@ -114,7 +114,8 @@ export class PageReader {
     const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, ledger.last?.keys ?? new Uint8Array());
     const fresh = received - known - 1;
-    const seen = ledger.met === null ? null : ledger.met + fresh;
+    const seen = ledger.received === null ? null : ledger.received + fresh;
+    const met = ledger.met === null ? null : ledger.met + fresh;
     this.#last = read;
     const { url, total, pages, answer } = read;
     const counts = { received, fresh, total, pages, seen, kept: this.#kept };
@@ -127,7 +128,7 @@ export class PageReader {
       this.#sizes.most = Math.max(this.#sizes.most, received);
       return { ...read, next: step.next, proof: null, fault: null };
     }
-    const last = { read, step, resource, style, first, ask, acceptsEnd, seen, kept: this.#kept };
+    const last = { read, step, resource, style, first, ask, acceptsEnd, met, kept: this.#kept };
     const { proof, fault, kept } = await proveEnd(last);
     this.#kept = kept;
     return { ...read, next: null, proof, fault };
@@ -170,7 +171,9 @@ export class PageReader {
     const isWhole = found !== -1 && (found < read.records.length - 1 || this.#kept >= size || read.total !== null);
     if (isWhole) return { ...read, overlap: 1 };
     const plain = urlAt(first, position);
-    const other = found === -1 ? style.ahead?.sooner(plain, size) : plain;
+    // As far back as a page that goes on a record behind this place.
+    const step = before.length / KEY_FINGERPRINT_BYTES - 1;
+    const other = found === -1 ? style.ahead?.sooner(plain, step) : plain;
     const again = await this.again(positionOf(other ?? plain));
     if (found !== -1) return again.records.length === 0 ? { ...read, overlap: 1 } : { ...again, overlap: Infinity };
     if (lastKnown(again.keys, before) !== -1) return { ...again, overlap: Infinity };

@@ -18,7 +18,7 @@ export interface LastPage {
   first: URL;
   ask: (position: PagePosition) => Promise<ApiAnswer>;
   /** Records so far, and on the largest page that named a next one. */
-  seen: number | null;
+  met: number | null;
   kept: number;
   /** True where the profile accepts an end that nothing proves. */
   acceptsEnd: boolean;
@@ -44,10 +44,10 @@ const CERTAIN: ReadonlySet<EndProof | null> = new Set(['total', 'pages', 'empty'
  * speaks for either, there is no proof.
  */
 export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
-  const { read, step, seen, kept } = last;
+  const { read, step, met, kept } = last;
   const proved = (proof: EndProof): ProvedEnd => ({ proof, fault: null, kept });
   if (step.end !== null && CERTAIN.has(step.end)) return proved(step.end);
-  if (read.total !== null && seen !== null && seen >= read.total) return proved('total');
+  if (read.total !== null && met !== null && met >= read.total) return proved('total');
   if (read.records.length === 0) return proved(step.end ?? 'empty');
   const { records, page } = last.resource;
   const [signal] = unnamedSignals(read.answer.json, records, page, read.url.searchParams);

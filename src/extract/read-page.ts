@@ -1,9 +1,9 @@
 import type { ApiAnswer } from '../http/client.ts';
-import type { SourceRecord } from '../model/json.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import { selectRecords } from '../shape/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { accountOf, countIn, keysOf } from './body-account.ts';
+import { accountOf, bodyAccount, countIn } from './body-account.ts';
 import { shortfallOf } from './declared-count.ts';
 import type { GuardFault } from './guard-fault.ts';
 import { pageKeys } from './page-keys.ts';
@@ -42,6 +42,11 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
   return {
     code: 'bad_page',
     message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
-    hint: `The body has ${keysOf(answer.json)}. Set records in the profile to where the array is.`,
+    hint: placeHint(answer.json),
   };
+}
+
+function placeHint(json: JsonValue): string {
+  if (Array.isArray(json)) return `The body is itself an array of ${json.length}: set records: '' in the profile.`;
+  return `${bodyAccount(json)} Set records in the profile to where the array is.`;
 }

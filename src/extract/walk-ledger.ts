@@ -60,6 +60,7 @@ export class WalkLedger {
   #records: number | null;
   #staleRun = 0;
   #productive = 0;
+  #received = 0;
   #unkeyed = 0;
   #entered = 0;
   /** The page that first held a record which came again much later: from there on one may have slipped past. */
@@ -72,8 +73,11 @@ export class WalkLedger {
     this.#isCutByNumber = isCutByNumber;
     this.#leastTotal = leastTotal;
     for (const page of pages) {
+      // A page that was read again stands twice.
+      const isAgain = this.last?.position === page.position;
       this.#admitKeys(page, Infinity);
       this.#unkeyed += page.unkeyed;
+      if (!isAgain) this.#received += sizeOf(page);
     }
     this.#records = isCutByNumber && pages.length === 0 && records !== 0 ? null : records;
     // Times are not kept over a kill.
@@ -92,6 +96,11 @@ export class WalkLedger {
   /** The page before the one that comes; null at the beginning. */
   get last(): MetPage | null {
     return this.#pages.at(-1) ?? null;
+  }
+
+  /** Records on all pages so far, those that came twice counted twice; null where nobody counted. */
+  get received(): number | null {
+    return this.#records === null ? null : this.#received;
   }
 
   /** Records so far, each of them once where pages are cut by number; null where nobody counted. */
@@ -137,6 +146,7 @@ export class WalkLedger {
     this.#noteTotal(entry.total);
     if (this.#records !== null) this.#records += entry.unkeyed;
     this.#unkeyed += entry.unkeyed;
+    this.#received += sizeOf(entry) - (entry.overlap === Infinity ? 0 : entry.overlap);
     const again = this.#admitKeys(entry, entry.overlap) - entry.overlap;
     const grown = totalBefore === null || entry.total === null ? 0 : entry.total - totalBefore;
     if (this.#isCutByNumber) {
@@ -234,6 +244,10 @@ export class WalkLedger {
     const page = this.#pages.at(-1);
     if (page !== undefined) page.lastUpdated = updated.at(-1)?.text ?? null;
   }
+}
+
+function sizeOf({ keys, unkeyed }: MetPage): number {
+  return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
 }
 
 function holds(keys: Uint8Array, high: number, low: number): boolean {

@@ -11,10 +11,16 @@ import type { Hop } from './redirect.ts';
 
 /** What one slot was used for. */
 export type AttemptResult =
-  | { kind: 'judged'; verdict: Verdict; answer: WireAnswer; reading: Reading; authorization: string }
+  | { kind: 'judged'; verdict: Verdict; answer: WireAnswer; reading: Reading; sent: SentCredential }
   | { kind: 'redirect'; answer: WireAnswer }
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
+
+/** What went along as `Authorization` (empty where nothing did), and until when it held (monotonic milliseconds). */
+export interface SentCredential {
+  authorization: string;
+  holdsUntil: number;
+}
 
 /** What every attempt of a client needs. */
 export interface AttemptParts {
@@ -45,18 +51,20 @@ export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attem
   if (of.hop.credentialed && !of.evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const authorization = of.hop.credentialed ? headerAs(of.as, credentials.header()) : '';
+  const sent: SentCredential = of.hop.credentialed
+    ? { authorization: headerAs(of.as, credentials.header()), holdsUntil: credentials.holdsUntil() }
+    : { authorization: '', holdsUntil: Infinity };
   of.meter.requests += 1;
   const answer = await parts.exchange(
-    { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, authorization), signal: of.signal },
+    { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
     (bytes) => (of.meter.bytes += bytes),
   );
   if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
   const reading = interpret(answer, of.isWanted ?? parts.hasRecords);
   const verdict = parts.judge(reading.seen);
   // What another caller is refused with must not renew the credential.
-  const own = of.as === undefined ? authorization : '';
-  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, authorization: own };
+  const own = of.as === undefined ? sent : { ...sent, authorization: '' };
+  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, sent: own };
   return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');
 }
 

@@ -8,6 +8,8 @@ export interface Credentials {
   fresh(): boolean;
   /** The value of the Authorization header. */
   header(): string;
+  /** Monotonic milliseconds until which that holds, as far as is known; infinite for what never runs out. */
+  holdsUntil(): number;
   /** Hears that the service refused this header (401); false where no other can be had. */
   renew(refused: string): boolean;
 }
@@ -18,6 +20,7 @@ export function apiKeyCredentials(key: string): Credentials {
     ready: async () => undefined,
     fresh: () => true,
     header: () => `Bearer ${key}`,
+    holdsUntil: () => Infinity,
     renew: () => false,
   };
 }

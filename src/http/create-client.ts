@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
+import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import type { Profile } from '../source/profile.ts';
@@ -11,6 +12,7 @@ import { createCredentials } from './credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome.ts';
 import { runRequest } from './request-loop.ts';
+import type { ShownQuery } from './safe-text.ts';
 import type { TokenStore } from './shared-token.ts';
 
 export interface ClientOptions {
@@ -68,7 +70,8 @@ export function createClient(options: ClientOptions): ApiClient {
     quota: createRetryQuota(),
     backoff: options.backoff ?? BACKOFF,
     random: options.random ?? Math.random,
-    shownParams: positionParams(profile),
+    shownQuery: shownQuery(profile, secrets),
+    versionPrefix: profile.version_prefix,
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
@@ -78,7 +81,7 @@ export function createClient(options: ClientOptions): ApiClient {
 function refuseUncheckedTls(insecure: boolean): void {
   if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
   throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
-    hint: 'Unset it; for a private certificate authority, give its certificate (ca).',
+    hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
   });
 }
 
@@ -109,11 +112,19 @@ function headerName(name: string, value: string): string {
 }
 
 /** Parameters that say which page or since when: they help in a message and hold no secret. */
-function positionParams(profile: Profile): ReadonlySet<string> {
+function positionParams(profile: Profile): Set<string> {
   const resources = Object.values(profile.resources);
   const pageParams = resources
     .flatMap(({ page }) => Object.entries(page))
     .flatMap(([key, value]) => (key.endsWith('_param') && typeof value === 'string' ? [value] : []));
   const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : [incremental.param]));
   return new Set(pageParams.concat(sinceParams));
+}
+
+function shownQuery(profile: Profile, secrets: readonly string[]): ShownQuery {
+  const added = Object.values(profile.resources).flatMap(({ query }) => Object.entries(query));
+  const isHidden = ([name, value]: [string, string]): boolean => isSecretName(name) || secrets.includes(value);
+  const hidden = new Set(added.filter(isHidden).map(([name]) => name));
+  const plain = added.map(([name]) => name).filter((name) => !hidden.has(name));
+  return { shown: positionParams(profile).union(new Set(plain)), hidden };
 }

@@ -19,6 +19,7 @@ export function requestError(of: {
   judged: Judged;
   url: string;
   attempts: number;
+  hint: string | undefined;
   secrets: readonly string[];
   note?: string;
 }): SyncError {
@@ -31,7 +32,7 @@ export function requestError(of: {
     of.note === undefined ? '' : `; ${of.note}`,
   ];
   const recovery = verdict.outcome === 'stop' || verdict.outcome === 'reauth' ? 'stop' : 'retry';
-  return new SyncError(verdict.code, parts.join(''), { recovery, hint: verdict.hint });
+  return new SyncError(verdict.code, parts.join(''), { recovery, hint: of.hint });
 }
 
 /** Why, and the beginning of what came. A parser quotes a few characters, which may be a part of a secret. */

@@ -67,6 +67,7 @@ export function oauthCredentials({ clock, request, keepSecret }: OauthWiring): C
     },
     fresh: holds,
     header: () => `Bearer ${token?.value ?? ''}`,
+    holdsUntil: () => token?.expiresAt ?? 0,
     renew(refused) {
       if (refused === `Bearer ${token?.value}`) token = null;
       return true;

@@ -8,8 +8,15 @@ const BODY_ATTEMPTS = 3;
 
 const THROTTLED = /rate.?limit|too many requests|throttl|quota exceeded|abuse detection/i;
 
+/** What several servers answer to whoever speaks http to their port of https: nginx, Go, Apache. */
+const WANTS_TLS = /plain HTTP request was sent to HTTPS|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled/i;
+
 /** Rows for answers that did not arrive whole. */
 const TRANSPORT_ROWS: readonly OutcomeRow[] = [
+  row('stop', 'tls', 'the port does not speak TLS', {
+    failure: ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
+    hint: 'If the service speaks http there, begin base_url with http://; else name the port of https in base_url.',
+  }),
   row('stop', 'tls', 'the TLS certificate or handshake was refused', {
     failure: [
       'CERT_*',
@@ -22,7 +29,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
       'HOSTNAME_MISMATCH',
       'INVALID_CA',
     ],
-    hint: "Check the service's certificate and base_url; for a private authority, give its certificate (ca).",
+    hint: "Check the service's certificate and base_url; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
   }),
   row('stop', 'headers_too_large', "the answer's headers are larger than 16 KiB", {
     failure: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
@@ -72,6 +79,10 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'network', 'the request failed', { failure: ['*'], when: (seen) => seen.transport !== null }),
 ];
 
+/** Services answer a credential in a form that they do not know with any of 400, 401 and 403. */
+const SENT_AS =
+  'It was sent as Authorization: Bearer; where the service wants another header, put that under headers in the profile.';
+
 /** Rows for complete answers with an error status; a named wait makes any passing failure a limit. */
 const STATUS_ROWS: readonly OutcomeRow[] = [
   row('limited', 'limited', 'the service limits the rate of requests', { status: ['429', '420', '430'] }),
@@ -81,12 +92,21 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('reauth', 'auth_failed', 'the credential was not accepted', {
     status: ['401'],
-    hint: 'Check auth in the configuration: the key or client may be wrong, expired or revoked.',
+    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked. ${SENT_AS}`,
   }),
   row('limited', 'limited', 'the service limits the rate of requests', { status: ['403'], when: saysThrottled }),
   row('stop', 'forbidden', 'the credential has no permission for this', {
     status: ['403'],
-    hint: 'Give the key or client read access to this resource.',
+    hint: `Give the key or client read access to this resource, and check auth in the configuration. ${SENT_AS}`,
+  }),
+  row('stop', 'bad_request', 'the service speaks https at this port', {
+    status: ['400'],
+    when: (seen) => WANTS_TLS.test(seen.excerpt),
+    hint: 'Begin base_url with https://.',
+  }),
+  row('stop', 'bad_request', 'the service refuses the request', {
+    status: ['400'],
+    hint: `Check the parameters of this resource in the profile, and auth in the configuration. ${SENT_AS}`,
   }),
   row('stop', 'not_found', 'there is nothing at this address', {
     status: ['404'],

@@ -59,8 +59,8 @@ function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'a
   if (!policy.allowed.has(url.origin)) {
     throw refusal(
       code,
-      `${what} to ${url.origin}, which is not allowed`,
-      `Add ${url.origin} to the allowed origins if it belongs to the service.`,
+      `${what} to ${url.origin}, another origin than that of base_url`,
+      `Nothing was sent there. If the service has moved, set base_url to ${url.origin} and its path.`,
     );
   }
   if (url.origin !== policy.home && scrub(url.href, policy.secrets) !== url.href) {

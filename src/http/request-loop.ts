@@ -9,8 +9,9 @@ import type { BackoffLimits, RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
 import { requestError, requestId } from './failure-message.ts';
 import { firstHop, nextHop } from './redirect.ts';
+import { hintFor } from './request-hint.ts';
 import type { Hop, OriginPolicy } from './redirect.ts';
-import { shownUrl } from './safe-text.ts';
+import { shownUrl, type ShownQuery } from './safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
@@ -24,8 +25,9 @@ interface LoopParts extends AttemptParts {
   quota: RetryQuota;
   backoff: BackoffLimits;
   random: () => number;
-  /** Query parameters whose values may stand in messages. */
-  shownParams: ReadonlySet<string>;
+  shownQuery: ShownQuery;
+  /** The profile's `version_prefix`. */
+  versionPrefix: string;
   log: ((event: AttemptEvent) => void) | undefined;
 }
 
@@ -117,8 +119,9 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   reauth: async (parts, state, judged) => {
-    if (state.renewed || judged.authorization === '') throw failure(parts, state, judged);
-    if (!parts.credentials.renew(judged.authorization)) throw failure(parts, state, judged);
+    const { authorization } = judged.sent;
+    if (state.renewed || authorization === '') throw failure(parts, state, judged);
+    if (!parts.credentials.renew(authorization)) throw failure(parts, state, judged);
     state.renewed = true;
     return null;
   },
@@ -165,9 +168,11 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
 }
 
 function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
+  const { versionPrefix, clock } = parts;
   return requestError({
     judged,
     url: urlOf(parts, state),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix, now: clock.monotonic() }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
     ...(note === undefined ? {} : { note }),
@@ -189,5 +194,5 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
 }
 
 function urlOf(parts: LoopParts, state: Progress): string {
-  return shownUrl(state.hop.url, parts.shownParams);
+  return shownUrl(state.hop.url, parts.shownQuery);
 }

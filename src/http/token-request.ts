@@ -100,7 +100,7 @@ function tokenError(error: unknown, url: URL, secret: string): unknown {
 function refused(url: URL, why: string, error: Error): SyncError {
   return new SyncError('auth_failed', `${named(url)} refused the client: ${why}`, {
     recovery: 'stop',
-    hint: 'Check client_id, client_secret and scope under auth.',
+    hint: 'Check client_id, client_secret and scope under auth, and whether they go where the endpoint wants them: oauth.client_auth in the profile, body or basic.',
     cause: withoutBody(error),
   });
 }
@@ -113,7 +113,7 @@ function withoutBody(error: Error): Error {
 function unavailable(message: string): SyncError {
   return new SyncError('token_unavailable', message, {
     recovery: 'retry',
-    hint: 'Check auth.token_url, and that the token endpoint is up.',
+    hint: 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.',
   });
 }
 

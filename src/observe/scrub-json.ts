@@ -1,11 +1,11 @@
-import { scrub } from './scrub.ts';
+import { scrubOwn } from './scrub.ts';
 
 /**
  * One line of JSON without the secrets, and still JSON: one that is only digits may have stood as a number, where `***`
  * cannot.
  */
 export function scrubJson(line: string, secrets: readonly string[]): string {
-  const scrubbed = scrub(line, secrets);
+  const scrubbed = scrubOwn(line, secrets);
   return scrubbed === line || isJson(scrubbed) ? scrubbed : scrubValues(line, secrets);
 }
 
@@ -13,11 +13,11 @@ function scrubValues(line: string, secrets: readonly string[]): string {
   const clean = (value: unknown): unknown => {
     if (Array.isArray(value)) return isBytesOfSecret(value, secrets) ? '***' : value.map(clean);
     if (typeof value === 'string' || typeof value === 'number') {
-      const scrubbed = scrub(String(value), secrets);
+      const scrubbed = scrubOwn(String(value), secrets);
       return scrubbed === String(value) ? value : scrubbed;
     }
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [scrub(key, secrets), clean(part)]));
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [scrubOwn(key, secrets), clean(part)]));
   };
   return isJson(line) ? JSON.stringify(clean(JSON.parse(line))) : JSON.stringify({ level: 'error', msg: '***' });
 }
@@ -25,7 +25,7 @@ function scrubValues(line: string, secrets: readonly string[]): string {
 /** A buffer is serialised as the list of its bytes. */
 function isBytesOfSecret(list: readonly unknown[], secrets: readonly string[]): boolean {
   const text = list.every((entry) => typeof entry === 'number') ? list.join(',') : '';
-  return list.length > 1 && scrub(text, secrets) !== text;
+  return list.length > 1 && scrubOwn(text, secrets) !== text;
 }
 
 /** True for a text that a strict reader takes. */

@@ -9,21 +9,37 @@ const CUT_FROM = 4;
 const STAND_IN = '***';
 
 /**
- * Replaces every secret in the text by `***` (or another text without `$`): as it is, escaped for JSON (any number of
+ * Takes secrets out of a text of ours, which may quote others: as `scrub` does, but only those that are too long to be
+ * a word or a figure of what we say. What is quoted loses the short ones before, where it is put into the sentence.
+ */
+export function scrubOwn(text: string, secrets: readonly string[]): string {
+  const pattern = patternFor(secrets, LONG);
+  return pattern === null ? text : text.replace(pattern, STAND_IN);
+}
+
+/**
+ * Takes secrets out of a text of others. Replaces every secret in it by `***` (or another text without `$`): as it is, escaped for JSON (any number of
  * times), escaped for a URL, as base64 (also inside longer base64, as in basic authentication), hex or a list of bytes,
  * and its beginning where a text was cut there. `secrets` may grow between calls; it is read each time.
  */
 export function scrub(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
-  const pattern = patternFor(secrets);
+  const pattern = patternFor(secrets, ALL);
   return pattern === null ? text : text.replace(pattern, standIn);
 }
 
-const patterns = new WeakMap<readonly string[], { count: number; pattern: RegExp | null }>();
+/** Which secrets are looked for, and the patterns that were made for each list of them. */
+interface Choice {
+  isChosen: (secret: string) => boolean;
+  patterns: WeakMap<readonly string[], { count: number; pattern: RegExp | null }>;
+}
 
-function patternFor(secrets: readonly string[]): RegExp | null {
+const ALL: Choice = { isChosen: (secret) => secret !== '', patterns: new WeakMap() };
+const LONG: Choice = { isChosen: (secret) => secret.length > SHORT, patterns: new WeakMap() };
+
+function patternFor(secrets: readonly string[], { isChosen, patterns }: Choice): RegExp | null {
   const known = patterns.get(secrets);
   if (known?.count === secrets.length) return known.pattern;
-  const longestFirst = [...new Set(secrets)].filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
+  const longestFirst = [...new Set(secrets)].filter(isChosen).toSorted((a, b) => b.length - a.length);
   const forms = longestFirst.flatMap(formsOf);
   const pattern = forms.length === 0 ? null : new RegExp(forms.join('|'), 'g');
   patterns.set(secrets, { count: secrets.length, pattern });

@@ -1,6 +1,7 @@
 import { messageOf } from '../model/errors.ts';
 import type { FieldPath, Finding } from './fault.ts';
 import { pathKey } from './fault.ts';
+import { isKeptSecret } from './show-value.ts';
 
 /** Where `${…}` is read from. */
 export interface Surroundings {
@@ -45,7 +46,9 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
     filled.paths.add(pathKey(path));
     try {
       if (close !== '}') throw new Error('expected a } after ${');
-      return inner.startsWith('file:') ? fromFile(inner.slice(5), surroundings, filled) : fromEnv(inner, surroundings);
+      return inner.startsWith('file:')
+        ? fromFile(inner.slice(5), surroundings, filled)
+        : fromEnv(inner, path, surroundings);
     } catch (error) {
       filled.findings.push({ path, part: 'value', message: messageOf(error) });
       return whole;
@@ -53,16 +56,24 @@ function fillText(text: string, path: FieldPath, surroundings: Surroundings, fil
   });
 }
 
-function fromEnv(inner: string, { env }: Surroundings): string {
+function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
   const [, name, preset] = VARIABLE.exec(inner) ?? [];
   if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
   const value = env[name];
   if (value !== undefined && value !== '') return value;
   if (preset !== undefined) return preset;
   const state = value === undefined ? 'it is not set' : 'it is empty';
+  const instead = mayHoldSecret(path)
+    ? 'take ${file:/path} in its place, so that the secret stays out of this file'
+    : `write a default: \${${name}:-default}`;
   throw new Error(
-    `expected the environment variable ${name}, got nothing (${state}; a default goes into \${${name}:-default})`,
+    `expected the environment variable ${name}, got nothing (${state}; set it where content-sync is started, or ${instead})`,
   );
+}
+
+/** The address of a Postgres warehouse may hold its password. */
+function mayHoldSecret(path: FieldPath): boolean {
+  return isKeptSecret(path, true) || (path.length === 1 && path[0] === 'warehouse');
 }
 
 function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): string {

@@ -10,7 +10,7 @@ import type { Filled, Surroundings } from './interpolate.ts';
 import { interpolate } from './interpolate.ts';
 import { suggestion } from './known-keys.ts';
 import { packageRoot } from './package-root.ts';
-import { isSecretField } from './show-value.ts';
+import { isKeptSecret } from './show-value.ts';
 import { valueAt } from './explain.ts';
 import { isPlainMap } from './plain-map.ts';
 import type { YamlFile } from './yaml-file.ts';
@@ -57,7 +57,7 @@ export function loadProfile(name: string, folder: string, place: ProfilePlace): 
   const path = profilePath(name, folder);
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
-  const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...filledSecrets(filled)]);
+  const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...keptSecrets(filled)]);
   if (faults.length > 0) return { profile: null, faults, secrets };
   const value = layers
     .map(({ filled }) => filled.value)
@@ -133,11 +133,11 @@ function locateInChain(layers: readonly Layer[], finding: Finding): Fault {
   return best.read.locate(finding);
 }
 
-/** Texts from the environment in places that carry credentials. */
-function filledSecrets(filled: Filled): string[] {
+/** Texts in places that carry credentials: from the environment, or under a name that says so. */
+function keptSecrets(filled: Filled): string[] {
   const secrets: string[] = [];
   const visit = (value: unknown, path: FieldPath): void => {
-    if (typeof value === 'string' && filled.paths.has(pathKey(path)) && isSecretField(path)) secrets.push(value);
+    if (typeof value === 'string' && isKeptSecret(path, filled.paths.has(pathKey(path)))) secrets.push(value);
     if (typeof value !== 'object' || value === null) return;
     for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key]);
   };

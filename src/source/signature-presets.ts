@@ -107,6 +107,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
     id: 'header:idempotency-key',
     signed: '{ts}.{body}',
   },
+  // Neither signs anything: whoever sets up the webhook there gives it a header with the secret.
   strapi: { base: 'bearer' },
   directus: { base: 'bearer' },
   ghost: {

@@ -51,21 +51,23 @@ export function judgeEnd(
   // A filter that does not list the record that it was set by lists others no better.
   const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
   const isSame = former !== null && former.prints === prints;
-  const entered = doubts.some(({ code }) => code === 'entered');
+  const needsCatchUp = incremental !== null && doubts.some(({ code }) => code === 'entered');
+  const hasSlipped = doubts.some(({ code }) => code === 'slipped');
   const open = doubts.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
-    return code !== 'entered' || incremental === null;
+    // What came onto pages that were read is listed by the filter, and is what the total misses.
+    return !needsCatchUp || hasSlipped || (code !== 'entered' && code !== 'fewer');
   });
   const isAccepted = accept.includes('end');
+  const isShort = open.some(({ code }) => code === 'fewer');
+  const hasMoved = open.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: open.every(({ code }) => isAccepted && code !== 'fewer'),
+    isProved: open.length === 0 || (isAccepted && !isShort),
     // A listing that leaves records out tells them by its total; each is read before anything is believed.
-    maySweep:
-      open.every(({ code }) => code === 'fewer' || isAccepted) &&
-      (item !== null || open.every(({ code }) => code !== 'fewer')),
-    doubts: open,
-    needsCatchUp: entered && incremental !== null,
-    mayRepeat: !isAccepted && open.some(({ code }) => BY_MOVEMENT.has(code)),
+    maySweep: open.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
+    doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
+    needsCatchUp,
+    mayRepeat: hasMoved && !isAccepted,
   };
 }
 

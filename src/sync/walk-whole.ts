@@ -1,4 +1,4 @@
-import type { SureRecord, WalkEnd } from '../extract/walk-end.ts';
+import type { SureRecord } from '../extract/walk-end.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { zoneAt } from '../model/time-zone.ts';
@@ -28,8 +28,8 @@ export interface WholeWalk {
   warnings: Warning[];
 }
 
-/** So often a walk that proved nothing is made again. */
-const REPETITIONS = 2;
+/** So often a walk that proved nothing is made again from the beginning, and in all. */
+const REPETITIONS = { whole: 2, all: 4 };
 /** Records that share a moment with the last one that is sure are read again. */
 const TIES_MS = 1_000;
 
@@ -41,20 +41,43 @@ const TIES_MS = 1_000;
 export async function walkWhole(parts: WholeWalkParts, planned: WalkPlan): Promise<WholeWalk> {
   let plan = planned;
   let repetition: Repetition = { former: null, behind: null };
-  for (let repeated = 0; ; repeated++) {
-    const walked = await oneWalk(parts, plan, repetition);
-    const { checkpoint, end, judgement } = walked;
+  const repeated = { whole: 0, all: 0 };
+  for (;;) {
+    const { checkpoint, end, judgement } = await oneWalk(parts, plan, repetition);
     const { isProved, maySweep, needsCatchUp, mayRepeat } = judgement;
-    if (isProved || !mayRepeat || repeated === REPETITIONS) {
+    const next = nextPass(parts.profile, planned, { end, judgement, repetition });
+    repeated.all += 1;
+    repeated.whole += next.since === planned.checkpoint.walk_since ? 1 : 0;
+    const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
+    if (isProved || !mayRepeat || isEnough) {
       return { checkpoint, isProved, maySweep, needsCatchUp, warnings: endWarnings(judgement, end) };
     }
-    const next = repeated === 0 && planned.mode === 'full' ? behindSure(end, parts.profile) : null;
-    const { walk_since, walk_credential } = planned.checkpoint;
-    const [mode, since] = next === null ? [planned.mode, walk_since] : (['incremental', next.since] as const);
-    const begun = { ...startWalk(checkpoint, mode, since, parts.clock.now()), walk_credential };
-    plan = { ...planned, mode, checkpoint: begun, resumed: false };
-    repetition = next === null ? { former: end, behind: null } : { former: null, behind: next.behind };
+    const { walk_credential } = planned.checkpoint;
+    const begun = { ...startWalk(checkpoint, next.mode, next.since, parts.clock.now()), walk_credential };
+    plan = { ...planned, mode: next.mode, checkpoint: begun, resumed: false };
+    repetition = next.repetition;
   }
+}
+
+interface NextPass {
+  mode: WalkPlan['mode'];
+  since: string | null;
+  repetition: Repetition;
+}
+
+/** What is walked after a walk that proved nothing. */
+function nextPass(
+  profile: ResourceProfile,
+  { mode, checkpoint }: WalkPlan,
+  { end, judgement, repetition }: Pick<SyncedWalk, 'end' | 'judgement'> & { repetition: Repetition },
+): NextPass {
+  const isUnwatched = judgement.doubts.every(({ code }) => code === 'unwatched');
+  const { behind } = repetition;
+  const sure = behind === null && mode === 'full' ? end.sure : isUnwatched ? behind : null;
+  const since = sure === null ? null : sinceOf(sure, profile);
+  if (sure === null || since === null)
+    return { mode, since: checkpoint.walk_since, repetition: { former: end, behind: null } };
+  return { mode: 'incremental', since, repetition: { former: behind === null ? null : end, behind: sure } };
 }
 
 async function oneWalk({ walk, clock }: WholeWalkParts, plan: WalkPlan, repetition: Repetition): Promise<SyncedWalk> {
@@ -67,13 +90,8 @@ async function oneWalk({ walk, clock }: WholeWalkParts, plan: WalkPlan, repetiti
   }
 }
 
-/** The last record that is sure, and the filter's value for what lies behind it; null where there is none, or no filter. */
-function behindSure(
-  { sure }: WalkEnd,
-  { incremental, times, updated }: ResourceProfile,
-): { since: string; behind: SureRecord } | null {
-  if (incremental === null || sure === null) return null;
-  const overlapping = { ...incremental, overlap: TIES_MS };
-  const since = sinceValue(sure.updated, overlapping, null, zoneAt(times, updated));
-  return since === null ? null : { since, behind: sure };
+/** The filter's value for what lies behind a record; null where there is no filter. */
+function sinceOf({ updated: text }: SureRecord, { incremental, times, updated }: ResourceProfile): string | null {
+  if (incremental === null) return null;
+  return sinceValue(text, { ...incremental, overlap: TIES_MS }, null, zoneAt(times, updated));
 }

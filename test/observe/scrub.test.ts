@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scrub } from '../../src/observe/scrub.ts';
+import { scrub, scrubOwn } from '../../src/observe/scrub.ts';
 
 const PLAIN = 'Canary4711SecretValue';
 const ODD = 'p+a/s s"w\\ö%=d\n!';
@@ -66,6 +66,15 @@ describe('scrubbing', () => {
     ['nowhere', 'Canary4711Secr', 'Canary4711Secr'],
   ])('finds the beginning of a secret where a text was cut %s', (_, text, expected) => {
     expect(scrub(text, [PLAIN, ODD])).toBe(expected);
+  });
+
+  it('of a text of ours leaves the words that a short secret is, and no longer one', () => {
+    const secrets = ['the', '401', 'seven77', 'eight888'];
+    const text = 'the answer 401 says seven77 and eight888, and eight8… or ZWlnaHQ4ODg=';
+    expect(scrubOwn(text, secrets)).toBe('the answer 401 says seven77 and ***, and ***… or ***');
+    expect(scrub(text, secrets)).toBe('*** answer *** says *** and ***, and ***… or ***');
+    secrets.push('a-token-of-today');
+    expect(scrubOwn('the a-token-of-today', secrets)).toBe('the ***');
   });
 
   it('takes no harm from no secrets or an empty one', () => {

@@ -48,6 +48,24 @@ const rows: FaultRow[] = [
     /environment variable NOT_SET, got nothing \(it is not set/,
   ],
   [
+    'a variable for a secret, for which no default is proposed',
+    config({ 'canary-4711': '‸"${NOT_SET}"' }),
+    'sources.blog.auth.key',
+    /^(?!.*default).*it is not set; set it where content-sync is started, or take \$\{file:\/path\} .*$/,
+  ],
+  [
+    'a variable for a warehouse, whose address may hold a password',
+    config({ 'sqlite:data/{source}.db': '‸"${NOT_SET}"' }),
+    'warehouse',
+    /^(?!.*default).*set it where content-sync is started/,
+  ],
+  [
+    'a variable for what is no secret, for which a default may stand in the file',
+    config({ 'https://cms.example.com': '‸"${NOT_SET}"' }),
+    'sources.blog.base_url',
+    /it is not set; set it where content-sync is started, or write a default: \$\{NOT_SET:-default\}/,
+  ],
+  [
     'a variable that is empty',
     config({ 'canary-4711': '‸"${EMPTY}"' }),
     'sources.blog.auth.key',

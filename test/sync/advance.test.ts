@@ -198,4 +198,27 @@ describe('advance', () => {
     expect(end('full')).toMatchObject({ full_credential: 'old', walk_credential: 'new', walk_mode: null });
     expect(end('incremental')).toMatchObject({ full_credential: 'old', walk_credential: null });
   });
+
+  it('after a walk that proves nothing ends it and claims nothing', () => {
+    const times = ['2026-11-20T10:00:00Z'];
+    const stored = { cursor: '2026-11-01T00:00:00Z', last_full_at: '2026-11-01 00:00:00.000' };
+    const after = walk([page(null, times, { isProved: false, total: 5 })], stored);
+    const none = { walk_mode: null, walk_position: null, walk_total: null, last_success_at: null };
+    expect(after).toMatchObject({ ...stored, ...none, unproved_at: '2026-11-20 12:30:00.000' });
+    expect(after.unproved_full_at).toBe(after.unproved_at);
+    expect(advance({ ...after, walk_mode: 'full' }, page(null, times), NOW)).toMatchObject({
+      unproved_at: null,
+      unproved_full_at: null,
+      last_full_at: '2026-11-20 12:30:00.000',
+    });
+  });
+
+  it('remembers the smallest total and the largest page that named a next one', () => {
+    const after = walk([
+      page('/p2', [], { total: 9, kept: 3 }),
+      page('/p3', [], { total: 7, kept: 4 }),
+      page('/p4', []),
+    ]);
+    expect(after).toMatchObject({ walk_total: 7, kept_size: 4 });
+  });
 });

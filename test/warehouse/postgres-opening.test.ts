@@ -6,6 +6,7 @@ import { startScript } from '../support/child-script.ts';
 import { copiedCells, rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { loadOnce } from '../support/content-loader.ts';
+import { statementPooler } from '../support/statement-pooler.ts';
 
 const SCRIPT = new URL('migrating-postgres.ts', import.meta.url);
 const OWN = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('blog') ORDER BY relname";
@@ -56,6 +57,19 @@ describe.skipIf(POSTGRES.missing !== null)('a warehouse on Postgres is opened', 
       hint: expect.stringContaining('run that version'),
     });
     expect(await rowsOf(address, DONE)).toEqual([...ALL, { name: '900-from-the-future' }]);
+  });
+
+  it('not through a pooler in statement mode, which is told at once and by its mode', async () => {
+    const address = await POSTGRES.address();
+    const before = performance.now();
+    await expect(openedAndClosed(await statementPooler(address))).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'warehouse_unusable',
+      message: expect.stringContaining('statement pooling mode'),
+      hint: expect.stringMatching(/pool_mode = transaction/),
+    });
+    expect(performance.now() - before).toBeLessThan(5_000);
+    expect(await rowsOf(address, OWN)).toEqual([]);
   });
 
   it('F145 F131 not in a database of another encoding', async () => {

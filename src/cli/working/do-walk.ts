@@ -1,6 +1,6 @@
 import type { App } from '../../app.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
-import { scrub } from '../../observe/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
@@ -44,8 +44,8 @@ export async function doWalk(
 export function failedWith(error: unknown, secrets: readonly string[]): WalkResult {
   const code = error instanceof SyncError ? error.code : 'bug';
   const hint = error instanceof SyncError ? error.hint : undefined;
-  const said = { code, message: scrub(messageOf(error), secrets) };
-  return { error: { ...said, ...(hint === undefined ? {} : { hint: scrub(hint, secrets) }) } };
+  const said = { code, message: scrubOwn(messageOf(error), secrets) };
+  return { error: { ...said, ...(hint === undefined ? {} : { hint: scrubOwn(hint, secrets) }) } };
 }
 
 function isPassed({ command, seen }: WalkItem, stored: StoredSuccess | null): boolean {

@@ -8,7 +8,7 @@ import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
 import type { CheckOptions, Finding } from './finding.ts';
 import { itemFinding } from './item.ts';
-import { listingFinding } from './listing.ts';
+import { listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 
 /**
@@ -30,6 +30,7 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const values = first.records.map(({ value }) => value);
   const findings = [
     walked,
+    ...pageSizeFindings(pages, profile),
     ...fieldFindings(first.records, profile),
     clockFinding(first, options.clock),
     ...timesFindings(values, first.serverDate, profile),
@@ -47,7 +48,9 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
 }
 
 function walkOf({ client, profile, listing, signal, clock }: CheckOptions): Parameters<typeof walk>[0] {
-  return { client, resource: profile, listing, lane: 'incremental', meter: newMeter(), signal, runAhead: 1, clock };
+  const acceptsEnd = profile.accept.includes('end');
+  const options = { client, resource: profile, listing, acceptsEnd, meter: newMeter(), signal, clock };
+  return { ...options, lane: 'incremental', runAhead: 1 };
 }
 
 /** Runs one test; what it throws becomes its finding. */

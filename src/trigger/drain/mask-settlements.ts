@@ -1,9 +1,9 @@
-import { scrub } from '../../observe/scrub.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 
 /** An inbox that stores no secret with what became of a delivery: errors quote what the service answered. */
 export function maskSettlements(inbox: InboxPort, secrets: readonly string[]): InboxPort {
-  const clean = (text: string | null): string | null => (text === null ? null : scrub(text, secrets));
+  const clean = (text: string | null): string | null => (text === null ? null : scrubOwn(text, secrets));
   return {
     waiting: (...asked) => inbox.waiting(...asked),
     settle: (settlements) =>

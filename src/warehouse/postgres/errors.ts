@@ -9,6 +9,8 @@ type Remedy = 'replay' | 'server' | 'none';
 interface ErrorRow {
   /** Beginnings of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
+  /** What the message says as well, where the code alone could be something else. */
+  says?: RegExp;
   /** What is said without a code by `pg` itself. */
   message?: RegExp;
   code: string;
@@ -20,6 +22,15 @@ interface ErrorRow {
 
 /** What error codes mean for the operator; the first row that fits. Source: Postgres, appendix A. */
 const ERRORS: readonly ErrorRow[] = [
+  {
+    // PgBouncer's word.
+    prefixes: ['08P01'],
+    says: /statement pooling mode/,
+    code: 'warehouse_unusable',
+    hint: 'the pooler lends its connections for one statement each, and a page is one transaction: set pool_mode = transaction for this database, or give the address of the server itself',
+    remedy: 'none',
+    config: true,
+  },
   {
     prefixes: ['40001', '40P01', '55P03', '23505'],
     code: 'warehouse_busy',
@@ -121,5 +132,8 @@ export function errorCode(error: unknown): string {
 function rowOf(error: unknown): ErrorRow | undefined {
   const code = errorCode(error);
   if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
-  return ERRORS.find(({ prefixes }) => prefixes.some((prefix) => code.startsWith(prefix)));
+  return ERRORS.find(
+    ({ prefixes, says }) =>
+      prefixes.some((prefix) => code.startsWith(prefix)) && (says === undefined || says.test(messageOf(error))),
+  );
 }

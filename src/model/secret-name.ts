@@ -1,0 +1,18 @@
+/** Last words of names under which credentials go. */
+const SECRET_WORDS: ReadonlySet<string> = new Set(
+  'key secret password passwd pass pwd pin otp token jwt credential authorization auth cookie session sid sig signature'
+    .split(' ')
+    .flatMap((word) => [word, `${word}s`]),
+);
+/** Words that are written as one with the word before: `apikey`, `accesstoken`. */
+const AT_THE_END = /(?:key|secret|password|token)s?$/;
+
+/** True for the name of a field, header or query parameter whose value may be a credential: `client_secret`, `apiKey`. */
+export function isSecretName(name: string): boolean {
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/);
+  const last = words.findLast((word) => word !== '') ?? '';
+  return SECRET_WORDS.has(last) || AT_THE_END.test(last);
+}

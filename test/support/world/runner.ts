@@ -1,0 +1,77 @@
+import { exitCodeOfError } from '../../../src/cli/exit-code.ts';
+import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { runInProcess } from '../../cli/in-process.ts';
+import type { Service } from './service.ts';
+import type { WorldClock } from './world-clock.ts';
+
+const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
+export type Command = keyof typeof COMMANDS;
+
+/** A run of the command line and how it ended. */
+export interface Run {
+  command: Command;
+  exitCode: number;
+  status: string;
+  mode: 'full' | 'incremental';
+  /** Codes of its error and its warnings. */
+  said: readonly string[];
+  /** Requests for pages and for single records. */
+  listing: number;
+  item: number;
+  /** Changes in the service meanwhile. */
+  moves: number;
+}
+
+interface Report {
+  resources?: readonly {
+    status: string;
+    mode: Run['mode'];
+    error?: { code: string; message: string };
+    warnings?: readonly { code: string; message: string }[];
+  }[];
+}
+
+/** Runs the command line within this process, against one service. */
+export class Runner {
+  readonly #folder: string;
+  readonly #clock: WorldClock;
+  readonly #service: Service;
+
+  constructor(folder: string, clock: WorldClock, service: Service) {
+    this.#folder = folder;
+    this.#clock = clock;
+    this.#service = service;
+  }
+
+  /** `stopAfter`: requests after which somebody stops it. */
+  async run(command: Command, stopAfter: number | null): Promise<Omit<Run, 'moves'>> {
+    const service = this.#service;
+    const stop = new AbortController();
+    const world = { clock: this.#clock, signal: stop.signal };
+    service.asked = { listing: 0, item: 0 };
+    service.world.log.push(`${new Date(service.now()).toISOString()} ${command}`);
+    service.onRequest = () => {
+      const { listing, item } = service.asked;
+      if (stopAfter !== null && listing + item >= stopAfter) {
+        stop.abort(new SyncError('interrupted', 'stopped by the story', { recovery: 'stop' }));
+      }
+    };
+    const ended = await runInProcess(
+      COMMANDS[command],
+      ['--json', '--config', 'content-sync.yaml'],
+      this.#folder,
+      world,
+    ).catch((error: unknown) => ({
+      code: exitCodeOfError(error),
+      stdout: '',
+      stderr: String(error),
+    }));
+    const report: Report = ended.stdout === '' ? {} : JSON.parse(ended.stdout);
+    const part = report.resources?.[0];
+    const told = [...(part?.error === undefined ? [] : [part.error]), ...(part?.warnings ?? [])];
+    const said = part === undefined ? [ended.stderr] : told.map(({ code, message }) => `${code}: ${message}`);
+    const status = ended.code === 0 ? 'ok' : (part?.status ?? 'failed');
+    return { command, exitCode: ended.code, status, mode: part?.mode ?? 'full', said, ...service.asked };
+  }
+}

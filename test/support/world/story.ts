@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
+import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
+import { randomFrom, type Random } from '../random.ts';
+import { drawBehaviour, type Behaviour } from './behaviour.ts';
+import { RESOURCE } from './copy.ts';
+import { Editor } from './editor.ts';
+import { brokenPromises, type Broken } from './promises.ts';
+import { writeProfile, type Written } from './profile.ts';
+import { EntryMaker, ServiceRecords } from './records.ts';
+import { Runner, type Command, type Run } from './runner.ts';
+import { keyFor, Service } from './service.ts';
+import { WorldClock } from './world-clock.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const START = '2026-03-02T06:00:00.000Z';
+/** On Postgres a process looks after its budget again and again while it waits: that must not make the time fly. */
+const HURRY = { sqlite: 0, postgres: 50 } as const;
+
+/** What came of a seed. */
+export interface Outcome {
+  seed: number;
+  database: TestDatabase['name'];
+  behaviour: Behaviour;
+  written: Written;
+  runs: readonly Run[];
+  /** Records that were listed in the end. */
+  records: number;
+  /** Promises that runs did not keep, with the numbers of those runs. */
+  broken: readonly (Broken & { run: number })[];
+  /** Everything that happened, for whoever looks for the cause. */
+  log: readonly string[];
+}
+
+/**
+ * A service drawn from a seed is copied while it moves: a backfill, some runs, and, when everything is quiet and the
+ * overlap has passed, a sync and a backfill. After each run the copy is held against the service's own records.
+ */
+export async function tellStory(seed: number): Promise<Outcome> {
+  const random = randomFrom(seed);
+  const behaviour = drawBehaviour(random);
+  const written = writeProfile(behaviour, random);
+  const isOnPostgres = random.chance(0.15) && POSTGRES.missing === null;
+  const database = isOnPostgres ? POSTGRES : SQLITE;
+  const story = await setStage(behaviour, written, database, random);
+  await playNoisily(story);
+  await playQuietly(story);
+  const { runs, broken, service } = story;
+  const { log } = service.world;
+  const seen = [...story.records.entries.values()].filter(
+    ({ isListed, isPublic }) => isListed && (isPublic || behaviour.key === 'right'),
+  );
+  return { seed, database: database.name, behaviour, written, runs, records: seen.length, broken, log };
+}
+
+interface Story {
+  behaviour: Behaviour;
+  written: Written;
+  random: Random;
+  clock: WorldClock;
+  records: ServiceRecords;
+  editor: Editor;
+  service: Service;
+  runner: Runner;
+  runs: Run[];
+  broken: (Broken & { run: number })[];
+  /** The service's time when the first of the runs began that have not ended their walk since. */
+  walkedSince: number | null;
+  database: TestDatabase;
+  /** Of the copy. */
+  address: string;
+}
+
+async function setStage(
+  behaviour: Behaviour,
+  written: Written,
+  database: TestDatabase,
+  random: Random,
+): Promise<Story> {
+  const clock = new WorldClock(START, HURRY[database.name]);
+  const records = new ServiceRecords();
+  const log: string[] = [];
+  const editor = new Editor(records, new EntryMaker(behaviour, random), random, log);
+  const service = new Service({ behaviour, records, editor, clock, random, log });
+  editor.fill(behaviour.records, service.now() - 240 * HOUR, service.now() - 2 * HOUR);
+  const url = await service.start();
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-world-'));
+  onTestFinished(async () => {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { setting: warehouse, close } = await database.open(folder);
+  onTestFinished(close);
+  const concurrency = random.pick([1, 1, 4, 8]);
+  const profile = {
+    version_prefix: '/v1',
+    http: { concurrency, attempts: 2 },
+    resources: { [RESOURCE]: written.resource },
+  };
+  const deletes = random.chance(0.8) ? { max_rows: 10_000, max_part: 1 } : {};
+  const source = {
+    base_url: url,
+    auth: { type: 'api_key', key: keyFor(behaviour) },
+    profile: './profile.yaml',
+    deletes,
+  };
+  const config = { warehouse, log: { level: 'silent' }, sources: { blog: source } };
+  // JSON is YAML.
+  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
+  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
+  const runner = new Runner(folder, clock, service);
+  const address = warehouse.replace('{source}', 'blog');
+  const state = { runs: [], broken: [], walkedSince: null };
+  return { behaviour, written, random, clock, records, editor, service, runner, database, address, ...state };
+}
+
+async function playNoisily(story: Story): Promise<void> {
+  const { random, clock, service, editor, behaviour } = story;
+  service.isBusy = true;
+  await play(story, 'backfill', false);
+  for (let more = random.whole(0, 3); more > 0; more -= 1) {
+    clock.push(random.pick([1_000, MINUTE, 20 * MINUTE, 5 * HOUR]));
+    const edits = behaviour.drift.chance === 0 ? 0 : random.whole(0, 3);
+    for (let edit = 0; edit < edits; edit += 1) editor.edit(service.now());
+    await play(story, random.pick(['sync', 'sync', 'backfill']), false);
+  }
+}
+
+/** Some last changes, and then time: so much that whatever was late has come. */
+async function playQuietly(story: Story): Promise<void> {
+  const { random, clock, service, editor, written, behaviour } = story;
+  service.isBusy = false;
+  for (let edits = random.whole(0, 3); edits > 0; edits -= 1) editor.edit(service.now());
+  clock.push(behaviour.lag.ms + behaviour.times.lateMs + written.overlapMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
+  await play(story, 'sync', false);
+  await play(story, 'backfill', true);
+}
+
+async function play(story: Story, command: Command, isLast: boolean): Promise<void> {
+  const { service, random, runner, runs, records } = story;
+  const startedAt = service.now();
+  const stopAfter = service.isBusy && random.chance(0.12) ? random.whole(1, 6) : null;
+  const before = records.moves;
+  const run = await runner.run(command, stopAfter);
+  runs.push({ ...run, moves: records.moves - before });
+  const walkedSince = story.walkedSince ?? startedAt;
+  const ended = { mode: run.mode, isOk: run.status === 'ok', walkedSince, isLast };
+  story.walkedSince = run.status === 'ok' || run.status === 'partial' ? null : walkedSince;
+  const broken = await story.database.read(story.address, (db) => brokenPromises(db, ended, story));
+  for (const { promise, differences } of broken) story.broken.push({ promise, differences, run: runs.length });
+}
