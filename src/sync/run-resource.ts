@@ -14,7 +14,7 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
 import { emptyListing, heldDeletes, newCredential, unconfirmed } from './deletes/warnings.ts';
 import { newMet, noting, type Met } from './filter/met.ts';
-import { proveFilter, type FilterProof, type Walked } from './filter/prove.ts';
+import { proveFilter, untimedCatchUp, type FilterProof, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
 import type { Repetition } from './judge-end.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
@@ -76,17 +76,19 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   };
   const figures = (outcome: PageOutcome): CompiledQuery =>
     saveFigures(warehouse.own, prepared.run, withPage(tally.figures, outcome, meter));
-  const walk = async (from: WalkPlan): Promise<Walked> => {
+  const walk = async (from: WalkPlan, hasFilter = true): Promise<Walked> => {
     const met = newMet(from.checkpoint, prepared.profile);
+    const profile = hasFilter ? prepared.profile : { ...prepared.profile, incremental: null };
     const once = (start: WalkPlan, repetition: Repetition): Promise<SyncedWalk> =>
-      walkOnce(options, prepared, start, { meter, figures, passed, repetition, met });
-    const whole = await walkWhole({ profile: prepared.profile, clock, walk: once }, from);
+      walkOnce(options, { ...prepared, profile }, start, { meter, figures, passed, repetition, met });
+    const whole = await walkWhole({ profile, clock, walk: once }, from);
     tally.warnings.push(...whole.warnings);
     return { ...whole, met };
   };
   const deletes = deletesOf(options, prepared, tally, meter);
+  const parts = { options, ...prepared, meter, walk };
   const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<FilterProof['full']> => {
-    const proof = await proveFilter({ options, ...prepared, meter, walk }, filtered, by, isLast);
+    const proof = await proveFilter(parts, filtered, by, isLast);
     tally.warnings.push(...proof.warnings);
     return proof.full;
   };
@@ -95,14 +97,17 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     // What a run left undone that was killed when its walk had just ended.
     const known = await deletes.sweep();
     const start = known === null ? plan : knownUnder(plan, known);
-    const first = await walk(start);
+    const first = await walk(start, start.mode === 'incremental' || prepared.warnings.length === 0);
     const full = start.mode === 'full' ? { plan: start, walked: first } : await proved(start, first, false);
     if (full !== null) {
       tally.mode = 'full';
       if (full.walked.maySweep) await deletes.sweepAfter(full.plan.checkpoint);
     }
     const missed = first.isProved ? await catchUp(options, prepared, start, first) : null;
-    if (missed !== null) await proved(missed, await walk(missed), true);
+    if (missed !== null) {
+      tally.warnings.push(...(await untimedCatchUp(parts, first.needsCatchUp)));
+      await proved(missed, await walk(missed), true);
+    }
     await deletes.settle();
     return null;
   } catch (error) {

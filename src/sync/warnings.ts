@@ -9,6 +9,8 @@ interface WarningKind {
 
 /** What each warning means for its run. Codes are stable. */
 const WARNING_KINDS = {
+  /** What changed while everything was walked was asked for with a filter that is not believed. */
+  catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
   deletes_held: { isPartial: true, proof: null },

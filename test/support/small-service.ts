@@ -19,6 +19,8 @@ export interface Behaviour {
   unknown?: number | 'nothing';
   /** What the caller sees; `null` refuses with 401. Everything where absent. */
   sees?: (authorization: string | undefined, record: SmallRecord) => boolean | null;
+  /** Called when a page of an unfiltered listing was answered, by its number. */
+  afterPage?: (page: number) => void;
   /** Status of `/v1/me`; 200 where absent. */
   identity?: (authorization: string | undefined) => number;
   /** Whether a record can be read alone; true where absent. */
@@ -113,6 +115,7 @@ function list(
   const sorted = listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const [page, limit] = [Number(searchParams.get('page') ?? 1), Number(searchParams.get('limit') ?? 100)];
   send(200, { data: sorted.slice((page - 1) * limit, page * limit), total: sorted.length });
+  if (value === null) behaviour.afterPage?.(page);
 }
 
 /** What a healthy service does: moments in any form, those of the moment itself listed too. */

@@ -210,6 +210,65 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
   });
 });
 
+describe.for(DATABASES)('records that come while everything is walked, on $name', (database) => {
+  /** Sixty records in pages of ten; when the second page was answered, one comes before the first and the last one goes. */
+  async function coming(filter: Filter | undefined, fields: Record<string, unknown> = {}): Promise<SmallStage> {
+    const stage = await smallStage(filter === undefined ? {} : { filter }, fields, { database });
+    const { service } = stage;
+    for (let index = 10; index < 70; index += 1) service.put(`r${index}`);
+    let come = 0;
+    service.behaviour.afterPage = (page) => {
+      if (page !== 2 || come > 3) return;
+      come += 1;
+      service.records.delete(`r${70 - come}`);
+      service.put(`c${come}`);
+    };
+    return stage;
+  }
+
+  it('are brought in by the filter, or the run is partial where that does not list what it must', async () => {
+    const healthy = await coming(undefined);
+    expect(await healthy.walk('backfill')).toMatchObject({ status: 'ok' });
+    expect(await healthy.unlike()).toEqual([]);
+    const broken = await coming(() => false);
+    const report = await broken.walk('backfill');
+    expect([report.status, codes(report)]).toEqual(['partial', expect.arrayContaining(['catch_up_unproved'])]);
+    const accepted = await coming(() => false, { accept: ['filter'] });
+    expect(await accepted.walk('backfill')).toMatchObject({ status: 'ok', warnings: [{ accepted: true }] });
+  });
+
+  it('are not left to a filter that never lists some: the run is partial, and says so', async () => {
+    const stage = await coming(undefined);
+    stage.service.put('z', { updated_at: null });
+    const report = await stage.walk('backfill');
+    expect([report.status, codes(report)]).toEqual(['partial', ['catch_up_unproved']]);
+    // The next one walks fully because of those.
+    delete stage.service.behaviour.afterPage;
+    stage.service.now += 60 * MINUTE;
+    expect(await stage.walk()).toMatchObject({ mode: 'full', status: 'ok' });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('are not left to a filter that was not believed: everything is walked until nothing comes', async () => {
+    const stage = await smallStage({ filter: () => false }, {}, { database });
+    const { service } = stage;
+    for (let index = 10; index < 70; index += 1) service.put(`r${index}`);
+    service.now += 60 * MINUTE;
+    service.put('r20', { title: 'the last one' });
+    await stage.walk('backfill');
+    let come = 0;
+    service.behaviour.afterPage = (page) => {
+      if (page !== 2 || come > 0) return;
+      come += 1;
+      service.records.delete('r69');
+      service.put('c1');
+    };
+    const report = await stage.walk();
+    expect([report.status, codes(report)]).toEqual(['ok', ['filter_not_believed']]);
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
 describe.for(DATABASES)('what a filter is tried by, on $name', (database) => {
   it('is a record from after the cursor where all that was copied changed in the second in which the walk began', async () => {
     const stage = await smallStage({}, {}, { database });

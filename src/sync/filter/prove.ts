@@ -15,8 +15,8 @@ import type { WholeWalk } from '../walk-whole.ts';
 import type { Warning } from '../warnings.ts';
 import type { Met } from './met.ts';
 import { fullPlan } from './trusted-plan.ts';
-import { ignoredFilter, notBelieved } from './warnings.ts';
-import { cursorFor, latestWitnesses, type Witness } from './witness.ts';
+import { ignoredFilter, notBelieved, unprovedCatchUp } from './warnings.ts';
+import { countUntimedRows, cursorFor, latestWitnesses, type Witness } from './witness.ts';
 
 /** A walk that has come to its end, repeated where that was needed. */
 export interface Walked extends WholeWalk {
@@ -30,8 +30,8 @@ export interface ProofParts {
   profile: ResourceProfile;
   holding: Holding;
   meter: RequestMeter;
-  /** Walks, and loads what it meets. */
-  walk: (plan: WalkPlan) => Promise<Walked>;
+  /** Walks, and loads what it meets; `hasFilter` is false where the walk must not be made whole by the filter. */
+  walk: (plan: WalkPlan, hasFilter?: boolean) => Promise<Walked>;
 }
 
 /** What came of it. */
@@ -52,7 +52,8 @@ const MOST_TRIED = 3;
 /**
  * After an incremental walk: the record that set the cursor changed after the moment that was asked for, so a filter
  * that works has listed it. Where it has not, and the record is not gone or changed either, everything is walked,
- * unless the profile accepts to go without, or `isLast` says that this run has done so. Throws what walking throws.
+ * unless the profile accepts to go without, or `isLast` says that this run has done so: then what changed meanwhile may
+ * be missing. Throws what walking throws.
  */
 export async function proveFilter(
   parts: ProofParts,
@@ -71,15 +72,25 @@ export async function proveFilter(
   if (isBehindCursor(plan.checkpoint, zone) || walked.met.witness === null) return { full: null, warnings };
   const doubted = await doubtedWitness(filtered, walked);
   if (doubted === null) return { full: null, warnings };
+  if (isLast) return { full: null, warnings: [...warnings, unprovedCatchUp(doubtOf(filtered))] };
   const doubt = notBelieved(doubtOf(filtered), doubted, since);
-  if (isLast || doubtOf(filtered).isAccepted) return { full: null, warnings: [...warnings, doubt] };
+  if (doubtOf(filtered).isAccepted) return { full: null, warnings: [...warnings, doubt] };
 
   const whole = fullPlan({ ...inputOf(parts), stored: plan.checkpoint });
   parts.options.watcher.started(parts.resource, whole);
-  const instead = await parts.walk(whole);
+  const instead = await parts.walk(whole, false);
   // Not listed by a full walk either: the record is gone, and nothing is wrong with the filter.
   const isGone = instead.isProved && !instead.met.hasWitness;
   return { full: { plan: whole, walked: instead }, warnings: isGone ? warnings : [...warnings, doubt] };
+}
+
+/** Where records moved while all was walked, the filter is to bring them, and some of them it can never list. */
+export async function untimedCatchUp(parts: ProofParts, hasMoved: boolean): Promise<Warning[]> {
+  const { options, resource, profile, holding } = parts;
+  if (!hasMoved || profile.incremental === null) return [];
+  const untimed = await countUntimedRows({ warehouse: options.warehouse, shape: holding.shape, profile });
+  const doubt = { resource, param: profile.incremental.param, isAccepted: profile.accept.includes('filter') };
+  return untimed === 0 ? [] : [unprovedCatchUp(doubt)];
 }
 
 function inputOf({ options, resource, profile }: ProofParts) {

@@ -18,6 +18,15 @@ export function notBelieved({ resource, param, isAccepted }: Doubt, key: string,
   };
 }
 
+/** Everything was walked, and what changed meanwhile is asked for with a filter that does not list all of it. */
+export function unprovedCatchUp({ resource, param }: Doubt): Warning {
+  return {
+    code: 'catch_up_unproved',
+    message: `records changed while everything was walked, and ${param} does not list all that it must: some may be missing`,
+    hint: `run it again when less is changed; see what \`content-sync check ${resource}\` says of the filter, or set \`incremental: null\``,
+  };
+}
+
 /** There are rows, and none by which the filter can be tried. */
 export function nothingToTry({ resource, param, isAccepted }: Doubt): Warning {
   return {
