@@ -5,6 +5,7 @@ import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { Finding } from '../sync/check/finding.ts';
+import { identityFinding } from '../sync/check/identity.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
@@ -25,6 +26,8 @@ interface ResourceCheck {
 
 interface CheckReport {
   source: string;
+  /** Whether the profile's identity path knows the credential; absent where the profile names none. */
+  identity?: Finding;
   resources: ResourceCheck[];
   /** What the answers said of the service's limits. */
   limits: Finding;
@@ -44,7 +47,7 @@ export function checkCommand(context: CliContext): Command {
         const impatient = { source: impatiently(source), log };
         const report = await withApp(context, impatient, (app) => checkSource(app, resources, context));
         print(context, options.json === true ? report : textOf(report).trimEnd());
-        const findings = report.resources.flatMap((each) => each.findings);
+        const findings = [report.identity ?? [], report.resources.map((each) => each.findings)].flat(2);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
     });
@@ -59,16 +62,25 @@ function impatiently(source: SourceSettings): SourceSettings {
 
 async function checkSource(app: App, resources: readonly string[], context: CliContext): Promise<CheckReport> {
   const checks: ResourceCheck[] = [];
+  const identity = await identityOf(app, context);
+  const isIdentified = identity?.status === 'ok';
   for (const resource of resources) {
     const profile = app.source.profile.resources[resource];
     if (profile === undefined) continue;
     const { listing, client } = app;
     const { clock, signal } = context;
-    checks.push({ resource, findings: await checkResource({ resource, profile, listing, client, clock, signal }) });
+    const options = { resource, profile, listing, client, clock, signal, isIdentified };
+    checks.push({ resource, findings: await checkResource(options) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
-  return { source: app.source.name, resources: checks, limits, warehouse: await warehouseFinding(app) };
+  const told = identity === null ? {} : { identity };
+  return { source: app.source.name, ...told, resources: checks, limits, warehouse: await warehouseFinding(app) };
+}
+
+async function identityOf({ source, client, listing }: App, { signal }: CliContext): Promise<Finding | null> {
+  const path = source.profile.identity;
+  return path === null ? null : identityFinding({ client, listing, path, signal });
 }
 
 function limitsFinding(app: App, isAnswered: boolean): Finding {
@@ -88,7 +100,7 @@ function limitsFinding(app: App, isAnswered: boolean): Finding {
 }
 
 function textOf(report: CheckReport): string {
-  const service = { resource: 'service', findings: [report.limits] };
+  const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
   const copy = { resource: 'copy', findings: [report.warehouse] };
   const once = toldOnce();
   const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Attempted } from '../queue/governor.ts';
 import type { Credentials } from './auth.ts';
-import type { RequestMeter } from './client.ts';
+import type { OtherCaller, RequestMeter } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './interpret.ts';
 import type { Reading } from './interpret.ts';
@@ -38,6 +38,7 @@ interface AttemptOf {
   meter: RequestMeter;
   signal: AbortSignal | undefined;
   isWanted: ((body: JsonValue) => boolean) | undefined;
+  as: OtherCaller | undefined;
   /** Send even what is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
 }
@@ -51,23 +52,34 @@ export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attem
     return { result: { kind: 'stale_credential' }, facts: null };
   }
   const sent: SentCredential = of.hop.credentialed
-    ? { authorization: credentials.header(), holdsUntil: credentials.holdsUntil() }
+    ? { authorization: headerAs(of.as, credentials.header()), holdsUntil: credentials.holdsUntil() }
     : { authorization: '', holdsUntil: Infinity };
   of.meter.requests += 1;
   const answer = await parts.exchange(
-    { url: of.hop.url, method: 'GET', headers: headersFor(parts, sent.authorization), signal: of.signal },
+    { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
     (bytes) => (of.meter.bytes += bytes),
   );
   if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
   const reading = interpret(answer, of.isWanted ?? parts.hasRecords);
   const verdict = parts.judge(reading.seen);
-  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, sent };
+  // What another caller is refused with must not renew the credential.
+  const own = of.as === undefined ? sent : { ...sent, authorization: '' };
+  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, sent: own };
   return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
-function headersFor(parts: AttemptParts, authorization: string): Record<string, string> {
-  return authorization === '' ? { ...parts.plainHeaders } : { ...parts.homeHeaders, authorization };
+function headersFor(parts: AttemptParts, { credentialed }: Hop, authorization: string): Record<string, string> {
+  if (!credentialed) return { ...parts.plainHeaders };
+  return authorization === '' ? { ...parts.homeHeaders } : { ...parts.homeHeaders, authorization };
+}
+
+/** A false credential has the form of the own one and nothing of its text, so that it can stand in any message. */
+function headerAs(as: OtherCaller | undefined, own: string): string {
+  if (as === undefined) return own;
+  if (as === 'nobody') return '';
+  const token = own.indexOf(' ') + 1;
+  return own.slice(0, token) + own.slice(token).replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
 }
 
 function withFacts(

@@ -17,11 +17,16 @@ export function newMeter(): RequestMeter {
   return { requests: 0, retries: 0, limited: 0, bytes: 0 };
 }
 
+/** Who asks in place of the source's own credential: without any, or with one of the same form that is none. */
+export type OtherCaller = 'nobody' | 'stranger';
+
 export interface ApiRequest {
   url: URL;
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
+  /** Absent: the source's own credential is sent. */
+  as?: OtherCaller | undefined;
   /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
   missing?: 'skip' | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */

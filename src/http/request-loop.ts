@@ -72,7 +72,7 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 
 /** One attempt through the governor; null where the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
-  const { lane, signal, meter, isWanted } = state.request;
+  const { lane, signal, meter, isWanted, as } = state.request;
   if (state.hop.credentialed) {
     try {
       await parts.credentials.ready(lane, signal);
@@ -83,7 +83,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
   }
   return parts.governor.run(
     lane,
-    () => attempt(parts, { hop: state.hop, meter, signal, isWanted, evenStale: state.evenStale }),
+    () => attempt(parts, { hop: state.hop, meter, signal, isWanted, as, evenStale: state.evenStale }),
     signal,
   );
 }

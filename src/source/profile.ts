@@ -132,6 +132,11 @@ export const profileSchema = z.strictObject({
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
   webhooks: webhooksSchema.prefault({}),
+  /**
+   * Path that answers only who is known to the service (`/users/me`): asked for at the beginning of each run, so that a
+   * credential that is ignored ends the run; null where there is none.
+   */
+  identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),

@@ -1,8 +1,15 @@
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { TimeZone } from '../model/time-zone.ts';
-import { parseInstant } from '../shape/timestamps.ts';
 import { NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
+import { momentOf } from './since.ts';
+
+/** A record's key and the service's own time of it: its text, and the moment in epoch milliseconds. */
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
 
 /** The part of a page that moves a checkpoint. */
 export interface Passed {
@@ -18,7 +25,7 @@ export interface Passed {
   isProved?: boolean;
   /** Of the last page: true where the walk makes a full one whole. */
   completesFull?: boolean;
-  updated: readonly { text: string; at: number }[];
+  updated: readonly DatedKey[];
   /** Of local times in `updated`; absent or null where they are UTC. */
   zone?: TimeZone | null;
 }
@@ -33,7 +40,7 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     ...checkpoint,
     walk_position: page.next,
     walk_clock: clock,
-    walk_high_water: highWater(checkpoint.walk_high_water, page, clock),
+    ...highWater(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + 1,
     walk_records: checkpoint.walk_records + page.records,
     walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
@@ -51,7 +58,8 @@ function leastOf(a: number | null, b: number | null): number | null {
 function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
   const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
-  return { ...walked, ...NO_WALK, due_at: null, unproved_at: at, unproved_full_at: fullAt };
+  const walk_credential = otherCredential(walked, walked.walk_mode === 'full');
+  return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
 /**
@@ -68,52 +76,86 @@ function clockAtStart(page: Passed): string | null {
  * The newest time seen, as the service wrote it. What lies behind the walk's beginning does not count: it may have
  * been changed after its page was passed, or be a date in the year 9999.
  */
-function highWater(before: string | null, page: Passed, clock: string | null): string | null {
+function highWater(
+  { walk_high_water, walk_high_key }: CheckpointRow,
+  page: Passed,
+  clock: string | null,
+): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
   const limit = clock === null ? Infinity : timestampMs(clock);
-  let best = before;
-  let bestAt = before === null ? -Infinity : instantOf(before, page.zone);
-  for (const { text, at } of page.updated) {
+  let best = { walk_high_water, walk_high_key };
+  let bestAt = walk_high_water === null ? -Infinity : momentOf(walk_high_water, page.zone);
+  for (const { key, text, at } of page.updated) {
     if (at > bestAt && at <= limit) {
-      best = text;
+      best = { walk_high_water: text, walk_high_key: key };
       bestAt = at;
     }
   }
   return best;
 }
 
-function finished(walked: CheckpointRow, { serverDate, zone, completesFull }: Passed, now: number): CheckpointRow {
+function finished(walked: CheckpointRow, page: Passed, now: number): CheckpointRow {
   const at = timestampText(now);
-  const isFull = walked.walk_mode === 'full' || completesFull === true;
-  const cursor = laterCursor(walked, zone);
-  const seenAt = serverDate === null ? null : timestampText(serverDate);
+  const isFull = walked.walk_mode === 'full' || page.completesFull === true;
+  const other = otherCredential(walked, isFull);
   return {
     ...walked,
     ...NO_WALK,
-    cursor,
-    // The clock of the last page: what the walk has seen was there by then.
-    cursor_seen_at: cursor === walked.cursor ? walked.cursor_seen_at : seenAt,
+    ...laterCursor(walked, page.zone),
+    cursor_seen_at: cursorSeenAt(walked, page),
     checked_at: walked.walk_clock,
     last_success_at: at,
     last_full_at: isFull ? at : walked.last_full_at,
     unproved_at: null,
     unproved_full_at: isFull ? null : walked.unproved_full_at,
-    full_credential: isFull ? walked.walk_credential : walked.full_credential,
+    walk_credential: other,
+    full_credential: isFull && other === null ? walked.walk_credential : walked.full_credential,
     due_at: null,
   };
 }
 
+/** In place of a credential: a walk that was made under several. */
+export const SEVERAL = 'several';
+
+/** True where a walk is, or was, made under another credential than the last whole full one. */
+export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
+}
+
+/** Under another credential a full walk may have seen less: the sweep compares the two, and only then it is the known one. */
+function otherCredential(walked: CheckpointRow, isFull: boolean): string | null {
+  return isFull && isOtherCredential(walked) ? walked.walk_credential : null;
+}
+
+/**
+ * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
+ * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
+ * (`filter/prove.ts`), and only from then on the overlap may be left out.
+ */
+function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: Passed): string | null {
+  const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;
+  if (hasMoved || walked.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
+  return isBehindCursor(walked, zone) ? walked.cursor_seen_at : null;
+}
+
+/** True of a walk that asks only for what lies behind the cursor: the record that set it is not listed. */
+export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Passed['zone']): boolean {
+  return walk_since !== null && cursor !== null && momentOf(walk_since, zone) > momentOf(cursor, zone);
+}
+
+type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
+
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(walked: CheckpointRow, zone: Passed['zone']): string | null {
-  const seen = walked.walk_high_water ?? (walked.cursor === null || walked.walk_records > 0 ? clockText(walked) : null);
-  if (seen === null) return walked.cursor;
-  if (walked.cursor === null || walked.walk_mode === 'full') return seen;
-  return instantOf(seen, zone) > instantOf(walked.cursor, zone) ? seen : walked.cursor;
+function laterCursor(walked: CheckpointRow, zone: Passed['zone']): Cursor {
+  const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
+  const known = { cursor, cursor_key };
+  const isOpen = cursor === null || walked.walk_records > 0;
+  const text = walk_high_water ?? (isOpen ? clockText(walked.walk_clock) : null);
+  if (text === null) return known;
+  const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
+  if (cursor === null || walked.walk_mode === 'full') return seen;
+  return momentOf(text, zone) > momentOf(cursor, zone) ? seen : known;
 }
 
-function clockText(walked: CheckpointRow): string | null {
-  return walked.walk_clock === null ? null : new Date(timestampMs(walked.walk_clock)).toISOString();
-}
-
-function instantOf(text: string, zone: Passed['zone']): number {
-  return parseInstant(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
+function clockText(clock: string | null): string | null {
+  return clock === null ? null : new Date(timestampMs(clock)).toISOString();
 }

@@ -3,7 +3,8 @@ import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveReject } from '../state/rejects.ts';
-import type { KeyClashes, KeyedRecord, SetAside, Updated } from '../load/key-records.ts';
+import type { KeyClashes, KeyedRecord, SetAside } from '../load/key-records.ts';
+import type { DatedKey } from './advance.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
 import type { LoaderOptions } from './loader-options.ts';
 import { pagesAhead } from './pages-ahead.ts';
@@ -18,7 +19,7 @@ export interface PageFacts {
   /** Records without a usable id. */
   unkeyed: number;
   /** The service's own times of the page's records, those that have one. */
-  updated: readonly Updated[];
+  updated: readonly DatedKey[];
 }
 
 /** What one page did to the warehouse. */
@@ -186,6 +187,6 @@ function noteMet(watch: Map<string, number>, records: readonly KeyedRecord[], re
   }
 }
 
-function updatedTimes(records: readonly KeyedRecord[]): Updated[] {
-  return records.flatMap((record) => (record.updated === null ? [] : [record.updated]));
+function updatedTimes(records: readonly KeyedRecord[]): DatedKey[] {
+  return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
 }

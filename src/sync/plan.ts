@@ -6,6 +6,7 @@ import { canonicalHash } from '../shape/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
+import { isOtherCredential, SEVERAL } from './advance.ts';
 import { sinceValue } from './since.ts';
 
 /** What a command asks of a resource. */
@@ -34,12 +35,9 @@ export interface PlanInput {
   now: number;
 }
 
-/** In place of a credential: a walk that was made under several. */
-const SEVERAL = 'several';
-
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
- * where the profile has a filter. So does a backfill that goes on after an interruption, of a resource that was done by
+ * where the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that goes on after an interruption, of a resource that was done by
  * then. Throws `ConfigError` when the stored rows were made under another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
@@ -55,7 +53,7 @@ export function planWalk(input: PlanInput): WalkPlan {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
-  const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, profile) : null;
+  const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, input) : null;
   const mode: WalkMode = since === null ? 'full' : 'incremental';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
@@ -91,9 +89,11 @@ function stillParked(resource: string, dueAt: string): DeferredError {
   });
 }
 
-function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
+/** Under another credential than that of the rows, all is walked: what it may not see would never be missed. */
+function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput): string | null {
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
   if (last_full_at === null || profile.incremental === null || cursor === null) return null;
+  if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
   return sinceValue(cursor, profile.incremental, looks, zoneAt(profile.times, profile.updated));

@@ -12,7 +12,9 @@ import { endRun, saveFigures, type RunFigures, type RunStart } from '../state/ru
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
-import { emptyListing, heldDeletes, unsettled } from './deletes/warnings.ts';
+import { emptyListing, heldDeletes, newCredential, unsettled } from './deletes/warnings.ts';
+import { newMet, noting, type Met } from './filter/met.ts';
+import { proveFilter, untimedCatchUp, type FilterProof, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
 import type { Repetition } from './judge-end.ts';
 import { itemWarnings } from './item/warning.ts';
@@ -23,10 +25,10 @@ import type { ResourceReport } from './report.ts';
 import type { ResourceJob } from './resource-job.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
-import { sweep } from './deletes/sweep.ts';
+import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { syncResource, type SyncedWalk } from './sync-resource.ts';
 import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
-import { walkWhole, type WholeWalk } from './walk-whole.ts';
+import { walkWhole } from './walk-whole.ts';
 import { openWalkNotes, readingOf } from './walk-notes.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
@@ -36,18 +38,21 @@ export interface Prepared {
   profile: ResourceProfile;
   holding: Holding;
   run: RunStart;
-  /** Null where the service asked to be left alone for longer. */
+  /** Null where nothing is walked. */
   plan: WalkPlan | null;
-  parked: DeferredError | null;
+  /** Why not: the service asked to be left alone for longer, or does not know who is asking. */
+  stopped: unknown;
+  /** What is to be said before the first request. */
+  warnings: readonly Warning[];
 }
 
 /** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
 export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
-  const { resource, profile, run, plan, parked } = prepared;
+  const { resource, profile, run, plan, stopped } = prepared;
   const startedAt = clock.monotonic();
-  const tally = newTally();
-  const error = await (plan === null ? Promise.resolve(parked) : walked(options, prepared, plan, tally));
+  const tally = newTally(run.mode, prepared.warnings);
+  const error = await (plan === null ? Promise.resolve(stopped) : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
   const item = itemWarnings(options.client, resource, options.scrub);
   const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...item, ...sharedKeys(tally)];
@@ -55,10 +60,10 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   figures.held = await countSuspects(warehouse.own, resource, 'held');
   const status = statusOf(error, figures, warnings);
   const said = error === null ? null : explained(error, options.scrub);
-  await endRun(warehouse.own, run, { status, figures, error: said, warnings }, clock.now());
+  await endRun(warehouse.own, { ...run, mode: tally.mode }, { status, figures, error: said, warnings }, clock.now());
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
   const rest = { ...(said === null ? {} : { error: said }), ...(warnings.length === 0 ? {} : { warnings }) };
-  const report = { resource, mode: run.mode, status, ...figures, seconds, ...rest };
+  const report = { resource, mode: tally.mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
 }
@@ -66,7 +71,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
-  const { resource, profile, holding } = prepared;
+  const { resource, holding } = prepared;
   const meter = newMeter();
   const passed = (page: Page, outcome: PageOutcome): void => {
     countPage(tally, outcome, meter);
@@ -74,18 +79,38 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   };
   const figures = (outcome: PageOutcome): CompiledQuery =>
     saveFigures(warehouse.own, prepared.run, withPage(tally.figures, outcome, meter));
-  const walkFrom = (start: WalkPlan, repetition: Repetition) =>
-    walkOnce(options, prepared, start, { meter, figures, passed, repetition });
+  const walk = async (from: WalkPlan, hasFilter = true): Promise<Walked> => {
+    const met = newMet(from.checkpoint, prepared.profile);
+    const profile = hasFilter ? prepared.profile : { ...prepared.profile, incremental: null };
+    const once = (start: WalkPlan, repetition: Repetition): Promise<SyncedWalk> =>
+      walkOnce(options, { ...prepared, profile }, start, { meter, figures, passed, repetition, met });
+    const whole = await walkWhole({ profile, clock, walk: once }, from);
+    tally.warnings.push(...whole.warnings);
+    return { ...whole, met };
+  };
   const deletes = deletesOf(options, prepared, tally, meter);
+  const parts = { options, ...prepared, meter, walk };
+  const proved = async (filtered: WalkPlan, by: Walked, isLast: boolean): Promise<FilterProof['full']> => {
+    const proof = await proveFilter(parts, filtered, by, isLast);
+    tally.warnings.push(...proof.warnings);
+    return proof.full;
+  };
   try {
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
-    await deletes.sweep();
-    const whole = await walkWhole({ profile, clock, walk: walkFrom }, plan);
-    tally.warnings.push(...whole.warnings);
-    if (plan.mode === 'full' && whole.maySweep) await deletes.sweepAfter(plan.checkpoint);
-    const missed = whole.isProved ? catchUp(options, prepared, plan, whole) : null;
-    if (missed !== null) tally.warnings.push(...(await walkWhole({ profile, clock, walk: walkFrom }, missed)).warnings);
+    const known = await deletes.sweep();
+    const start = known === null ? plan : knownUnder(plan, known);
+    const first = await walk(start, start.mode === 'incremental' || prepared.warnings.length === 0);
+    const full = start.mode === 'full' ? { plan: start, walked: first } : await proved(start, first, false);
+    if (full !== null) {
+      tally.mode = 'full';
+      if (full.walked.maySweep) await deletes.sweepAfter(full.plan.checkpoint);
+    }
+    const missed = first.isProved ? await catchUp(options, prepared, start, first) : null;
+    if (missed !== null) {
+      tally.warnings.push(...(await untimedCatchUp(parts, first.needsCatchUp)));
+      await proved(missed, await walk(missed), true);
+    }
     await deletes.settle();
     return null;
   } catch (error) {
@@ -96,23 +121,30 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   }
 }
 
+/** The plan was made before the walk of another run was swept. */
+function knownUnder(plan: WalkPlan, { credential }: NewCredential): WalkPlan {
+  return { ...plan, checkpoint: { ...plan.checkpoint, full_credential: credential } };
+}
+
 /**
  * A full walk that took long, because it was interrupted or because there is much, has not seen what changed meanwhile
  * behind its back. Where changes can be asked for, they are brought in at once, so that `ok` means the same for all.
  * Null where the walk was quicker than the overlap with which the next one starts anyway, and no record moved meanwhile.
  */
-function catchUp(
+async function catchUp(
   options: RunOptions,
   prepared: Prepared,
   plan: WalkPlan,
-  { checkpoint: stored, needsCatchUp }: WholeWalk,
-): WalkPlan | null {
-  const { resource, profile } = prepared;
+  { needsCatchUp }: Walked,
+): Promise<WalkPlan | null> {
+  const { resource, profile, warnings } = prepared;
   const begun = plan.checkpoint.walk_started_at;
-  const { credential, clock } = options;
+  const { credential, clock, warehouse } = options;
   const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
-  if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  // A filter that is not believed catches nothing up.
+  if (warnings.length > 0 || (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap)) return null;
+  const stored = await readCheckpoint(warehouse.own, resource);
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
@@ -122,13 +154,18 @@ function catchUp(
 function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: Tally, meter: RequestMeter) {
   const { warehouse, signal } = options;
   const context = deleteContext(options, holding, { meter, signal });
+  const swept = async (): Promise<NewCredential | null> => {
+    const known = await sweep(context, signal);
+    if (known !== null) tally.warnings.push(newCredential(known, resource));
+    return known;
+  };
   return {
-    sweep: () => sweep(context, signal),
+    sweep: swept,
     sweepAfter: async (walk: CheckpointRow) => {
       const isEmpty = walk.walk_records + tally.figures.records === 0;
       const live = isEmpty ? await warehouse.count(resource) : 0;
       if (live > 0) tally.warnings.push(emptyListing(live, resource));
-      await sweep(context, signal);
+      await swept();
     },
     settle: async () => {
       const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);
@@ -144,7 +181,7 @@ async function walkOnce(
   options: RunOptions,
   { resource, profile, holding }: Prepared,
   { mode, checkpoint }: WalkPlan,
-  rest: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'>,
+  { met, ...rest }: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'> & { met: Met },
 ): Promise<SyncedWalk> {
   const { warehouse, clock, runId, listing, client, signal, scrub } = options;
   const walkStartedAt = checkpoint.walk_started_at ?? timestampText(clock.now());
@@ -162,7 +199,7 @@ async function walkOnce(
   });
   const runAhead = options.profile.http.concurrency;
   const job = { resource, profile, warehouse, client, listing, runAhead, clock, signal, scrub, ...rest };
-  return syncResource(job, loader, checkpoint);
+  return syncResource(job, noting(loader, met), checkpoint);
 }
 
 /** Stores what an error means for the next run, in this process or another one. */

@@ -23,14 +23,34 @@ export function sinceValue(
   looks: Looks | null,
   zone: TimeZone | null = null,
 ): string | null {
-  const isNumber = /^\d+(\.\d+)?$/.test(cursor);
-  const instant = parseInstant(isNumber ? Number(cursor) : cursor, zone);
-  if (instant === null) return null;
-  const { epochMs } = instant;
-  const isPast = looks !== null && isSettled(epochMs, incremental.overlap, looks);
-  const from = isPast ? epochMs + stepOf(incremental, cursor, isNumber) : epochMs - incremental.overlap;
-  const isLocal = zone !== null && incremental.format === 'as_sent' && isLocalTime(cursor);
-  return isLocal ? localText(from, cursor, zone) : FORMATS[incremental.format](from, cursor, isNumber);
+  const at = momentOf(cursor, zone);
+  if (at === -Infinity) return null;
+  const isPast = looks !== null && isSettled(at, incremental.overlap, looks);
+  const from = isPast ? at + stepOf(incremental, cursor) : at - incremental.overlap;
+  return writtenMoment(from, incremental.format, cursor, zone);
+}
+
+/**
+ * Epoch milliseconds of a moment as a service writes it, a Unix time as text too, a time without a zone read in `zone`
+ * (UTC where there is none); -Infinity where it is none.
+ */
+export function momentOf(text: string, zone: TimeZone | null = null): number {
+  return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
+}
+
+/** A moment as the incremental parameter takes it; `as_sent` writes it in the form of `like`, a time of the service. */
+export function writtenMoment(
+  epochMs: number,
+  format: IncrementalProfile['format'],
+  like: string,
+  zone: TimeZone | null = null,
+): string {
+  const isLocal = zone !== null && format === 'as_sent' && isLocalTime(like);
+  return isLocal ? localText(epochMs, like, zone) : FORMATS[format](epochMs, like);
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+(\.\d+)?$/.test(text);
 }
 
 /**
@@ -57,12 +77,12 @@ function roundness(epochMs: number): number {
 const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
 
 /** The smallest step that the written form can show. */
-function stepOf({ format }: IncrementalProfile, cursor: string, isNumber: boolean): number {
+function stepOf({ format }: IncrementalProfile, cursor: string): number {
   if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
-  return cursor.includes('.') || (isNumber && cursor.length > 11) ? 1 : 1_000;
+  return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;
 }
 
-type Format = (epochMs: number, cursor: string, isNumber: boolean) => string;
+type Format = (epochMs: number, like: string) => string;
 
 const iso: Format = (epochMs) => new Date(epochMs).toISOString();
 const epochSeconds: Format = (epochMs) => String(Math.floor(epochMs / 1_000));
@@ -72,10 +92,9 @@ const FORMATS: Readonly<Record<IncrementalProfile['format'], Format>> = {
   iso,
   epoch_s: epochSeconds,
   epoch_ms: epochMilliseconds,
-  as_sent: (epochMs, cursor, isNumber) => {
-    if (!isNumber)
-      return cursor.includes('.') ? iso(epochMs, cursor, false) : iso(epochMs, cursor, false).replace(/\.\d+/, '');
+  as_sent: (epochMs, like) => {
+    if (!isNumber(like)) return like.includes('.') ? iso(epochMs, like) : iso(epochMs, like).replace(/\.\d+/, '');
     // Unix seconds have ten digits until the year 2286.
-    return (cursor.length > 11 ? epochMilliseconds : epochSeconds)(epochMs, cursor, true);
+    return (like.length > 11 ? epochMilliseconds : epochSeconds)(epochMs, like);
   },
 };

@@ -12,7 +12,7 @@ import { resolveUnseenRejects } from '../state/rejects.ts';
 import { forgetSeen, rememberSeen } from '../state/seen.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { advance } from './advance.ts';
+import { advance, SEVERAL } from './advance.ts';
 import { judgeEnd, type EndJudgement } from './judge-end.ts';
 import type { ResourceJob } from './resource-job.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
@@ -153,8 +153,8 @@ function ofWalk(
 
 /**
  * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
- * and none under another credential than the last, which may simply be allowed to see less.
+ * and none that was made under several credentials, of which each may be allowed to see something else.
  */
-function isSweepable(checkpoint: CheckpointRow): boolean {
-  return checkpoint.full_credential !== null && checkpoint.full_credential === checkpoint.walk_credential;
+function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

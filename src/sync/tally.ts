@@ -1,4 +1,5 @@
 import type { RequestMeter } from '../http/client.ts';
+import type { WalkMode } from '../model/words.ts';
 import { NO_FIGURES, type RunFigures } from '../state/runs.ts';
 import type { PageOutcome } from './page-loader.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
@@ -6,6 +7,8 @@ import type { Warning } from './warnings.ts';
 
 /** What a resource's part of a run counts while it goes on. */
 export interface Tally {
+  /** Full where a full walk took the place of the planned one. */
+  mode: WalkMode;
   figures: RunFigures;
   notes: RunNotes;
   /** Records that share a key with another one and differ from it, and such a key. */
@@ -13,8 +16,10 @@ export interface Tally {
   warnings: Warning[];
 }
 
-export function newTally(): Tally {
-  return { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null }, warnings: [] };
+/** Nothing is counted yet; `warnings` is what is to be told before the first page. */
+export function newTally(mode: WalkMode, warnings: readonly Warning[]): Tally {
+  const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
+  return { ...none, mode, warnings: [...warnings] };
 }
 
 /** Counts a page that is stored. */

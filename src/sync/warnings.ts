@@ -9,6 +9,10 @@ interface WarningKind {
 
 /** What each warning means for its run. Codes are stable. */
 const WARNING_KINDS = {
+  /** What changed while everything was walked was asked for with a filter that is not believed. */
+  catch_up_unproved: { isPartial: true, proof: 'filter' },
+  /** Walked fully under another credential than before; what is missing under it is held. */
+  credential_changed: { isPartial: false, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
@@ -16,6 +20,10 @@ const WARNING_KINDS = {
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
+  filter_ignored: { isPartial: false, proof: 'filter' },
+  /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
+  filter_not_believed: { isPartial: false, proof: 'filter' },
   /** The listing told a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
   /** Pages come larger or smaller than they were asked for. */
@@ -26,6 +34,8 @@ const WARNING_KINDS = {
   older_listed: { isPartial: true, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
+  /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
+  records_without_updated: { isPartial: false, proof: 'filter' },
 } as const satisfies Record<string, WarningKind>;
 
 /** Something that does not end a run and that a person should know of. */

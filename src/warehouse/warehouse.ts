@@ -1,5 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { Cell, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
+import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/words.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 
@@ -147,6 +147,10 @@ export interface Warehouse {
   keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
   liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
+  /** Keys of live rows by their cells in a column, the last ones first; those without a value are left out. */
+  latestKeys(table: TableShape, column: Column, limit: number): Promise<string[]>;
+  /** Live rows that have no time in the column. Reads the table where the database has no index on it. */
+  countUntimed(table: TableShape, column: Column): Promise<number>;
   /** Statements on own tables in one transaction, under the lease where one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 where it is not there yet. */

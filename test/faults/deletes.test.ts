@@ -205,9 +205,14 @@ describe('what proves nothing', () => {
     const stage = await deleteStage(30, { ...SMALL, sandbox: client });
     stage.remove(2);
     await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0 });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
+    expect(report.warnings?.map(({ code }) => code)).toEqual(['deletes_held', 'credential_changed']);
     expect((await stage.live()).length).toBe(30);
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 2 });
+    const again = await stage.walk();
+    expect(again).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
+    expect(again.warnings?.map(({ code }) => code)).toEqual(['deletes_held']);
+    expect((await stage.start('deletes', 'confirm').ended).stdout).toMatch(/content: 2 confirmed, 2 deleted by now/);
   });
 
   it('a walk that was begun under another credential than the one that ended it', async () => {

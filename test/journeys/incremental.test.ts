@@ -281,7 +281,7 @@ describe('clocks', () => {
     }
   });
 
-  it('F067 copies records whose time is missing, null or no time at all, and moves on by the others', async () => {
+  it('F067 copies records whose time is missing, null or no time at all, and walks fully while they are there', async () => {
     const { stage, clock, put, run } = await contentStage();
     put('none', { updated_at: undefined });
     put('null', { updated_at: null });
@@ -292,7 +292,12 @@ describe('clocks', () => {
     expect(await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get())).toBe(5);
     clock.push(20 * MINUTE);
     put('b');
-    expect(await run('sync')).toMatchObject({ mode: 'incremental', inserted: 1 });
+    put('null', { updated_at: null, title: 'changed' });
+    const report = await run('sync');
+    expect(report).toMatchObject({ mode: 'full', inserted: 1, updated: 1 });
+    expect(report.warnings).toMatchObject([
+      { code: 'records_without_updated', message: expect.stringMatching(/^4 records/) },
+    ]);
     expect(await cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', 'b')?.text ?? '').updated_at);
   });
 });

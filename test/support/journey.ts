@@ -41,6 +41,8 @@ export interface Journey {
   address: string;
   /** Lays other fields over the profile; holds from the next run on. */
   setProfile(profile: ProfileFields): void;
+  /** Lays other fields over those of the source's settings; holds from the next run on. */
+  setSource(fields: Record<string, unknown>): void;
   /** Starts the real command line as a process; `--config` is added. */
   start(...args: string[]): Command;
   /** Starts it, and waits until the service was asked for so many pages. Throws where it ends before. */
@@ -81,7 +83,9 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
   const setProfile = (profile: ProfileFields): void =>
     writeYaml(path.join(folder, 'profile.yaml'), { extends: options.base ?? 'content-service', ...profile });
   setProfile(options.profile ?? {});
-  writeYaml(config, configFor(warehouse, sandbox, options.source ?? {}));
+  const setSource = (fields: Record<string, unknown>): void =>
+    writeYaml(config, configFor(warehouse, sandbox, { ...options.source, ...fields }));
+  setSource({});
 
   const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);
   const open: Journey['open'] = (clock = systemClock, attempted = () => undefined) =>
@@ -93,6 +97,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
     file,
     address,
     setProfile,
+    setSource,
     open,
     start,
     startUntil: async (pages, ...args) => {

@@ -9,7 +9,7 @@ const NOW = Date.parse('2026-11-20T12:30:00Z');
 const SERVER = Date.parse('2026-11-20T12:00:00Z');
 
 function page(next: string | null, times: readonly string[], fields: Partial<Passed> = {}): Passed {
-  const updated = times.map((text) => ({ text, at: Date.parse(text) }));
+  const updated = times.map((text, index) => ({ key: `r${index}`, text, at: Date.parse(text) }));
   return { next, records: times.length, serverDate: SERVER, updated, ...fields };
 }
 
@@ -38,11 +38,11 @@ describe('advance', () => {
 
   it('compares local times by the moments that they mean in their zone', () => {
     const zone = timeZone('Europe/Zurich');
-    const first = [{ text: '2026-11-20T12:30:00', at: Date.parse('2026-11-20T11:30:00Z') }];
+    const first = [{ key: 'a', text: '2026-11-20T12:30:00', at: Date.parse('2026-11-20T11:30:00Z') }];
     const second = [
-      { text: '2026-11-20T11:40:00Z', at: Date.parse('2026-11-20T11:40:00Z') },
+      { key: 'b', text: '2026-11-20T11:40:00Z', at: Date.parse('2026-11-20T11:40:00Z') },
       // Still to come by the service's clock.
-      { text: '2026-11-20T13:30:00', at: Date.parse('2026-11-20T12:30:00Z') },
+      { key: 'c', text: '2026-11-20T13:30:00', at: Date.parse('2026-11-20T12:30:00Z') },
     ];
     const after = walk([page('/p2', [], { updated: first, zone }), page(null, [], { updated: second, zone })]);
     expect(after.cursor).toBe('2026-11-20T11:40:00Z');
@@ -134,8 +134,8 @@ describe('advance', () => {
     const passed = page(null, [], {
       records: 2,
       updated: [
-        { text: String(at / 1_000), at },
-        { text: '1', at: 1_000 },
+        { key: 'a', text: String(at / 1_000), at },
+        { key: 'b', text: '1', at: 1_000 },
       ],
     });
     const after = walk([passed], { walk_mode: 'incremental', cursor: String(at / 1_000 - 60) });
@@ -156,9 +156,20 @@ describe('advance', () => {
     });
   });
 
-  it('remembers since when the cursor is known while it stays, and anew when it moves', () => {
+  it('names the record that has the time of the cursor, and none where only the clock tells it', () => {
+    const times = ['2026-11-20T09:00:00Z', '2026-11-20T11:00:00Z', '2026-11-20T10:00:00Z'];
+    expect(walk([page('/p2', times)])).toMatchObject({ walk_high_key: 'r1', cursor_key: null });
+    expect(walk([page('/p2', times), page(null, ['2026-11-20T10:30:00Z'])]).cursor_key).toBe('r1');
+    expect(walk([page(null, [], { records: 3 })]).cursor_key).toBeNull();
+    const start = { walk_mode: 'incremental', cursor: '2026-11-20T10:00:00Z', cursor_key: 'before' } as const;
+    expect(walk([page(null, ['2026-11-20T09:55:00Z'])], start).cursor_key).toBe('before');
+    expect(walk([page(null, ['2026-11-20T10:00:01Z'])], start).cursor_key).toBe('r0');
+  });
+
+  it('tells since when the cursor is known while only what lies behind it is asked for, and anew when it moves', () => {
     const start = {
       walk_mode: 'incremental',
+      walk_since: '2026-11-20T00:00:01Z',
       cursor: '2026-11-20T00:00:00Z',
       cursor_seen_at: '2026-11-20 00:00:05.000',
     } as const;
@@ -166,6 +177,26 @@ describe('advance', () => {
     expect(still).toMatchObject({ cursor_seen_at: '2026-11-20 00:00:05.000', checked_at: '2026-11-20 12:00:00.000' });
     const moved = walk([page(null, ['2026-11-20T01:00:00Z'])], start);
     expect(moved).toMatchObject({ cursor_seen_at: '2026-11-20 12:00:00.000', checked_at: '2026-11-20 12:00:00.000' });
+  });
+
+  it('leaves that open after a walk that asked for the overlap too, until the filter is proved', () => {
+    const start = {
+      walk_mode: 'incremental',
+      walk_since: '2026-11-19T23:50:00Z',
+      cursor: '2026-11-20T00:00:00Z',
+      cursor_seen_at: '2026-11-20 00:00:05.000',
+    } as const;
+    expect(walk([page(null, ['2026-11-20T00:00:00Z'])], start).cursor_seen_at).toBeNull();
+    const full = { ...start, walk_mode: 'full', walk_since: null } as const;
+    expect(walk([page(null, ['2026-11-20T00:00:00Z'])], full).cursor_seen_at).toBe('2026-11-20 12:00:00.000');
+  });
+
+  it('under another credential than before leaves it to the sweep to say which one the rows are known under', () => {
+    const begun = { ...freshCheckpoint('content', 'x.y'), full_credential: 'old', walk_credential: 'new' };
+    const end = (mode: 'full' | 'incremental') =>
+      advance(startWalk(begun, mode, null, NOW), page(null, ['2026-11-20T10:00:00Z']), NOW);
+    expect(end('full')).toMatchObject({ full_credential: 'old', walk_credential: 'new', walk_mode: null });
+    expect(end('incremental')).toMatchObject({ full_credential: 'old', walk_credential: null });
   });
 
   it('after a walk that proves nothing ends it and claims nothing', () => {

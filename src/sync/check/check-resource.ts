@@ -3,6 +3,7 @@ import { walk } from '../../extract/walk.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { clockFinding } from './clock.ts';
+import { credentialFinding } from './credential.ts';
 import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
 import type { CheckOptions, Finding } from './finding.ts';
@@ -11,8 +12,8 @@ import { listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 
 /**
- * Tests what the profile assumes of one resource with a few requests: its listing, a second page, the filter
- * and several records alone. Never throws for what the service does, except when interrupted.
+ * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
+ * several records alone, and what another credential gets. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(options: CheckOptions): Promise<Finding[]> {
   const { profile } = options;
@@ -42,6 +43,7 @@ export async function checkResource(options: CheckOptions): Promise<Finding[]> {
     const { item } = profile;
     findings.push(await tested('item', options.signal, () => itemFinding(options, first, item)));
   }
+  findings.push(await tested('credential', options.signal, () => credentialFinding(options, first)));
   return findings;
 }
 

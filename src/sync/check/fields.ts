@@ -22,19 +22,32 @@ export function fieldFindings(records: readonly SourceRecord[], profile: Resourc
   } else {
     fields.push({ check: 'id', status: 'ok', detail: `${idName} is there and unique on the page` });
   }
-  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile.updated)];
+  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile, profile.updated)];
 }
 
-function updatedFinding(records: readonly SourceRecord[], path: string): Finding {
+function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile, path: string): Finding {
   const readable = records.filter(({ value }) => {
     const field = fieldAt(value, path);
     return (typeof field === 'string' || typeof field === 'number') && parseInstant(field) !== null;
   }).length;
   const detail = `${path} is a time in ${readable} of ${records.length} records`;
   if (readable === records.length) return { check: 'updated', status: 'ok', detail };
-  const hint =
-    "the cursor then follows the service's clock; if another field holds the time of change, name it as `updated`";
-  return { check: 'updated', status: 'warn', detail: `${detail}; the fields are ${namesIn(records[0])}`, hint };
+  const without = `${detail}; the fields are ${namesIn(records[0])}`;
+  const other = 'if another field holds the time of change, name it as `updated`';
+  if (profile.incremental === null) {
+    return {
+      check: 'updated',
+      status: 'warn',
+      detail: without,
+      hint: `a change is then known by the body alone; ${other}`,
+    };
+  }
+  return {
+    check: 'updated',
+    status: profile.accept.includes('filter') ? 'warn' : 'fail',
+    detail: `${without}; ${records.length - readable} of them can never be found by ${profile.incremental.param}`,
+    hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
+  };
 }
 
 function namesIn(record: SourceRecord | undefined): string {

@@ -1,31 +1,151 @@
-import { listingUrl } from '../../extract/listing-url.ts';
 import type { Page } from '../../extract/page.ts';
-import { newMeter } from '../../http/client.ts';
-import { selectRecords } from '../../shape/select-records.ts';
+import { zoneAt } from '../../model/time-zone.ts';
 import type { IncrementalProfile } from '../../source/profile.ts';
+import { writtenMoment } from '../since.ts';
 import type { CheckOptions, Finding } from './finding.ts';
+import { firstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
 
-/** A moment by which no service has changed anything yet. */
+/** By then no service has changed anything yet; and before the other, none had. */
 const FAR_AHEAD_MS = 366 * 86_400_000;
+const FAR_BACK_MS = 86_400_000;
+/** A filter by days, or one that reads another zone, lists records that changed so long before the moment. */
+const MOST_EARLIER_MS = 48 * 3_600_000;
+/** A parameter that no service has. */
+const CONTROL = 'content_sync_control';
 
-/** Asks for what changed after a time that has not come yet: whoever answers with records ignores the filter. */
+const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
+const OTHER_FORM = `set incremental.param and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
+
+/** What the service lists, each asked for once; null where the service refuses the request. */
+interface FilterAnswers {
+  /** Without a filter. */
+  plain: FirstPage;
+  /** Since a moment that has not come yet. */
+  ahead: FirstPage | null;
+  /** Since a moment before all others. */
+  back: FirstPage | null;
+  /** Since a moment in the middle of the listed records; absent where all of them have one time. */
+  middle?: { at: number; page: FirstPage | null };
+  /** With a parameter that no service has, of the same value as `ahead`. */
+  control: FirstPage | null;
+}
+
+/** Asks for nothing, everything and some of the listing, written as a sync writes it, and with a parameter of no meaning. */
 export async function filterFinding(
   options: CheckOptions,
   page: Page,
   incremental: IncrementalProfile,
 ): Promise<Finding> {
-  const ahead = (page.serverDate ?? options.clock.now()) + FAR_AHEAD_MS;
-  const moment = incremental.format === 'epoch_s' ? Math.floor(ahead / 1_000) : ahead;
-  const value = incremental.format.startsWith('epoch') ? String(moment) : new Date(ahead).toISOString();
-  const url = listingUrl(options.listing, options.profile, { [incremental.param]: value });
-  const answer = await options.client.get({ url, lane: 'incremental', meter: newMeter(), signal: options.signal });
-  const records = selectRecords(answer.bytes, answer.json, options.profile.records)?.length ?? 0;
-  const name = incremental.param;
-  if (records === 0) return { check: 'filter', status: 'ok', detail: `${name} leaves out what did not change` };
-  return {
-    check: 'filter',
-    status: page.records.length === 0 ? 'warn' : 'fail',
-    detail: `${name}=${value} still lists ${records} records: the service ignores it`,
-    hint: 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed',
+  const { param, format } = incremental;
+  const plain = pageAsListed(page, options.profile);
+  if (plain.records.length === 0) {
+    return { check: 'filter', status: 'warn', detail: `${param} cannot be tried on an empty listing` };
+  }
+  const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
+  const zone = zoneAt(options.profile.times, options.profile.updated);
+  const value = (at: number): string => writtenMoment(at, format, like, zone);
+  const since = (at: number): Promise<FirstPage | null> => firstPage(options, { [param]: value(at) });
+  const aheadAt = (page.serverDate ?? options.clock.now()) + FAR_AHEAD_MS;
+  const middleAt = middleOf(plain.records);
+  const answers: FilterAnswers = {
+    plain,
+    ahead: await since(aheadAt),
+    back: await since(FAR_BACK_MS),
+    ...(middleAt === null ? {} : { middle: { at: middleAt, page: await since(middleAt) } }),
+    control: await firstPage(options, { [CONTROL]: value(aheadAt) }),
   };
+  const fault = filterFault(answers, (at) => `${param}=${value(at)}`, aheadAt);
+  if (fault !== null) return { check: 'filter', status: statusOf(options), ...fault };
+  const some =
+    answers.middle === undefined ? '' : `, ${countOf(answers.middle.page, plain)} since ${value(answers.middle.at)}`;
+  const detail = `${param} leaves out what did not change: none in a year, all since 1970${some}; ${controlText(answers.control)}`;
+  return { check: 'filter', status: 'ok', detail };
+}
+
+function statusOf({ profile }: CheckOptions): Finding['status'] {
+  return profile.accept.includes('filter') ? 'warn' : 'fail';
+}
+
+/** A time on the page with others before and behind it; null where there is none. */
+function middleOf(records: readonly Listed[]): number | null {
+  const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
+  return times.length < 2 ? null : (times[Math.ceil((times.length - 1) / 2)] ?? null);
+}
+
+type Fault = Pick<Finding, 'detail' | 'hint'>;
+
+/** What is wrong with the filter, by what came of each question; null where nothing is. Pure. */
+function filterFault(answers: FilterAnswers, asked: (at: number) => string, aheadAt: number): Fault | null {
+  const { plain, ahead, back, middle, control } = answers;
+  if (ahead === null || back === null || middle?.page === null) {
+    const refused = asked(ahead === null ? aheadAt : back === null ? FAR_BACK_MS : (middle?.at ?? 0));
+    return { detail: `the service refuses ${refused}`, hint: OTHER_FORM };
+  }
+  const early = ahead.records.filter(({ at }) => at < aheadAt).length;
+  if (early > 0) {
+    return { detail: `${asked(aheadAt)} still lists ${early} records: the service ignores it`, hint: NO_FILTER };
+  }
+  if (control !== null && control.records.length === 0) {
+    const detail = `${CONTROL}, which no service knows, leaves out everything as well: what ${asked(aheadAt)} does proves nothing`;
+    return { detail, hint: OTHER_FORM };
+  }
+  return lackingFault(answers, back, asked) ?? (middle === undefined ? null : middleFault(plain, middle, asked));
+}
+
+/** Since a moment before all others, all must be listed. */
+function lackingFault({ plain, ahead }: FilterAnswers, back: FirstPage, asked: (at: number) => string): Fault | null {
+  if (back.records.length === 0) {
+    return { detail: `${asked(FAR_BACK_MS)} lists nothing: the filter matches no record`, hint: OTHER_FORM };
+  }
+  // A total that counts what is not listed as well says nothing here.
+  const isTold = plain.total !== null && back.total !== null && (ahead?.total ?? 0) < plain.total;
+  const [all, found] = isTold ? [plain.total, back.total] : [plain.records.length, back.records.length];
+  const lacking = (all ?? 0) - (found ?? 0);
+  // Those of the page that have no time of change are told as such.
+  const untimed = plain.records.filter(({ at }) => at === -Infinity).length;
+  if (lacking <= untimed) return null;
+  return {
+    detail: `${asked(FAR_BACK_MS)} lists ${found} of ${all} records: the other ${lacking} can never be found by the filter`,
+    hint: `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`,
+  };
+}
+
+/** Of the records that are known from the page without a filter, those after the moment, and hardly any before it. */
+function middleFault(
+  plain: FirstPage,
+  { at, page }: NonNullable<FilterAnswers['middle']>,
+  asked: (at: number) => string,
+): Fault | null {
+  const listed = page?.records ?? [];
+  const earliest = Math.min(...listed.map((record) => record.at).filter((time) => time > -Infinity), at);
+  if (earliest < at - MOST_EARLIER_MS) {
+    const detail = `${asked(at)} also lists what last changed at ${new Date(earliest).toISOString()}`;
+    return { detail: `${detail}: the service reads the moment otherwise`, hint: OTHER_FORM };
+  }
+  const keys = new Set(listed.map(({ key }) => key));
+  const wanted = plain.records.filter((record) => record.at > at);
+  const missing = isWhole(page, plain) ? wanted.filter(({ key }) => !keys.has(key)) : [];
+  const [first] = missing;
+  if (first !== undefined || (listed.length === 0 && wanted.length > 0)) {
+    const example = first === undefined ? 'anything' : `${first.key}, which changed at ${first.text}`;
+    return {
+      detail: `${asked(at)} does not list ${example}: the service reads the moment otherwise`,
+      hint: OTHER_FORM,
+    };
+  }
+  return null;
+}
+
+/** A page that is shorter than the one without a filter is the last one, whatever else it says. */
+function isWhole(page: FirstPage | null, plain: FirstPage): boolean {
+  return page !== null && (page.isWhole || page.records.length < plain.records.length);
+}
+
+function countOf(page: FirstPage | null, plain: FirstPage): string {
+  const count = page?.records.length ?? 0;
+  return isWhole(page, plain) ? String(count) : `${count} and more`;
+}
+
+function controlText(control: FirstPage | null): string {
+  return control === null ? 'an unknown parameter is refused' : 'an unknown parameter changes nothing';
 }

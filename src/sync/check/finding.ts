@@ -19,4 +19,6 @@ export interface CheckOptions {
   client: ApiClient;
   clock: Clock;
   signal: AbortSignal;
+  /** True where the identity path was seen to answer this credential only. */
+  isIdentified: boolean;
 }

@@ -3,9 +3,10 @@ import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
-import { readCheckpoint } from '../../state/checkpoints.ts';
+import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
 import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
+import { isOtherCredential } from '../advance.ts';
 import { deleteVolume } from './bury-gone.ts';
 import type { DeleteContext } from './context.ts';
 import { tooMany } from './guard.ts';
@@ -19,23 +20,42 @@ type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'c
 /**
  * After a whole full walk: notes the live rows that it has not met as suspects, forgets those that it has, and forgets
  * the walk, all in one transaction. Nothing is deleted here. Without such a walk it does nothing, so that it may be
- * called again after a kill.
+ * called again after a kill. Where the walk was made under another credential than the one before it, which may simply
+ * be allowed to see less, all of them are held, and from then on that credential is the known one: returns what is
+ * missing under it; null where nothing changed hands.
  */
-export async function sweep(context: SweepContext, signal: AbortSignal): Promise<void> {
+export async function sweep(context: SweepContext, signal: AbortSignal): Promise<NewCredential | null> {
   const { warehouse, holding } = context;
   const { own } = warehouse;
   const { resource } = holding;
   const walk = await readSeenWalk(own, resource);
-  if (walk === null) return;
+  if (walk === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
   // Any walk forgets what others have met as it begins: no walk under way means that these pages are all of one.
-  if (checkpoint === null || checkpoint.walk_mode !== null) return;
+  if (checkpoint === null || checkpoint.walk_mode !== null) return null;
+  const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = holding.shape?.tables[0];
   const isBlind = walk.bytes === 0 || (walk.unkeyed > 0 && context.profile.item === null);
-  const unmet = table === undefined || isBlind ? null : await findUnmet(context, table, walk, signal);
-  const noted = table === undefined || unmet === null ? [] : await suspicionsOf(context, table, walk, unmet);
-  await warehouse.apply([...noted, forgetSeen(own, resource)], holding.lease());
+  const unmet =
+    table === undefined || isBlind ? null : await findUnmet(context, table, walk, credential !== null, signal);
+  const noted =
+    table === undefined || unmet === null ? [] : await suspicionsOf(context, table, walk, { ...unmet, credential });
+  const known = { ...checkpoint, full_credential: credential, walk_credential: null };
+  const moved = credential === null ? [] : [saveCheckpoint(own, known)];
+  await warehouse.apply([...noted, forgetSeen(own, resource), ...moved], holding.lease());
+  return credential === null ? null : { credential, missing: unmet?.missing.length ?? null };
 }
+
+/** A credential under which all was walked for the first time. */
+export interface NewCredential {
+  /** As a hash. */
+  credential: string;
+  /** Rows that stood before and that it did not list; null where that is not known. */
+  missing: number | null;
+}
+
+/** Why what is missing is held, whatever its number. */
+const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
 
 /** Keys of live rows that stood before the walk began and that it has not met. */
 interface Unmet {
@@ -48,6 +68,7 @@ async function findUnmet(
   context: SweepContext,
   table: TableShape,
   walk: SeenWalk,
+  isHeld: boolean,
   signal: AbortSignal,
 ): Promise<Unmet> {
   const { warehouse } = context;
@@ -60,7 +81,8 @@ async function findUnmet(
     const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, null);
     for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
       if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
-      (syncedAt < oldest ? unmet.missing : unmet.young).push(key);
+      // What will be held in any case need not be old.
+      (syncedAt < oldest || isHeld ? unmet.missing : unmet.young).push(key);
     }
     await nextTurn();
     signal.throwIfAborted();
@@ -91,7 +113,7 @@ async function suspicionsOf(
   context: SweepContext,
   table: TableShape,
   { walk_started_at }: SeenWalk,
-  { missing, young }: Unmet,
+  { missing, young, credential }: Unmet & { credential: string | null },
 ): Promise<CompiledQuery[]> {
   const { warehouse, holding, limits } = context;
   const { own } = warehouse;
@@ -99,7 +121,8 @@ async function suspicionsOf(
   const known = await readSuspects(own, resource, ['open', 'held', 'released']);
   const released = new Set(known.filter(({ state }) => state === 'released').map(({ record_id }) => record_id));
   const asked = missing.filter((key) => !released.has(key)).length;
-  const detail = asked === 0 ? null : tooMany(limits, { asked, ...(await deleteVolume(context, table)) });
+  const many = asked === 0 ? null : tooMany(limits, { asked, ...(await deleteVolume(context, table)) });
+  const detail = asked === 0 || credential === null ? many : OTHER_CREDENTIAL;
   const state = detail === null ? 'open' : 'held';
   const suspicion = { resource, reason: 'missing', state, evidence_at: walk_started_at, detail } as const;
   const waits = `its row is younger than ${durationText(context.settleMs / 1_000)} (deletes.settle)`;

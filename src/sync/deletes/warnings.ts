@@ -5,6 +5,7 @@ import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
 import type { DeleteContext } from './context.ts';
+import type { NewCredential } from './sweep.ts';
 
 /** Told in every run until a person has decided. */
 export async function heldDeletes(own: Kysely<OwnTables>, resource: string): Promise<Warning[]> {
@@ -75,4 +76,23 @@ function olderListed(older: number, trouble: SyncError | null, scrub: (text: str
 
 function countOf(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** Told once, by the first whole walk under another credential. */
+export function newCredential({ missing }: NewCredential, resource: string): Warning {
+  return {
+    code: 'credential_changed',
+    message: `the credential is another one than before: ${underIt(missing)}`,
+    hint:
+      missing === 0
+        ? 'nothing is to be done'
+        : `see that the credential may read all of ${resource}; what is held: content-sync deletes list ${resource}`,
+  };
+}
+
+function underIt(missing: number | null): string {
+  if (missing === null) return 'records without a usable id keep it from being known what it does not list';
+  if (missing === 0) return 'it lists all that was copied before';
+  const rows = missing === 1 ? '1 row that was copied before is' : `${missing} rows that were copied before are`;
+  return `${rows} not listed under it, and held until a person decides`;
 }

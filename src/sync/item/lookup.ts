@@ -120,5 +120,15 @@ function listingOf({ profile, item, clock }: ItemContext, since: string | null) 
   const { incremental } = profile;
   const extraQuery: Record<string, string> =
     since === null || incremental === null ? {} : { [incremental.param]: since };
-  return { client, resource: profile, listing, meter, signal, clock, extraQuery, runAhead: 0, acceptsEnd: profile.accept.includes('end') };
+  return {
+    client,
+    resource: profile,
+    listing,
+    meter,
+    signal,
+    clock,
+    extraQuery,
+    runAhead: 0,
+    acceptsEnd: profile.accept.includes('end'),
+  };
 }

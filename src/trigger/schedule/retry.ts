@@ -12,6 +12,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   auth_failed: CREDENTIAL_MS,
   bad_token: CREDENTIAL_MS,
   forbidden: CREDENTIAL_MS,
+  identity_refused: CREDENTIAL_MS,
   lease_held: LEASE_MS,
   lease_lost: LEASE_MS,
 };

@@ -8,6 +8,7 @@ import { growTables } from './grow-tables.ts';
 import { leaseStep } from './lease-check.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
+import { countUntimed, latestKeys } from './row-times.ts';
 import type { Session } from './session.ts';
 import { storedRows } from './stored-rows.ts';
 import { transact, type Database } from './transact.ts';
@@ -58,6 +59,8 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     keysAfter: (table, after, limit) => keysAfter(database, table, after, limit),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
+    latestKeys: (table, column, limit) => latestKeys(own, schema, table, column, limit),
+    countUntimed: (table, column) => countUntimed(own, schema, table, column),
     apply: (queries, lease) =>
       inOneTrip(() => [...(lease === undefined ? [] : [leaseStep(lease)]), ...queries.map(asStep)]),
     count: (table) => count(own, schema, table),

@@ -8,6 +8,7 @@ import { bury, keysAfter, liveSample, purge } from './burial.ts';
 import { growTables } from './grow-tables.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
+import { countUntimed, latestKeys } from './row-times.ts';
 import { storedRows } from './stored-rows.ts';
 import type { Patiently } from './wait-for-lock.ts';
 import { walUpkeep } from './wal-upkeep.ts';
@@ -63,6 +64,8 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
     purge: (old) => transact(old.lease, () => purge(db, own, old)),
     keysAfter: (table, after, limit) => patiently(() => keysAfter(db, own, table, after, limit)),
     liveSample: (table, resource, limit) => patiently(() => liveSample(db, own, table, resource, limit)),
+    latestKeys: (table, column, limit) => latestKeys(own, table, column, limit),
+    countUntimed: (table, column) => countUntimed(own, table, column),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     count: (table) => count(own, table),
     countDeleted: (table, since) => countDeleted(own, table, since),

@@ -1,0 +1,72 @@
+import { countIn } from '../../extract/body-account.ts';
+import { listingUrl } from '../../extract/listing-url.ts';
+import type { Page } from '../../extract/page.ts';
+import { urlAt } from '../../extract/position.ts';
+import { newMeter, type OtherCaller } from '../../http/client.ts';
+import { selectRecords } from '../../shape/select-records.ts';
+import { isRefusal } from '../identity.ts';
+import type { CheckOptions, Finding } from './finding.ts';
+import { pageAsListed, type FirstPage } from './first-page.ts';
+
+/** What a caller gets of the first page: what it lists, or null where the service refuses. */
+type Answers = Readonly<Record<OtherCaller, FirstPage | null>>;
+
+const NAME_IDENTITY =
+  'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
+
+/** Whether the credential makes a difference: what anybody and a false one get, beside what it gets itself. */
+export async function credentialFinding(options: CheckOptions, page: Page): Promise<Finding> {
+  const own = pageAsListed(page, options.profile);
+  const answers = {
+    nobody: await asOther(options, page, 'nobody'),
+    stranger: await asOther(options, page, 'stranger'),
+  };
+  const doubt = credentialDoubt(own, answers);
+  if (doubt === null)
+    return { check: 'credential', status: 'ok', detail: 'without it, or with a false one, all is refused' };
+  if (options.isIdentified)
+    return { check: 'credential', status: 'ok', detail: `${doubt}; the identity path proves it` };
+  return { check: 'credential', status: 'warn', detail: doubt, hint: NAME_IDENTITY };
+}
+
+/** Why a wrong credential would not be noticed, as a sentence; null where it would be. Pure. */
+function credentialDoubt(own: FirstPage, { nobody, stranger }: Answers): string | null {
+  if (stranger === null) {
+    return nobody === null || !isAlike(own, nobody)
+      ? null
+      : 'without a credential the first page is the same: the listing is public, and a false one is refused';
+  }
+  if (isAlike(own, stranger)) {
+    return nobody === null
+      ? 'a false credential gets the same as the own one: the service does not look at it'
+      : 'without a credential, and with a false one, the first page is the same: the listing is public, or the own one is ignored too';
+  }
+  return `a false credential is not refused: it gets ${sizeOf(stranger)}, the own one ${sizeOf(own)}, so a credential that has become invalid would look like deleted records`;
+}
+
+function isAlike(one: FirstPage, other: FirstPage): boolean {
+  return one.total === other.total && keysOf(one) === keysOf(other);
+}
+
+function keysOf({ records }: FirstPage): string {
+  return records.map(({ key }) => key).join('\n');
+}
+
+function sizeOf({ total, records }: FirstPage): string {
+  return total === null ? `${records.length} records on the first page` : `${total} records`;
+}
+
+async function asOther(options: CheckOptions, { position }: Page, as: OtherCaller): Promise<FirstPage | null> {
+  const { client, listing, profile, signal } = options;
+  const url = urlAt(listingUrl(listing, profile), position);
+  try {
+    const answer = await client.get({ url, lane: 'incremental', meter: newMeter(), signal, as });
+    const records = selectRecords(answer.bytes, answer.json, profile.records);
+    // A page that says something else is as good as a refusal.
+    if (records === null) return null;
+    return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);
+  } catch (error) {
+    if (isRefusal(error)) return null;
+    throw error;
+  }
+}

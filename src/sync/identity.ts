@@ -1,0 +1,42 @@
+import { listingUrl, type ListingTarget } from '../extract/listing-url.ts';
+import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+
+/** What asking who we are needs. */
+export interface IdentityRequest {
+  client: ApiClient;
+  listing: ListingTarget;
+  /** Path below the version prefix. */
+  path: string;
+  signal: AbortSignal;
+}
+
+/**
+ * Asks the service who is asking; `as` asks in place of the own credential. Throws `identity_refused` where the service
+ * does not know, and what the client throws where it cannot be told.
+ */
+export async function askIdentity({ client, listing, path, signal }: IdentityRequest, as?: OtherCaller): Promise<void> {
+  const url = listingUrl(listing, { path, query: {} });
+  try {
+    const answer = await client.get({ url, lane: 'incremental', meter: newMeter(), signal, as });
+    if (answer.outcome === 'ok') return;
+  } catch (error) {
+    throw isRefusal(error) ? refused(path, error) : error;
+  }
+  throw refused(path);
+}
+
+/** True where the service has answered, and not with what was asked for: asking again would change nothing. */
+export function isRefusal(error: unknown): error is SyncError {
+  if (!(error instanceof SyncError) || error instanceof DeferredError || error.code === 'interrupted') return false;
+  return error.recovery === 'stop' || error.code === 'error_in_body';
+}
+
+function refused(path: string, cause?: SyncError): SyncError {
+  const why = cause === undefined ? 'a rule of the profile leaves it out' : cause.message;
+  return new SyncError('identity_refused', `the service does not say who is asking at ${path}: ${why}`, {
+    recovery: 'stop',
+    hint: 'the credential is wrong, expired or revoked: check auth in the configuration, and identity in the profile',
+    cause,
+  });
+}
