@@ -53,18 +53,19 @@ describe('a secret that is as short as a word', () => {
 
   it('does not keep a walk from going on where it was', async () => {
     let isDown = true;
+    const tokens = ['', 'two', 'three', 'four'];
     const service = await serviceWith('cursor', ({ url = '' }, response) => {
-      const page = Number(new URL(url, 'http://localhost').searchParams.get('cursor') ?? '1');
-      if (page === 3 && isDown) json(response, '', 503);
-      else json(response, { data: [{ id: String(page) }], next_cursor: page < 4 ? page + 1 : null });
+      const page = tokens.indexOf(new URL(url, 'http://localhost').searchParams.get('cursor') ?? '');
+      if (page === 2 && isDown) json(response, '', 503);
+      else json(response, { data: [{ id: String(page) }], next_cursor: tokens[page + 1] ?? null });
     });
     expect((await service.backfill()).code).toBe(1);
     isDown = false;
     const before = service.seen.length;
     expect((await service.backfill()).code).toBe(0);
     expect(service.seen.slice(before).map(({ url }) => url)).toEqual([
-      '/v1/posts?limit=2&cursor=3',
-      '/v1/posts?limit=2&cursor=4',
+      '/v1/posts?limit=2&cursor=three',
+      '/v1/posts?limit=2&cursor=four',
     ]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
+import { USUAL, type TestDatabase } from '../support/databases.ts';
 import { movingProfile, MovingListing, type ListingDialect } from '../support/moving-listing.ts';
 import { ownService } from '../support/own-service.ts';
 
@@ -46,7 +46,7 @@ function once(listing: MovingListing, request: number, change: () => void): void
   };
 }
 
-describe.for(DATABASES)('a listing by page numbers that moves while it is read, on $name', (database) => {
+describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
   it.for(BY_UPDATED)('has all its records in the copy when one moved to its end: %s', async ([, dialect]) => {
     const { listing, stage, missing } = await staged(database, dialect);
     once(listing, 11, () => listing.change(5));

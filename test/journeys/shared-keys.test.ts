@@ -8,7 +8,7 @@ const sum = ({ resources: [report] }: RunReport): number[] => [report?.inserted 
 
 /** A run over two pages of these records. */
 async function runOver(database: TestDatabase, first: readonly object[], second: readonly object[] = []) {
-  const stage = await ownService(database, { updated: 'changed' }, (url) =>
+  const stage = await ownService(database, { updated: 'changed', page: { style: 'cursor', size: 3 } }, (url) =>
     url.searchParams.has('cursor')
       ? { body: { data: second, next_cursor: null } }
       : { body: { data: first, next_cursor: second.length === 0 ? null : 'second' } },

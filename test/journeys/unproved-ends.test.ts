@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply, Responder } from '../extract/listing-server.ts';
-import { USUAL } from '../support/databases.ts';
+import { SQLITE } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 
@@ -15,6 +15,12 @@ function part(url: URL, cap: number, start: number, all: readonly object[] = REC
 }
 
 const one: Responder = () => ({ body: { data: [{ id: 1 }] } });
+
+/** 220 records by page number; pages past the last are refused. */
+const refusing: Responder = (url) => {
+  const { data } = part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50, RECORDS.slice(0, 220));
+  return data.length === 0 ? { status: 404, body: {} } : { body: { data } };
+};
 
 let views = 0;
 
@@ -42,7 +48,7 @@ async function ended(stage: OwnService) {
   return { status, rows, error: error?.code, hint: error?.hint, warnings };
 }
 
-const service = (fields: object, respond: Responder) => ownService(USUAL, { ...NO_FILTER, ...fields }, respond);
+const service = (fields: object, respond: Responder) => ownService(SQLITE, { ...NO_FILTER, ...fields }, respond);
 
 describe('a listing whose end nothing shows', () => {
   it.each<[string, object, Responder]>([
@@ -170,7 +176,8 @@ describe('a listing whose end nothing shows', () => {
     expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 30, warnings: [] });
     expect(stage.service.requests).toHaveLength(2);
     few.splice(20);
-    expect((await stage.run('backfill')).status).toBe('ok');
+    const { resources } = await stage.run('backfill');
+    expect(resources[0]?.warnings).toMatchObject([{ code: 'deletes_unconfirmed' }]);
     expect(stage.service.requests).toHaveLength(3);
   });
 });
@@ -199,10 +206,6 @@ describe('the end of a listing by page numbers', () => {
   });
 
   it('is a page shorter than the others, where the service refuses pages past it', async () => {
-    const refusing: Responder = (url) => {
-      const { data } = part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50, RECORDS.slice(0, 220));
-      return data.length === 0 ? { status: 404, body: {} } : { body: { data } };
-    };
     const stage = await service({ page: { style: 'page', size: 50 } }, refusing);
     expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 220 });
   });

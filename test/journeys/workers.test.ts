@@ -55,18 +55,21 @@ describe.skipIf(POSTGRES.missing !== null)('workers on one Postgres', { timeout:
   it('F133 one that is told to stop gives its walk to another at once, which goes on at the same page', async () => {
     const stage = await servingStage({ sandbox: { ...SOME, latency: 400 }, database: POSTGRES });
     const workers = await Promise.all([startWorker(stage), startWorker(stage)]);
-    const serving = await stage.serve();
-    // Whichever of them walks: who takes what is a matter of milliseconds.
+    const serves = await Promise.all([stage.serve(), stage.serve()]);
+    // Whichever of them walks: a serve does walks too, and who takes what is a matter of milliseconds.
+    const commands = [...workers, ...serves.map(({ command }) => command)];
     const walking = async () => {
       const owners = await ownersIn(stage);
-      return workers.find(({ pid }) => owners.some((owner) => owner.includes(`pid ${pid} `)));
+      return commands.find(({ pid }) => owners.some((owner) => owner.includes(`pid ${pid} `)));
     };
     await until('under way', async () => (await walking()) !== undefined);
     const doomed = await walking();
     await delay(300);
     doomed?.kill('SIGTERM');
     expect(await doomed?.ended).toMatchObject({ code: 0 });
-    await stage.fresh(serving);
+    const left = serves.find(({ command }) => command !== doomed);
+    if (left === undefined) throw new Error('both serves are gone');
+    await stage.fresh(left);
     await stage.settled();
     expect((await walksOf(stage)).filter((walk) => !isWhole(walk))).not.toEqual([]);
     // What was on its way when it was told.

@@ -193,7 +193,8 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     stage.service.records.delete('new');
     stage.service.records.delete('b');
     const report = await stage.walk();
-    expect([report.status, report.mode, codes(report)]).toEqual(['ok', 'full', []]);
+    // Their rows are too young to be gone for good; the filter is believed.
+    expect([report.status, report.mode, codes(report)]).toEqual(['partial', 'full', ['deletes_unconfirmed']]);
     expect(await stage.walk()).toMatchObject({ mode: 'incremental', requests: 1 });
   });
 

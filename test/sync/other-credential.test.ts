@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Behaviour } from '../support/small-service.ts';
-import { DATABASES } from '../support/databases.ts';
+import { USUAL, type TestDatabase } from '../support/databases.ts';
 import { smallStage, type SmallStage } from '../support/small-stage.ts';
 
 /** The second key may see only records whose id does not begin with `private`. */
@@ -8,7 +8,7 @@ const RIGHTS: Behaviour = {
   sees: (authorization, { id }) => authorization?.endsWith('first') === true || !id.startsWith('private'),
 };
 
-async function copied(database: (typeof DATABASES)[number], fields: object = {}, hidden = 3): Promise<SmallStage> {
+async function copied(database: TestDatabase, fields: object = {}, hidden = 3): Promise<SmallStage> {
   const stage = await smallStage(RIGHTS, { ...fields }, { database, source: keyed('first') });
   for (let index = 0; index < 97; index += 1) {
     stage.service.now += 600_000;
@@ -34,7 +34,7 @@ function codes({ warnings }: { warnings?: readonly { code: string }[] }): string
   return (warnings ?? []).map(({ code }) => code).toSorted();
 }
 
-describe.for(DATABASES)('another credential, on $name', (database) => {
+describe.for([USUAL])('another credential, on $name', (database) => {
   it('is told once, in the next sync, and what it does not list is held however little it is', async () => {
     for (const item of ['/content/{id}', null]) {
       const stage = await copied(database, { item });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../../support/databases.ts';
+import { USUAL } from '../../support/databases.ts';
 import type { Behaviour, OwnRecord } from '../../support/record-service.ts';
 import { ownStage } from '../../support/own-stage.ts';
 
@@ -15,7 +15,7 @@ const ALL = RECORDS.map(({ id }) => String(id)).toSorted();
 /** Its listing is too long to be asked for one record. */
 const LONG = { page: { size: 2 }, incremental: null };
 
-describe.for(DATABASES)('a record that is listed and not there when it is read alone, on $name', (database) => {
+describe.for([USUAL])('a record that is listed and not there when it is read alone, on $name', (database) => {
   it('stays after a change of it was told, and is as it is listed', async () => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
     const drained = await stage.listen();
@@ -71,7 +71,7 @@ describe.for(DATABASES)('a record that is listed and not there when it is read a
   });
 });
 
-describe.for(DATABASES)('a record that is gone, on $name', (database) => {
+describe.for([USUAL])('a record that is gone, on $name', (database) => {
   it('is deleted within the event that tells it, by the word of the listing', async () => {
     const stage = await ownStage(database, RECORDS);
     const drained = await stage.listen();

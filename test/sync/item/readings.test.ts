@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../../support/databases.ts';
+import { USUAL } from '../../support/databases.ts';
 import type { Behaviour, OwnRecord } from '../../support/record-service.ts';
 import { ownStage } from '../../support/own-stage.ts';
 
@@ -31,7 +31,7 @@ const OTHERWISE: [string, Behaviour['alone']][] = [
   ['with the whole of a text that the listing cuts', longer],
 ];
 
-describe.for(DATABASES)('a record read alone that is not the listed one, on $name', (database) => {
+describe.for([USUAL])('a record read alone that is not the listed one, on $name', (database) => {
   it.for(OTHERWISE)('%s: the row and the columns are those of the listing, and the run says so', async ([, alone]) => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
     const before = await stage.rows();
