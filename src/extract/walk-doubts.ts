@@ -22,7 +22,7 @@ export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, met, leastTotal 
   if (hasSlipped) doubts.push(slipped);
   else if (hasEntered) doubts.push(entered);
   if (leastTotal !== null && met !== null && met < leastTotal) doubts.push(fewer(met, leastTotal));
-  return doubts.length === 0 && isUnwatched ? [unwatched] : doubts;
+  return isUnwatched ? [...doubts, unwatched] : doubts;
 }
 
 const slipped: Doubt = {

@@ -28,7 +28,7 @@ import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { syncResource, type SyncedWalk } from './sync-resource.ts';
 import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
-import { walkWhole } from './walk-whole.ts';
+import { sweepable, walkWhole } from './walk-whole.ts';
 import { openWalkNotes, readingOf } from './walk-notes.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
@@ -99,7 +99,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
     const known = await deletes.sweep();
-    const start = known === null ? plan : knownUnder(plan, known);
+    const start = await withRows(options, known === null ? plan : knownUnder(plan, known));
     const first = await walk(start, start.mode === 'incremental' || prepared.warnings.length === 0);
     const full = start.mode === 'full' ? { plan: start, walked: first } : await proved(start, first, false);
     if (full !== null) {
@@ -119,6 +119,13 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
   } finally {
     Object.assign(tally.figures, meter);
   }
+}
+
+/** An earlier walk that came to no proved end has left rows, of which some may be gone by now. */
+async function withRows({ warehouse }: RunOptions, plan: WalkPlan): Promise<WalkPlan> {
+  const { checkpoint, mode, resumed } = plan;
+  if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
+  return (await warehouse.count(checkpoint.resource)) === 0 ? plan : { ...plan, checkpoint: sweepable(checkpoint) };
 }
 
 /** The plan was made before the walk of another run was swept. */

@@ -53,10 +53,16 @@ export async function walkWhole(parts: WholeWalkParts, planned: WalkPlan): Promi
       return { checkpoint, isProved, maySweep, needsCatchUp, warnings: endWarnings(judgement, end) };
     }
     const { walk_credential } = planned.checkpoint;
-    const begun = { ...startWalk(checkpoint, next.mode, next.since, parts.clock.now()), walk_credential };
+    const again = sweepable({ ...checkpoint, walk_credential });
+    const begun = { ...startWalk(again, next.mode, next.since, parts.clock.now()), walk_credential };
     plan = { ...planned, mode: next.mode, checkpoint: begun, resumed: false };
     repetition = next.repetition;
   }
+}
+
+/** Of a resource that has rows though no full walk was whole: what the next one does not meet was met before. */
+export function sweepable(checkpoint: CheckpointRow): CheckpointRow {
+  return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
 interface NextPass {

@@ -49,6 +49,11 @@ export class MovingListing {
   }
 
   readonly respond: Responder = (url) => {
+    const id = /\/report\/(\d+)$/.exec(url.pathname)?.[1];
+    if (id !== undefined) {
+      const item = this.items.get(Number(id));
+      return item === undefined ? { status: 404, body: {} } : { body: item };
+    }
     this.before((this.requests += 1));
     return this.#page(url);
   };
@@ -71,5 +76,5 @@ export class MovingListing {
 /** The profile of such a service. */
 export function movingProfile({ style, total, filter }: ListingDialect, size: number): Record<string, unknown> {
   const page = { style: style === 'link-pages' ? 'link' : style, size, ...(total ? { total: 'total' } : {}) };
-  return { page, incremental: filter ? { param: 'updated_since', overlap: '1s' } : null };
+  return { page, item: '/report/{id}', incremental: filter ? { param: 'updated_since', overlap: '1s' } : null };
 }
