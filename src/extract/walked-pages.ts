@@ -144,8 +144,10 @@ export class WalkedPages {
 
   #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {
     const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
-    const { updated } = this.#options;
-    return { position, keys, total, unkeyed, updated: records.map((record) => timeOf(record, updated)) };
+    const { updated, ledger } = this.#options;
+    // Only of pages by number is it ever asked when their records changed.
+    const times = ledger.isWatched ? records.map((record) => timeOf(record, updated)) : [];
+    return { position, keys, total, unkeyed, updated: times };
   }
 }
 
