@@ -79,7 +79,9 @@ function nextPass(
 ): NextPass {
   const isUnwatched = judgement.doubts.every(({ code }) => code === 'unwatched');
   const { behind } = repetition;
-  const sure = behind === null && mode === 'full' ? end.sure : isUnwatched ? behind : null;
+  // Where rows are known already, what is gone has to be found as well, and only a whole walk does that.
+  const mayGoOn = behind === null && mode === 'full' && checkpoint.full_credential === null;
+  const sure = mayGoOn ? end.sure : isUnwatched ? behind : null;
   const since = sure === null ? null : sinceOf(sure, profile);
   if (sure === null || since === null)
     return { mode, since: checkpoint.walk_since, repetition: { former: end, behind: null } };
