@@ -30,6 +30,8 @@ export interface SureRecord {
 /** The end of a walk. It is proved where there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
+  /** Records that it met; null where nobody counted. */
+  records: number | null;
   doubts: readonly Doubt[];
   /** For a walk that is made again: what this one met, page by page. */
   prints: string;

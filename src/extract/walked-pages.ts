@@ -139,7 +139,15 @@ export class WalkedPages {
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
     const doubts = [...unproved, ...ledger.doubts()];
     const met = (key: Uint8Array): boolean => ledger.has(key);
-    return { proof, doubts, prints: ledger.prints(), sure: ledger.sure(), met, pageSize: reader.pageSize };
+    return {
+      proof,
+      records: ledger.met,
+      doubts,
+      prints: ledger.prints(),
+      sure: ledger.sure(),
+      met,
+      pageSize: reader.pageSize,
+    };
   }
 
   #entryOf({ keys, total, records }: ReadPage, position: PagePosition): Omit<LedgerEntry, 'overlap' | 'isBoundary'> {

@@ -84,7 +84,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     const profile = hasFilter ? prepared.profile : { ...prepared.profile, incremental: null };
     const once = (start: WalkPlan, repetition: Repetition): Promise<SyncedWalk> =>
       walkOnce(options, { ...prepared, profile }, start, { meter, figures, passed, repetition, met });
-    const whole = await walkWhole({ profile, clock, walk: once }, from);
+    const whole = await walkWhole({ profile, clock, walk: once }, await withRows(options, from));
     tally.warnings.push(...whole.warnings);
     return { ...whole, met };
   };
@@ -99,12 +99,12 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     watcher.started(resource, plan);
     // What a run left undone that was killed when its walk had just ended.
     const known = await deletes.sweep();
-    const start = await withRows(options, known === null ? plan : knownUnder(plan, known));
+    const start = known === null ? plan : knownUnder(plan, known);
     const first = await walk(start, start.mode === 'incremental' || prepared.warnings.length === 0);
     const full = start.mode === 'full' ? { plan: start, walked: first } : await proved(start, first, false);
     if (full !== null) {
       tally.mode = 'full';
-      if (full.walked.maySweep) await deletes.sweepAfter(full.plan.checkpoint);
+      if (full.walked.maySweep) await deletes.sweepAfter(full.walked);
     }
     const missed = first.isProved ? await catchUp(options, prepared, start, first) : null;
     if (missed !== null) {
@@ -168,8 +168,7 @@ function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: 
   };
   return {
     sweep: swept,
-    sweepAfter: async (walk: CheckpointRow) => {
-      const isEmpty = walk.walk_records + tally.figures.records === 0;
+    sweepAfter: async ({ isEmpty }: Walked) => {
       const live = isEmpty ? await warehouse.count(resource) : 0;
       if (live > 0) tally.warnings.push(emptyListing(live, resource));
       await swept();

@@ -23,6 +23,8 @@ export interface WholeWalk {
   isProved: boolean;
   /** True where what was not met may be looked for. */
   maySweep: boolean;
+  /** True where the listing showed no record at all. */
+  isEmpty: boolean;
   /** True where records that changed meanwhile may be missing, which the filter lists. */
   needsCatchUp: boolean;
   warnings: Warning[];
@@ -50,7 +52,8 @@ export async function walkWhole(parts: WholeWalkParts, planned: WalkPlan): Promi
     repeated.whole += next.since === planned.checkpoint.walk_since ? 1 : 0;
     const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
     if (isProved || !mayRepeat || isEnough) {
-      return { checkpoint, isProved, maySweep, needsCatchUp, warnings: endWarnings(judgement, end) };
+      const isEmpty = end.records === 0;
+      return { checkpoint, isProved, maySweep, isEmpty, needsCatchUp, warnings: endWarnings(judgement, end) };
     }
     const { walk_credential } = planned.checkpoint;
     const again = sweepable({ ...checkpoint, walk_credential });
