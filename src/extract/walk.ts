@@ -104,7 +104,7 @@ function openWalk(options: WalkOptions, route: Route) {
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const asked = { resource, style, first, source, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...asked, kept });
-  const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page, acceptsEnd });
+  const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
   return { source, pages, ledger };
 }
 

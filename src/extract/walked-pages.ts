@@ -19,7 +19,6 @@ interface WalkedPagesOptions {
   /** The field that says when a record last changed. */
   updated: string | null;
   page: Pick<PageProfile, 'size' | 'size_param'>;
-  acceptsEnd: boolean;
 }
 
 type WalkedPage = Omit<Page, 'number'>;
