@@ -4,7 +4,7 @@ import { keyFingerprints } from '../../src/shape/key-fingerprint.ts';
 
 function page(keys: string, fields: Partial<LedgerEntry> = {}): LedgerEntry {
   const rest = { total: null, unkeyed: 0, overlap: 0, isBoundary: true, updated: [] };
-  return { position: `/a?page=${keys}`, keys: keyFingerprints([...keys]), ...rest, ...fields };
+  return { position: `/a?page=${keys}`, keys: keyFingerprints(keys.split('')), ...rest, ...fields };
 }
 
 function doubtsAfter(...pages: LedgerEntry[]): string[] {
