@@ -12,6 +12,8 @@ export interface Page {
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
+  /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
+  again: number;
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
   /** The service's clock as told by the answer; null where it does not say. */

@@ -125,12 +125,14 @@ export class WalkLedger {
     return this.#lastTotal !== null && total !== null && total !== this.#lastTotal;
   }
 
-  /** The page before, read again: what slipped from it is no longer missing. */
-  reread(page: LedgerEntry): void {
+  /** The page before, read again: what slipped from it is no longer missing. Returns how many keys on it are new. */
+  reread(page: LedgerEntry): number {
     this.#noteTotal(page.total);
+    const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
     if (last !== undefined) last.keys = page.keys;
+    return this.#keys.size - known;
   }
 
   /** Nothing of the page before was found again where it was looked for. */

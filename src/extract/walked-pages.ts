@@ -106,8 +106,9 @@ export class WalkedPages {
 
   #reread(read: ReadPage, position: PagePosition, next: PagePosition): WalkedPage {
     const { ledger, reader } = this.#options;
-    ledger.reread({ ...this.#entryOf(read, position), overlap: Infinity, isBoundary: false });
-    return { ...pageOf(read, position), next, kept: reader.kept, isNumbered: true, end: null };
+    const fresh = ledger.reread({ ...this.#entryOf(read, position), overlap: Infinity, isBoundary: false });
+    const again = read.records.length - fresh;
+    return { ...pageOf(read, position), again, next, kept: reader.kept, isNumbered: true, end: null };
   }
 
   #handedOut(stepped: SteppedPage, position: PagePosition): WalkedPage {
@@ -115,7 +116,7 @@ export class WalkedPages {
     const { next } = stepped;
     this.#step = stepped.records.length - (next !== null && reader.overlapsAt(next) !== null ? 1 : 0);
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
-    const known = { kept: reader.kept, isNumbered: ledger.isWatched };
+    const known = { again: 0, kept: reader.kept, isNumbered: ledger.isWatched };
     const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
     if (next === null) return { ...page, next, end: this.#endOf(stepped) };
     if (!ledger.isLoop) return { ...page, next, end: null };

@@ -15,6 +15,8 @@ export interface DatedKey {
 export interface Passed {
   next: string | null;
   records: number;
+  /** Those of them that an earlier page of the walk has counted; absent or 0 where none was. */
+  again?: number;
   /** The service's clock at this page; null where it does not tell. */
   serverDate: number | null;
   /** The total that it tells; absent or null where it tells none. */
@@ -42,7 +44,7 @@ export function advance(checkpoint: CheckpointRow, page: Passed, now: number): C
     walk_clock: clock,
     ...highWater(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + 1,
-    walk_records: checkpoint.walk_records + page.records,
+    walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
     walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
     kept_size: page.kept ? page.kept : checkpoint.kept_size,
   };

@@ -47,9 +47,9 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
     if (page.end !== null) last.ended = { end: page.end, judgement: judgeEnd(page.end, job.profile, job.repetition) };
     const { isProved, maySweep } = last.ended?.judgement ?? { isProved: false, maySweep: true };
     const outcome = await loader.load(page, (facts, counted) => {
-      const { total, kept, serverDate } = page;
+      const { total, kept, again, serverDate } = page;
       const completesFull = job.repetition.behind !== null;
-      const passed = { next: page.next, serverDate, total, kept, isProved, completesFull, zone, ...facts };
+      const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
       next = storable(advance(checkpoint, passed, job.clock.now()), job);
       const { own } = job.warehouse;
       return [

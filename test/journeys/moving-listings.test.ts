@@ -113,6 +113,21 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     expect([status, await missing()]).toEqual(['ok', []]);
   });
 
+  it('counts a page once that is read again to prove its place', async () => {
+    const { listing, stage } = await staged(database, { style: 'page', order: 'updated', total: true });
+    for (const request of [4, 7]) {
+      const stop = new AbortController();
+      once(listing, request, () => stop.abort());
+      await stage.run('backfill', { signal: stop.signal });
+      const [rows, counted] = await stage.read((db) => [
+        db.prepare('SELECT count(*) FROM report').pluck().get(),
+        db.prepare('SELECT walk_records FROM _sync_checkpoints').pluck().get(),
+      ]);
+      expect([request, counted]).toEqual([request, rows]);
+      expect(rows).toBeGreaterThan(0);
+    }
+  });
+
   it('ends partial, with what to do, where it never stands still', async () => {
     const { listing, stage } = await staged(database, { style: 'page', order: 'updated', total: true });
     listing.before = (number) => {

@@ -119,8 +119,9 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     const { statuses, readsPerSecond } = await storm(stage, serving, { records: 10, perSecond: 600, seconds: 3 });
     expect(Object.keys(statuses).filter((status) => status !== '202' && status !== '503')).toEqual([]);
     expect(statuses[202]).toBeGreaterThan(0);
-    // A second apart; on a machine that stands still now and then, the seconds are not as long as they look.
-    expect(readsPerSecond).toBeLessThan(1.3);
+    // A second apart; without that they would be some dozens. A reading that arrives late, because this process stood
+    // still, makes the seconds look shorter than they were: over three of them that is a third.
+    expect(readsPerSecond).toBeLessThan(2);
     expect(await serving.stop()).toMatchObject({ code: 0 });
   });
 });
