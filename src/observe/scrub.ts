@@ -1,10 +1,5 @@
-/** A secret up to this length may be part of ordinary words and numbers, so it is only looked for as a whole word. */
-const SHORT = 7;
-/** From this length on, encoded forms are looked for too; those of shorter ones would match by chance. */
-const ENCODED_FROM = 6;
-
-/** A text that was cut (it ends in `…`) may end in the beginning of a secret; a shorter one gives nothing away. */
-const CUT_FROM = 4;
+import { findSecrets, type Span } from './find-secrets.ts';
+import { secretViews, SHORT, type SecretViews } from './secret-forms.ts';
 
 const STAND_IN = '***';
 
@@ -13,96 +8,67 @@ const STAND_IN = '***';
  * a word or a figure of what we say. What is quoted loses the short ones before, where it is put into the sentence.
  */
 export function scrubOwn(text: string, secrets: readonly string[]): string {
-  const pattern = patternFor(secrets, LONG);
-  return pattern === null ? text : text.replace(pattern, STAND_IN);
+  return scrubChosen(text, secrets, LONG, STAND_IN);
 }
 
 /**
- * Takes secrets out of a text of others. Replaces every secret in it by `***` (or another text without `$`): as it is, escaped for JSON (any number of
- * times), escaped for a URL, as base64 (also inside longer base64, as in basic authentication), hex or a list of bytes,
- * and its beginning where a text was cut there. `secrets` may grow between calls; it is read each time.
+ * Takes secrets out of a text of others. Replaces every secret in it by `***` (or another text): as it is, escaped for
+ * JSON or for a URL (any number of times), as base64 (also inside longer base64, as in basic authentication), hex or a
+ * list of bytes, and its beginning where a text was cut there. `secrets` may grow between calls; it is read each time.
+ *
+ * The time is linear in the text's length, whatever the text and the secrets are: both may come from a stranger.
  */
 export function scrub(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
-  const pattern = patternFor(secrets, ALL);
-  return pattern === null ? text : text.replace(pattern, standIn);
+  return scrubChosen(text, secrets, ALL, standIn);
 }
 
-/** Which secrets are looked for, and the patterns that were made for each list of them. */
+/** True where `scrub` would take something out. */
+export function holdsSecret(text: string, secrets: readonly string[]): boolean {
+  const views = viewsFor(secrets, ALL);
+  return views !== null && findSecrets(Buffer.from(text), views).length > 0;
+}
+
+/** Which secrets are looked for, and how, for each list of them. */
 interface Choice {
   isChosen: (secret: string) => boolean;
-  patterns: WeakMap<readonly string[], { count: number; pattern: RegExp | null }>;
+  known: WeakMap<readonly string[], { count: number; views: SecretViews | null }>;
 }
 
-const ALL: Choice = { isChosen: (secret) => secret !== '', patterns: new WeakMap() };
-const LONG: Choice = { isChosen: (secret) => secret.length > SHORT, patterns: new WeakMap() };
+const ALL: Choice = { isChosen: (secret) => secret !== '', known: new WeakMap() };
+const LONG: Choice = { isChosen: (secret) => secret.length > SHORT, known: new WeakMap() };
 
-function patternFor(secrets: readonly string[], { isChosen, patterns }: Choice): RegExp | null {
-  const known = patterns.get(secrets);
-  if (known?.count === secrets.length) return known.pattern;
-  const longestFirst = [...new Set(secrets)].filter(isChosen).toSorted((a, b) => b.length - a.length);
-  const forms = longestFirst.flatMap(formsOf);
-  const pattern = forms.length === 0 ? null : new RegExp(forms.join('|'), 'g');
-  patterns.set(secrets, { count: secrets.length, pattern });
-  return pattern;
+function scrubChosen(text: string, secrets: readonly string[], choice: Choice, standIn: string): string {
+  const views = viewsFor(secrets, choice);
+  if (views === null) return text;
+  const bytes = Buffer.from(text);
+  const spans = findSecrets(bytes, views);
+  if (spans.length === 0) return text;
+  return replaced(text, bytes.length === text.length ? spans : inCharacters(spans, text), standIn);
 }
 
-function formsOf(secret: string): string[] {
-  const chars = Array.from(secret, charForm);
-  const plain = chars.join('');
-  if (secret.length <= SHORT) {
-    const word = `${WORD_BEFORE}(?:${plain})${WORD_AFTER}`;
-    return secret.length < ENCODED_FROM ? [word] : [word, ...encodedForms(Buffer.from(secret))];
-  }
-  return [plain, beginning(chars), ...encodedForms(Buffer.from(secret))];
+function replaced(text: string, spans: readonly Span[], standIn: string): string {
+  const from = [0, ...spans.map(({ end }) => end)];
+  return from.map((at, index) => text.slice(at, spans[index]?.start)).join(standIn);
 }
 
-/** What is left of a secret where a long text was cut within it. */
-function beginning(chars: readonly string[]): string {
-  const rest = chars.slice(CUT_FROM).reduceRight((inner, char) => `(?:${char}${inner})?`, '');
-  return `${chars.slice(0, CUT_FROM).join('')}${rest}(?=…)`;
+/** Spans of a text's bytes as those of the text, which is kept as it is: halves of characters, too, have three bytes. */
+function inCharacters(spans: readonly Span[], text: string): Span[] {
+  let [at, bytes] = [0, 0];
+  const upTo = (wanted: number): number => {
+    while (bytes < wanted && at < text.length) {
+      const point = text.codePointAt(at) ?? 0;
+      at += point > 0xffff ? 2 : 1;
+      bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point > 0xffff ? 4 : 3;
+    }
+    return at;
+  };
+  return spans.map(({ start, end }) => ({ start: upTo(start), end: upTo(end) }));
 }
 
-// `\n` in JSON text and `%20` in a URL end in letters and digits that do not belong to the word after them.
-const WORD_BEFORE = String.raw`(?<=^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9a-f]{4}|%[0-9A-Fa-f]{2})`;
-const WORD_AFTER = '(?![A-Za-z0-9])';
-
-/** One character: letters and digits as they are, all else also as JSON and URLs may write it. */
-function charForm(char: string): string {
-  if (/^[A-Za-z0-9]$/.test(char)) return char;
-  const escaped = JSON.stringify(char).slice(1, -1);
-  const letter = /^\\[bfnrt]$/.test(escaped) ? escaped.slice(1) : null;
-  const bytes = [...Buffer.from(char)].map((byte) => `%(?:25)*${caseless(byte.toString(16).padStart(2, '0'))}`);
-  const units = Array.from({ length: char.length }, (_, at) => char.charCodeAt(at).toString(16).padStart(4, '0'));
-  const forms = [
-    String.raw`\\*${literal(char)}`,
-    bytes.join(''),
-    units.map((unit) => `\\\\+u${caseless(unit)}`).join(''),
-  ];
-  if (letter !== null) forms.push(String.raw`\\+${letter}`);
-  if (char === ' ') forms.push(String.raw`\+`);
-  return `(?:${forms.join('|')})`;
-}
-
-function encodedForms(bytes: Buffer): string[] {
-  const hex = caseless(bytes.toString('hex'));
-  return [...base64Cores(bytes).map((core) => `${core}[\\w+/=-]*`), hex, [...bytes].join(',[ ]*')];
-}
-
-/** The base64 digits that the secret alone decides, for each of the three ways in which it can lie in other bytes. */
-function base64Cores(bytes: Buffer): string[] {
-  return [0, 1, 2].map((before) => {
-    const padded = Buffer.concat([Buffer.alloc(before), bytes])
-      .toString('base64')
-      .replaceAll('=', '');
-    const whole = padded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
-    return whole.replaceAll('+', '[+-]').replaceAll('/', String.raw`(?:\\*/|_)`);
-  });
-}
-
-function caseless(hex: string): string {
-  return hex.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
-}
-
-function literal(char: string): string {
-  return char.replace(/[\\^$.*+?()[\]{}|/-]/, String.raw`\$&`);
+function viewsFor(secrets: readonly string[], { isChosen, known }: Choice): SecretViews | null {
+  const last = known.get(secrets);
+  if (last?.count === secrets.length) return last.views;
+  const views = secretViews([...new Set(secrets)].filter(isChosen));
+  known.set(secrets, { count: secrets.length, views });
+  return views;
 }
