@@ -1,7 +1,7 @@
 import { SyncError } from '../model/errors.ts';
-import { scrub } from '../observe/scrub.ts';
+import { holdsSecret } from '../observe/scrub.ts';
 import type { AttemptResult } from './attempt.ts';
-import { snippet } from './safe-text.ts';
+import { scrubbedSnippet, snippet } from './safe-text.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
@@ -26,7 +26,7 @@ export function requestError(of: {
   const { verdict, answer } = of.judged;
   const id = requestId(answer.headers);
   const parts = [
-    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrub(id, of.secrets)})`}`,
+    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
     `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,
@@ -39,12 +39,8 @@ export function requestError(of: {
 function explanation({ verdict, answer, reading }: Judged, secrets: readonly string[]): string {
   if (answer.failure !== null) return `${verdict.reason} (${answer.failure})`;
   if (reading.defect !== '') {
-    return hasSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
+    return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
   }
-  const excerpt = scrub(reading.seen.excerpt.trim(), secrets);
-  return excerpt === '' ? verdict.reason : `${verdict.reason}: ${snippet(excerpt)}`;
-}
-
-function hasSecret(text: string, secrets: readonly string[]): boolean {
-  return scrub(text, secrets) !== text;
+  const excerpt = scrubbedSnippet(reading.seen.excerpt.trim(), secrets);
+  return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }

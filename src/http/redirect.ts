@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors.ts';
-import { scrub } from '../observe/scrub.ts';
+import { holdsSecret } from '../observe/scrub.ts';
 
 const MAX_HOPS = 3;
 
@@ -63,7 +63,7 @@ function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'a
       `Nothing was sent there. If the service has moved, set base_url to ${url.origin} and its path.`,
     );
   }
-  if (url.origin !== policy.home && scrub(url.href, policy.secrets) !== url.href) {
+  if (url.origin !== policy.home && holdsSecret(url.href, policy.secrets)) {
     throw refusal(
       code,
       `${what} to ${url.origin} that carries the credential`,

@@ -1,5 +1,6 @@
 import { isSecretName } from '../model/secret-name.ts';
 import { visibleText } from '../model/visible-text.ts';
+import { scrub } from '../observe/scrub.ts';
 
 const SNIPPET_LENGTH = 200;
 const QUERY_VALUE_LENGTH = 60;
@@ -8,6 +9,15 @@ const QUERY_VALUE_LENGTH = 60;
 export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
   const clean = visibleText(text.slice(0, length + 1).toWellFormed());
   return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
+}
+
+/** So much of a text is searched for secrets before it is cut to what is shown: they make it shorter. */
+const SEARCHED_LENGTH = 4_096;
+
+/** What a message quotes of a text of others: as `snippet` cuts it, without secrets. A long text costs no more than this. */
+export function scrubbedSnippet(text: string, secrets: readonly string[], length?: number): string {
+  const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
+  return snippet(scrub(searched, secrets), length);
 }
 
 /** Numbers, times, yes and no: what a position or a filter of a service's own link may be, and no credential is. */

@@ -9,9 +9,8 @@ import {
   processClientCredentialsResponse,
 } from 'oauth4webapi';
 import { SyncError, messageOf } from '../model/errors.ts';
-import { scrub } from '../observe/scrub.ts';
 import type { AuthSettings } from '../source/auth.ts';
-import { snippet } from './safe-text.ts';
+import { scrubbedSnippet, snippet } from './safe-text.ts';
 import type { WireAnswer, WireRequest } from './exchange.ts';
 
 export type OauthSettings = Extract<AuthSettings, { type: 'oauth' }>;
@@ -31,8 +30,10 @@ interface TokenEndpoint {
 }
 
 const TRANSIENT = new Set([0, 408, 425, 429]);
-/** Printable ASCII, as in `source/auth.ts`: what may stand in a header, no line break. */
-const HEADER_SAFE = /^[\x21-\x7e]+$/;
+/** What a bearer token may consist of: `b64token`, RFC 6750, section 2.1. */
+const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+/** Longer ones go through no usual limit on the headers of a request. */
+const LONGEST_TOKEN = 16_384;
 
 /**
  * Asks for a token with the client's own credentials (RFC 6749, 4.4). Throws `SyncError`: `token_unavailable` (retry)
@@ -50,7 +51,7 @@ export async function requestToken(auth: OauthSettings, endpoint: TokenEndpoint)
         usable(await endpoint.send({ url: new URL(url), method: 'POST', headers, body: String(body) }), endpoint.url),
     });
     const { access_token, expires_in } = await processClientCredentialsResponse(server, client, response);
-    return { value: headerSafe(access_token, endpoint.url), expiresIn: expires_in };
+    return { value: bearerToken(access_token, endpoint.url), expiresIn: expires_in };
   } catch (error) {
     throw tokenError(error, endpoint.url, auth.client_secret);
   }
@@ -78,14 +79,22 @@ function usable(answer: WireAnswer, url: URL): Response {
   return new Response(status === 204 || status === 205 ? null : new Uint8Array(bytes), { status, headers: known });
 }
 
-function headerSafe(token: string, url: URL): string {
-  if (HEADER_SAFE.test(token)) return token;
-  throw new SyncError('bad_token', `${named(url)} gave a token that cannot stand in a header`, { recovery: 'stop' });
+/** A token that is none is never sent, and never looked for in what is written. */
+function bearerToken(token: string, url: URL): string {
+  if (token.length <= LONGEST_TOKEN && BEARER_TOKEN.test(token)) return token;
+  const fault =
+    token.length > LONGEST_TOKEN
+      ? `is longer than ${LONGEST_TOKEN} characters`
+      : 'holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)';
+  throw new SyncError('bad_token', `${named(url)} gave a token that ${fault}`, {
+    recovery: 'stop',
+    hint: 'This is a fault of the service: report it there. Check that auth.token_url leads to its token endpoint.',
+  });
 }
 
 function tokenError(error: unknown, url: URL, secret: string): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, snippet(scrub(error.error, [secret])), error);
+  if (error instanceof ResponseBodyError) return refused(url, scrubbedSnippet(error.error, [secret]), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (error instanceof Error && 'code' in error) {
     return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {

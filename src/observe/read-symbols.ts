@@ -58,7 +58,7 @@ export const readLiteral: SymbolReader = (text) => {
 export const readDecoded: SymbolReader = (text) => {
   if (!text.includes(BACKSLASH) && !text.includes(PERCENT)) return asTheyAre(text);
   const writer = writerFor(text);
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const first = text[at] ?? 0;
     if (first !== BACKSLASH && first !== PERCENT) {
       write(writer, first, ++at);

@@ -55,7 +55,9 @@ function plainForm(secret: string, read: SymbolReader): Pattern[] {
   const symbols = symbolsOf(secret, read);
   if (symbols.length === 0) return [];
   const isShort = secret.length <= SHORT || symbols.length < CUT_FROM;
-  return [isShort ? { symbols, kind: KINDS.word, cutFrom: Infinity } : { symbols, kind: KINDS.whole, cutFrom: CUT_FROM }];
+  return [
+    isShort ? { symbols, kind: KINDS.word, cutFrom: Infinity } : { symbols, kind: KINDS.whole, cutFrom: CUT_FROM },
+  ];
 }
 
 /** The base64 digits that the secret alone decides, for each of the three ways in which it can lie in other bytes. */
@@ -63,7 +65,9 @@ function base64Forms(secret: string): Pattern[] {
   if (secret.length < ENCODED_FROM) return [];
   const bytes = Buffer.from(secret);
   return [0, 1, 2].map((before) => {
-    const padded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64').replaceAll('=', '');
+    const padded = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replaceAll('=', '');
     const whole = padded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
     return { symbols: symbolsOf(whole, asTheyAre), kind: KINDS.base64, cutFrom: ENCODED_CUT_FROM };
   });

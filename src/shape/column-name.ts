@@ -31,8 +31,12 @@ function snakeCase(keys: readonly string[]): string {
     .join('_');
 }
 
+/** More marks on one letter than any text has (UAX 15, stream-safe text); to order them takes the square of their number. */
+const MANY_MARKS = /(\p{M}{30})\p{M}+/gu;
+
 function snakeKey(key: string): string {
   return key
+    .replace(MANY_MARKS, '$1')
     .normalize('NFC')
     .replace(/(\p{Ll}|\p{Nd})(?=\p{Lu})/gu, '$1_')
     .replace(/(\p{Lu})(?=\p{Lu}(?!s(?!\p{Ll}))\p{Ll})/gu, '$1_')

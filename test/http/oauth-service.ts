@@ -16,13 +16,16 @@ interface Behaviour {
   token?: (response: ServerResponse, nth: number) => void;
   /** Whether the API takes this bearer token. */
   accepts?: (token: string) => boolean;
+  /** Answers every request to the API. */
+  refuses?: (response: ServerResponse) => void;
 }
 
 /** A service with a token endpoint at `/oauth/token` and an API beside it. */
-export async function serveOauth({ token, accepts = () => true }: Behaviour = {}): Promise<OauthService> {
+export async function serveOauth({ token, accepts = () => true, refuses }: Behaviour = {}): Promise<OauthService> {
   let issued = 0;
   const stage = await serve((request, response) => {
     if (request.url !== '/oauth/token') {
+      if (refuses !== undefined) return refuses(response);
       return accepts(request.headers.authorization?.slice('Bearer '.length) ?? '')
         ? json(response, PAGE)
         : json(response, {}, 401);

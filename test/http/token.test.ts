@@ -72,6 +72,8 @@ describe('a token endpoint that does not give what was asked for', () => {
   it.each([
     ['a line break in the token', { access_token: 'a\r\nx-evil: 1' }],
     ['a blank in the token', { access_token: 'a b' }],
+    ['a backslash in the token', { access_token: 'a\\b' }],
+    ['a token longer than any header', { access_token: 'a'.repeat(16_385) }],
     ['no token', { access_token: undefined }],
     ['an empty token', { access_token: '' }],
     ['a token of another type', { token_type: 'mac' }],
@@ -80,6 +82,22 @@ describe('a token endpoint that does not give what was asked for', () => {
     const service = await serveOauth({ token: (response) => tokenAnswer(response, over) });
     expect(await errorOf(oauthClient(service)())).toMatchObject({ code: 'bad_token', recovery: 'stop' });
     expect(service.apiCalls()).toHaveLength(0);
+  });
+
+  it.each(['a', 'eyJ0.e30.x-_Zz', 'a+b/c~d==', 'a'.repeat(8_000)])(
+    'a token such as %.8s is sent as it is',
+    async (token) => {
+      const service = await serveOauth({ token: (response) => tokenAnswer(response, { access_token: token }) });
+      await oauthClient(service)();
+      expect(service.apiCalls().map(({ headers }) => headers.authorization)).toEqual([`Bearer ${token}`]);
+    },
+  );
+
+  it('a token that is none is refused with what a token may hold', async () => {
+    const service = await serveOauth({ token: (response) => tokenAnswer(response, { access_token: '\\canary' }) });
+    const error = await errorOf(oauthClient(service)());
+    expect(error.message).toContain('gave a token that holds characters that no bearer token has');
+    expect(error.message).not.toContain('canary');
   });
 
   it.each([301, 302, 307, 308])(

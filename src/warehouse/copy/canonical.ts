@@ -9,10 +9,17 @@ export function canonicalDecimal(text: string): string {
   const [match, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? [];
   if (match === undefined) return text;
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  const significant = digits.slice(0, significantEnd(digits));
   if (significant === '') return '0';
   const power = Number(exponent) - fraction.length + digits.length - significant.length;
   return `${sign === '-' ? '-' : ''}${significant}e${power}`;
+}
+
+/** Backwards: a pattern would try each run of zeros within the number from each of its places. */
+function significantEnd(digits: string): number {
+  let end = digits.length;
+  while (end > 0 && digits[end - 1] === '0') end--;
+  return end;
 }
 
 /**

@@ -1,0 +1,99 @@
+import { decodeText } from '../../src/http/decode-text.ts';
+import { interpret } from '../../src/http/interpret.ts';
+import { columnName, tableName } from '../../src/shape/column-name.ts';
+import { canonicalHash } from '../../src/shape/fingerprint.ts';
+import { jsonText } from '../../src/shape/json-text.ts';
+import { parseByHand } from '../../src/shape/parse-by-hand.ts';
+import { parseJson } from '../../src/shape/parse-json.ts';
+import { cutDeep, skipSpace, stringEnd, valueEnd } from '../../src/shape/scan-json.ts';
+import { pathPart, pathText, sourceKey } from '../../src/shape/source-path.ts';
+import { parseInstant } from '../../src/shape/timestamps.ts';
+import { typeOf } from '../../src/shape/type-lattice.ts';
+import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/canonical.ts';
+import { attempt, type TextWork } from '../support/linear-time.ts';
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+const WIRE = { failure: null, receivedAt: 0, sentAt: 0, latencyMs: 1, elapsedMs: 1, stale: false };
+
+const IN_JSON = [
+  ['', ''],
+  ['"', '"'],
+  ['{"a":"', '"}'],
+  ['[', ']'],
+  ['[1', ']'],
+  ['[0.', '1]'],
+  ['{"', '":"\\\\"}'],
+] as const;
+
+/** Everything that touches what a text says, as JSON, a name, a number or a time. */
+export const VALUE_WORKS: readonly TextWork[] = [
+  {
+    name: 'a timestamp',
+    work: (text) => [parseInstant(text), parseInstant(`2026-01-01T00:00:00.${text}`), typeOf(text)],
+  },
+  {
+    name: 'a body as text',
+    work: bodyText,
+    frames: [
+      ['', ''],
+      ['text/html; charset=', ''],
+      ['a/b;', ' charset'],
+    ],
+  },
+  { name: 'an answer', work: answers, frames: IN_JSON },
+  {
+    name: 'JSON',
+    work: (text) =>
+      attempt(() => {
+        const value = parseJson(text);
+        return [jsonText(value), canonicalHash(value)];
+      }),
+    frames: IN_JSON,
+  },
+  {
+    name: 'JSON by hand',
+    work: (text) => attempt(() => JSON.parse(text) && parseByHand(text, Number)),
+    frames: IN_JSON,
+  },
+  { name: 'the ends of JSON values', work: scanned, frames: IN_JSON },
+  {
+    name: 'names of columns and tables',
+    work: (text) => [columnName([text, 'a'], NO_NAMES), tableName('a', [text], NO_NAMES)],
+  },
+  {
+    name: 'paths of fields',
+    work: (text) => [pathPart(text), sourceKey(text), pathText([text, '[]', text])],
+    frames: [
+      ['', ''],
+      ['', '[]'],
+      ['\\', '[overflow]'],
+    ],
+  },
+  {
+    name: 'decimals',
+    work: (text) => [canonicalDecimal(text), canonicalJson(text)],
+    frames: [
+      ['', ''],
+      ['1', '1'],
+      ['0.', '1'],
+      ['[1', '1]'],
+      ['1e', ''],
+    ],
+  },
+];
+
+function bodyText(text: string): unknown {
+  const bytes = Buffer.from(text);
+  return [attempt(() => decodeText(bytes, 'text/plain')), attempt(() => decodeText(bytes, text))];
+}
+
+function answers(text: string): unknown {
+  const bytes = Buffer.from(text);
+  const answer = { ...WIRE, bytes, headers: { 'content-type': text } };
+  return [200, 400].map((status) => interpret({ ...answer, status }, () => false));
+}
+
+function scanned(text: string): unknown {
+  const bytes = Buffer.from(text);
+  return [skipSpace(bytes, 0), stringEnd(bytes, 0), valueEnd(bytes, 0), cutDeep(text, 10)];
+}
