@@ -2,10 +2,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
+/** Whoever reads the log and reads nothing for so long at the end does not read it. */
+const READER_MS = 500;
 const INTERRUPTED = 130;
 const FAILED = 1;
 
@@ -18,6 +21,24 @@ function packageFolder(): string {
 function versionIn(folder: string): string {
   const { version }: { version: string } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
   return version;
+}
+
+/**
+ * Ends the process where nobody reads its log: what waits for a reader would keep it alive for ever. A slow reader is
+ * waited for as long as it reads, and that of the answer on stdout in any case.
+ */
+async function leaveUnread(code: number): Promise<void> {
+  const { stderr, stdout } = process;
+  if (stderr.writableLength === 0) return;
+  const { tellLostLines } = await import('./observe/log-stream.ts');
+  let unread = Infinity;
+  while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
+    unread = stderr.writableLength;
+    await delay(READER_MS);
+    tellLostLines(stderr);
+  }
+  if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
+  process.exit(code);
 }
 
 async function main(): Promise<void> {
@@ -55,13 +76,14 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  // A reader that went away (`| head`) is no failure of ours.
-  process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
-  // And a run goes on without its log rather than leave the work undone.
+  // A reader that went away (`| head`) is no failure of ours, and no reason to leave the work undone.
+  process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
   const { signal } = interruption;
-  process.exitCode = await runCli(process.argv.slice(2), { version, signal, secrets });
+  const code = await runCli(process.argv.slice(2), { version, signal, secrets });
+  process.exitCode = code;
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  await leaveUnread(code);
 }
 
 await main();

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { AttemptEvent } from '../http/client.ts';
 import { SourceActivity } from '../observe/activity.ts';
+import { lostLines } from '../observe/log-stream.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
@@ -59,7 +60,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const level = options.logLevel ?? settings.log.level;
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   const startedAt = context.clock.now();
-  const metrics = createMetrics(context.version);
+  const metrics = createMetrics(context.version, () => lostLines(context.stderr));
   const refused = options.source === undefined ? settings.refused : [];
   const parts = { context, startedAt, log, metrics, refused, served: new Map<string, Served>() };
   const state = { isStopping: false };

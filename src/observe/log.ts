@@ -1,7 +1,8 @@
 import { pino } from 'pino';
-import type { DestinationStream, Logger } from 'pino';
+import type { Logger } from 'pino';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/words.ts';
+import { logStream, type LineSink } from './log-stream.ts';
 import { scrubJson } from './scrub-json.ts';
 
 export interface LogOptions {
@@ -9,14 +10,14 @@ export interface LogOptions {
   /** Texts that must not be written; the list is read at each line, so a token that is fetched later can be pushed. */
   secrets: readonly string[];
   /** Takes the lines; standard error where absent. */
-  destination?: DestinationStream;
+  destination?: LineSink;
 }
 
 /**
  * The log: one JSON object per line with `level` by name and `time` in ISO 8601. The serialised line is searched for
  * the secrets, because a search by field names misses most of the ways in which a secret gets into a log.
  */
-export function createLog({ level, secrets, destination = stderr() }: LogOptions): Logger {
+export function createLog({ level, secrets, destination = process.stderr }: LogOptions): Logger {
   return pino(
     {
       level,
@@ -27,13 +28,8 @@ export function createLog({ level, secrets, destination = stderr() }: LogOptions
       serializers: { error: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
       hooks: { streamWrite: (line) => cleanLine(line, secrets) },
     },
-    destination,
+    logStream(destination),
   );
-}
-
-/** Written at once: a line must not be lost when the process ends. */
-function stderr(): DestinationStream {
-  return pino.destination({ fd: 2, sync: true });
 }
 
 function cleanLine(line: string, secrets: readonly string[]): string {

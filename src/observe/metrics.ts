@@ -33,17 +33,29 @@ const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
 
-/** A registry of its own, so that two of them in one process do not meet. */
-export function createMetrics(version: string): Metrics {
+/**
+ * A registry of its own, so that two of them in one process do not meet. `lostLines`: how many lines of the log were not
+ * written so far.
+ */
+export function createMetrics(version: string, lostLines: () => number = () => 0): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const build = { name: 'content_sync_build_info', help: 'Always 1; the labels say what runs.', registers };
   new Gauge({ ...build, labelNames: ['version'] }).set({ version }, 1);
+  const lost = new Counter({
+    name: 'content_sync_log_lines_lost_total',
+    help: 'Lines of the log that were not written, because nobody read them.',
+    registers,
+  });
   return {
     ...createCounters(registers),
     status: createStatusGauges(registers),
-    text: () => registry.metrics(),
+    text: () => {
+      lost.reset();
+      lost.inc(lostLines());
+      return registry.metrics();
+    },
     close: () => registry.clear(),
   };
 }

@@ -1,8 +1,11 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { createLog } from '../../src/observe/log.ts';
+import { lostLines } from '../../src/observe/log-stream.ts';
 
 const SECRET = 'Canary-4711/Secret"Value';
 
@@ -43,6 +46,55 @@ describe('the log', () => {
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
     expect(stdout).toBe('');
     expect(JSON.parse(stderr)).toMatchObject({ msg: 'here' });
+  });
+
+  it('leaves out lines that nobody reads, counts them, and says so to whoever reads again', () => {
+    const waiting: string[] = [];
+    const sink = { writableLength: 0, write: (text: string) => void waiting.push(text) };
+    const log = createLog({ level: 'info', secrets: [], destination: sink });
+    log.info('read');
+    sink.writableLength = 8_000_000;
+    for (const word of ['one', 'two', 'three']) log.info(word);
+    expect(lostLines(sink)).toBe(3);
+    sink.writableLength = 0;
+    createLog({ level: 'info', secrets: [], destination: sink }).info('read again');
+    const lines = waiting.join('').split('\n').slice(0, -1);
+    expect(lines.map((line): unknown => JSON.parse(line))).toMatchObject([
+      { msg: 'read' },
+      { level: 'warn', lines: 3, msg: 'lines of this log were not written: nobody read them' },
+      { msg: 'read again' },
+    ]);
+  });
+
+  it('goes on where a line cannot be written, and counts it', () => {
+    const full = {
+      write: () => {
+        throw new Error('ENOSPC');
+      },
+    };
+    const log = createLog({ level: 'info', secrets: [], destination: full });
+    expect(() => log.info('x')).not.toThrow();
+    expect(lostLines(full)).toBe(1);
+  });
+
+  it('keeps no more than a few megabytes for a reader who does not read', async () => {
+    const [log, stream] = ['log', 'log-stream'].map(
+      (name) => new URL(`../../src/observe/${name}.ts`, import.meta.url).href,
+    );
+    const code = `
+      const { createLog } = await import('${log}');
+      const { lostLines } = await import('${stream}');
+      const log = createLog({ level: 'info', secrets: [] });
+      for (let line = 0; line < 9000; line += 1) log.info('x'.repeat(1000));
+      process.stdout.write(JSON.stringify([lostLines(process.stderr), process.stderr.writableLength]), () => process.exit(0));`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const [[lost, kept]] = await Promise.all([
+      json(child.stdout).then((told) => z.tuple([z.number(), z.number()]).parse(told)),
+      once(child, 'exit'),
+    ]);
+    expect(kept).toBeLessThanOrEqual(4_194_304);
+    expect(lost).toBeGreaterThan(1_000);
+    child.stderr.resume();
   });
 
   it('F102 keeps an event on one line, and what would act on a terminal visible', () => {

@@ -36,6 +36,7 @@ it('is text that a strict reader takes, with conventional names and units', asyn
   expect(own.map(([name]) => name.replace('content_sync_', ''))).toMatchInlineSnapshot(`
     [
       "build_info",
+      "log_lines_lost_total",
       "requests_total",
       "request_duration_seconds",
       "pages_total",
