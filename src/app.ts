@@ -2,11 +2,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
+import { otherTokenOrigin } from './http/credentials.ts';
 import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub.ts';
-import { createGovernor, type Governor } from './queue/governor.ts';
+import { createGovernor, type Governor, type GovernorOptions } from './queue/governor.ts';
 import type { SharedBudget } from './queue/shared-row.ts';
 import type { SourceSettings } from './settings/settings.ts';
+import type { AuthSettings } from './source/auth.ts';
+import { rateDialectSchema } from './source/rate-dialect.ts';
 import { readLimit, saveLimit } from './state/limits.ts';
 import type { Settled } from './sync/deletes/confirm.ts';
 import { createHoldings, type Holdings } from './sync/holding.ts';
@@ -82,18 +85,15 @@ async function build(
   opened.defer(() => warehouse.close());
   const hub = await openHub(source.warehouse, clock);
   opened.defer(() => hub?.close());
-  const limitName = budgetName(source);
-  const governor = createGovernor({
-    clock,
+  const baseUrl = new URL(source.base_url);
+  const place = { warehouse, hub, clock, opened, maxWaitMs: source.max_wait };
+  const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), {
     dialect: profile.rate_limit,
     requestsPerSecond: rate.requests_per_second,
     share: rate.share,
     concurrency: profile.http.concurrency,
-    maxWaitMs: source.max_wait,
-    ...(hub === null ? await restoredLimit(warehouse, limitName) : { shared: budgetIn(hub, limitName) }),
   });
-  opened.defer(() => governor.close());
-  const baseUrl = new URL(source.base_url);
+  const tokenOrigin = otherTokenOrigin(auth, baseUrl);
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
     attempted?.(event);
@@ -103,16 +103,14 @@ async function build(
     profile,
     auth,
     governor,
+    tokenGovernor:
+      tokenOrigin === null ? undefined : await openGovernor(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS),
     clock,
     secrets,
     log: logged,
     tokens: hub ?? undefined,
   });
   opened.defer(() => client.close());
-  if (hub === null) {
-    const budget = keepLimits(warehouse, governor, limitName, clock);
-    opened.defer(() => budget.stop());
-  }
   const listing = { baseUrl, prefix: profile.version_prefix };
   const holdings = createHoldings(warehouse, clock, lingerMs);
   opened.defer(() => holdings.close());
@@ -131,6 +129,32 @@ async function build(
     settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
   };
+}
+
+/** A token endpoint beside the service has limits of its own, and tells them in its own words. */
+const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1 };
+
+interface GovernorPlace {
+  warehouse: Warehouse;
+  hub: Hub | null;
+  clock: Clock;
+  opened: AsyncDisposableStack;
+  maxWaitMs: number;
+}
+
+/** A governor that goes on from what the process before this one knew, or shares it with those beside. */
+async function openGovernor(
+  { warehouse, hub, clock, opened, maxWaitMs }: GovernorPlace,
+  name: string,
+  limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency'>,
+): Promise<Governor> {
+  const known = hub === null ? await restoredLimit(warehouse, name) : { shared: budgetIn(hub, name) };
+  const governor = createGovernor({ clock, maxWaitMs, ...limits, ...known });
+  opened.defer(() => governor.close());
+  if (hub !== null) return governor;
+  const budget = keepLimits(warehouse, governor, name, clock);
+  opened.defer(() => budget.stop());
+  return governor;
 }
 
 /** What the process before this one knew of the limits. */
@@ -167,8 +191,8 @@ function keepLimits(warehouse: Warehouse, governor: Governor, name: string, cloc
 }
 
 /** The budget belongs to the origin and the credential, so that another key starts with a clean slate. */
-function budgetName({ base_url, auth }: SourceSettings): string {
-  return `${new URL(base_url).origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
+function budgetName(origin: string, auth: AuthSettings): string {
+  return `${origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
 }
 
 /** With the scope, because what is listed may depend on it. */

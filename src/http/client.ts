@@ -46,7 +46,7 @@ export interface ApiAnswer {
   requestedAt: number;
   /** Milliseconds from sending to the last byte of the successful attempt; waiting for a slot does not count. */
   latencyMs: number;
-  /** The answer's own `Date` as epoch milliseconds; null where there is none. */
+  /** The answer's own `Date` as epoch milliseconds; null where there is none that can be believed. */
   serverDate: number | null;
 }
 

@@ -20,6 +20,8 @@ export interface ClientOptions {
   profile: Profile;
   auth: AuthSettings;
   governor: Governor;
+  /** Of the OAuth token endpoint, where that has an origin of its own. */
+  tokenGovernor?: Governor | undefined;
   clock: Clock;
   /** Hears of every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;

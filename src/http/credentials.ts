@@ -18,6 +18,8 @@ interface CredentialSource {
   profile: Pick<Profile, 'oauth'>;
   auth: AuthSettings;
   governor: Governor;
+  /** Of the token endpoint, where that has an origin of its own; none holds it back where absent. */
+  tokenGovernor?: Governor | undefined;
   clock: Clock;
   /** Where other processes use the same tokens; each client has its own where absent. */
   tokens?: TokenStore | undefined;
@@ -47,6 +49,13 @@ export function createCredentials(
   return oauthCredentials({ clock, keepSecret, request: shared });
 }
 
+/** The origin of the token endpoint where it is not the service's own, whose limits it then does not share; else null. */
+export function otherTokenOrigin(auth: AuthSettings, baseUrl: URL): string | null {
+  if (auth.type === 'api_key' || auth.token_url === undefined) return null;
+  const { origin } = new URL(auth.token_url, baseUrl);
+  return origin === baseUrl.origin ? null : origin;
+}
+
 function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): URL {
   const url = new URL(auth.token_url ?? baseUrl.pathname.replace(/\/$/, '') + profile.oauth.token_path, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
@@ -57,7 +66,7 @@ function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): 
   return url;
 }
 
-/** A request to the service's own origin takes a slot like any other; another origin has limits of its own. */
+/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
 function sendForToken(
   source: CredentialSource,
   exchange: Exchange,
@@ -65,8 +74,9 @@ function sendForToken(
   request: WireRequest,
 ): Promise<WireAnswer> {
   const sent = (): Promise<WireAnswer> => exchange(request, () => undefined);
-  if (request.url.origin !== source.baseUrl.origin) return sent();
-  return source.governor.run(lane, async () => {
+  const governor = request.url.origin === source.baseUrl.origin ? source.governor : source.tokenGovernor;
+  if (governor === undefined) return sent();
+  return governor.run(lane, async () => {
     const result = await sent();
     const { status, headers, receivedAt, latencyMs } = result;
     const facts = { status, headers, body: undefined, receivedAt, latencyMs, limited: status === 429 };

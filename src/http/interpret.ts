@@ -38,6 +38,7 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
     seen: {
       status: answer.status,
       headers: answer.headers,
+      receivedAt: answer.receivedAt,
       transport: answer.failure,
       content: content.code,
       json,

@@ -9,6 +9,8 @@ export interface Seen {
   /** 0 where no answer came. */
   status: number;
   headers: AnswerHeaders;
+  /** Local epoch milliseconds at which they arrived. */
+  receivedAt: number;
   /** Code of the failure that kept the answer from arriving whole; null where it is complete. */
   transport: string | null;
   /** Code of what is wrong with a complete body of a 2xx; null where it is usable. */

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../model/json.ts';
+import { retryAfter } from '../queue/rate-headers.ts';
 import { isObject } from '../shape/field-at.ts';
 import { jsonText } from './body-place.ts';
 import type { OutcomeRow, Seen } from './outcome-row.ts';
@@ -169,11 +170,9 @@ function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest:
   return { ...rest, outcome, code, reason };
 }
 
-/** True for a Retry-After that can be read: seconds, also with a fraction, or an HTTP date. Others are ignored. */
-function namesWait({ headers }: Seen): boolean {
-  const value = headers['retry-after'];
-  if (typeof value !== 'string') return false;
-  return /^\s*\d+(\.\d+)?\s*$/.test(value) || (/[a-z]{3}/i.test(value) && !Number.isNaN(Date.parse(value)));
+/** True for a Retry-After that the governor waits for. */
+function namesWait(seen: Seen): boolean {
+  return retryAfter(seen) !== null;
 }
 
 /** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
+import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/words.ts';
 import type { Governor } from '../queue/governor.ts';
 import { attempt } from './attempt.ts';
@@ -152,7 +153,6 @@ function pause(parts: LoopParts, state: Progress): Promise<void> {
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
   const { answer, reading } = judged;
-  const date = Date.parse(String(answer.headers['date'] ?? ''));
   parts.quota.refund();
   return {
     outcome,
@@ -163,7 +163,7 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
     json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
     requestedAt: answer.sentAt,
     latencyMs: answer.elapsedMs,
-    serverDate: Number.isNaN(date) ? null : date,
+    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
   };
 }
 

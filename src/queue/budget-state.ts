@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import type { Budget, RestoredBudget } from './budget.ts';
 import { quotaFrom, type Quota } from './quota.ts';
-
-/** A stored wait that ends later than this is a mistake, or the work of a clock that was wrong. */
-const LONGEST_WAIT_MS = 31 * 86_400_000;
+import { LONGEST_WAIT_MS } from './rate-time.ts';
 
 const storedSchema = z.object({
   version: z.literal(1),
@@ -55,7 +53,7 @@ export function restoreBudget(text: string | undefined, moment: Moment): Restore
   const { pausedUntil, refusals, peak, quotas } = stored.data;
   const monotonic = (until: number | null) => {
     const wait = (until ?? 0) - moment.now;
-    return wait > 0 && wait <= LONGEST_WAIT_MS ? moment.monotonic + wait : 0;
+    return wait > 0 ? moment.monotonic + Math.min(wait, LONGEST_WAIT_MS) : 0;
   };
   return {
     pausedUntil: monotonic(pausedUntil),

@@ -3,6 +3,7 @@ import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } 
 import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from './quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from './rate-ceiling.ts';
 import type { QuotaHint, RateHint } from './rate-headers.ts';
+import { LONGEST_WAIT_MS } from './rate-time.ts';
 
 export interface BudgetOptions {
   dialect: RateDialect;
@@ -97,7 +98,9 @@ export function delayOf(budget: Budget, at: number): number {
   const gate = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => opensAt(quota, at, open)));
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const due = budget.due + 1_000 / paceNow(budget, at);
-  return Math.max(0, gate - at, due - at);
+  const delay = Math.max(0, gate - at, due - at);
+  // Without any answer to wait for, there is always a moment at which to ask again.
+  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
 }
 
 /** Local monotonic time until which nothing at all is sent; null when the way is open. */

@@ -1,4 +1,5 @@
 import type { QuotaHint } from './rate-headers.ts';
+import { LONGEST_WAIT_MS } from './rate-time.ts';
 import { lowestLevel, noteLevel, refillRate, type RefillMeter } from './refill-meter.ts';
 
 /** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */
@@ -84,7 +85,8 @@ export function quotaFrom(hint: QuotaHint): Quota {
 /** Takes in what an answer says. Answers may come in another order than that in which the service counted them. */
 export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   quota.limit = hint.limit ?? Math.max(quota.limit, hint.remaining ?? 0);
-  quota.windowMs = hint.windowMs ?? (hint.refill ? (quota.limit / hint.refill) * 1_000 : quota.windowMs);
+  const refillMs = hint.refill ? Math.min((quota.limit / hint.refill) * 1_000, LONGEST_WAIT_MS) || null : null;
+  quota.windowMs = hint.windowMs ?? refillMs ?? quota.windowMs;
   quota.longestResetMs = Math.max(quota.longestResetMs, hint.resetMs ?? 0);
   if (hint.remaining === 0) block(quota, hint, position.at);
   if (hint.remaining === null) return;

@@ -1,6 +1,7 @@
+import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { RateDialect, RateEntry } from '../source/rate-dialect.ts';
-import { httpDate, waitIn } from './rate-time.ts';
+import { LONGEST_WAIT_MS, longestWait, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
 
 /** What one answer says about one quota; null where it does not say. */
@@ -68,10 +69,9 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
  * counted. Source: RFC 9110, draft-ietf-httpapi-ratelimit-headers.
  */
 export function readRateHint(answer: RateAnswer, dialect: RateDialect): RateHint {
-  const date = httpDate(textOf(answer.headers['date']) ?? '');
   const reading: Reading = {
     hint: { waitMs: null, quotas: [], malformed: 0 },
-    serverNow: Number.isNaN(date) ? answer.receivedAt : date,
+    serverNow: serverNow(answer),
     retryAfter: null,
     wait: null,
     bucket: null,
@@ -86,17 +86,30 @@ export function readRateHint(answer: RateAnswer, dialect: RateDialect): RateHint
   return conclude(reading);
 }
 
+/**
+ * Milliseconds for which `Retry-After` asks to wait, as `readRateHint` reads it; null where it is absent or cannot be
+ * read. For whoever has to know no more of an answer than whether it names a time to come back.
+ */
+export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
+  const value = textOf(answer.headers['retry-after']);
+  return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
+}
+
+function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
+  return clockOf(headers['date'], receivedAt) ?? receivedAt;
+}
+
 /** Takes one value into the reading; false where it cannot be used. */
 type Reader = (reading: Reading, found: Found) => boolean;
 
 const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
-  retry_after: (reading, found) => {
-    const wait = longestWait(found, reading.serverNow);
+  retry_after: (reading, { entry, value }) => {
+    const wait = longestWait(value, entry.unit, reading.serverNow);
     if (wait !== null) reading.retryAfter = Math.max(reading.retryAfter ?? 0, wait);
     return wait !== null;
   },
-  wait: (reading, found) => {
-    const wait = longestWait(found, reading.serverNow);
+  wait: (reading, { entry, value }) => {
+    const wait = longestWait(value, entry.unit, reading.serverNow);
     if (wait !== null) reading.wait = Math.max(reading.wait ?? 0, wait);
     return wait !== null;
   },
@@ -113,14 +126,14 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   remaining: (reading, found) => number(reading, found, 'remaining'),
   refill: (reading, found) => number(reading, found, 'refill'),
   used: (reading, found) => {
-    if (!NUMBER.test(found.value)) return false;
-    reading.used.set(found.entry.group, Number(found.value));
-    return true;
+    const used = countIn(found.value);
+    if (used !== null) reading.used.set(found.entry.group, used);
+    return used !== null;
   },
   used_of_limit: (reading, found) => {
-    const [, used, limit] = /^(\d+(?:\.\d+)?)\/(\d+(?:\.\d+)?)$/.exec(found.value) ?? [];
-    if (used === undefined || limit === undefined) return false;
-    merge(reading, found.entry, '', { limit: Number(limit), remaining: Math.max(0, Number(limit) - Number(used)) });
+    const [used = null, limit = null, ...rest] = found.value.split('/').map(countIn);
+    if (used === null || limit === null || rest.length > 0) return false;
+    merge(reading, found.entry, '', { limit, remaining: Math.max(0, limit - used) });
     return true;
   },
   reset: (reading, found) => time(reading, found, 'resetMs'),
@@ -133,7 +146,6 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
     const members = rateLimitMembers(found.value) ?? [];
     for (const member of members) {
       const resetMs = milliseconds(member.reset);
-      if (resetMs !== null && resetMs > LONGEST_RESET_MS) return false;
       const said = { remaining: member.remaining ?? null, resetMs, requests: member.requests };
       merge(reading, found.entry, `/${member.name}`, { ...said, ...(member.limit ? { limit: member.limit } : {}) });
     }
@@ -146,32 +158,26 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   },
 };
 
-/** The standard fields may speak of longer windows than other headers: a month. */
-const LONGEST_RESET_MS = 31 * 86_400_000;
-
 function policyQuota(reading: Reading, { entry }: Found, member: FieldMember, suffix: string): void {
   const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
   merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
 }
 
 function number(reading: Reading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): boolean {
-  if (!NUMBER.test(value)) return false;
-  merge(reading, entry, '', { [field]: Number(value) });
-  return true;
+  const count = countIn(value);
+  if (count !== null) merge(reading, entry, '', { [field]: count });
+  return count !== null;
+}
+
+/** Null for what is no number, or one that no number can hold. */
+function countIn(text: string): number | null {
+  return NUMBER.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
 }
 
 function time(reading: Reading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): boolean {
   const wait = waitIn(value, entry.unit, reading.serverNow);
   if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
   return wait !== null;
-}
-
-/** The one wait, or the longest where a header came twice. */
-function longestWait({ entry, value }: Found, serverNow: number): number | null {
-  const whole = waitIn(value, entry.unit, serverNow);
-  if (whole !== null || !value.includes(',')) return whole;
-  const waits = value.split(',').map((part) => waitIn(part, entry.unit, serverNow));
-  return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
 }
 
 function draftOf(reading: Reading, entry: RateEntry, suffix: string): QuotaHint {
@@ -184,8 +190,9 @@ function draftOf(reading: Reading, entry: RateEntry, suffix: string): QuotaHint 
   return draft;
 }
 
+/** A window without any length says nothing. */
 function merge(reading: Reading, entry: RateEntry, suffix: string, said: Partial<QuotaHint>): void {
-  const told = Object.entries(said).filter(([, value]) => value !== null);
+  const told = Object.entries(said).filter(([name, value]) => value !== null && !(name === 'windowMs' && value === 0));
   Object.assign(draftOf(reading, entry, suffix), Object.fromEntries(told));
 }
 
@@ -239,5 +246,5 @@ function textOf(value: string | string[] | undefined): string | undefined {
 }
 
 function milliseconds(seconds: number | undefined): number | null {
-  return seconds === undefined ? null : seconds * 1_000;
+  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }

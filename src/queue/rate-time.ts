@@ -1,67 +1,77 @@
+import { httpDate } from '../model/http-date.ts';
 import type { RateEntry } from '../source/rate-dialect.ts';
 
 type Unit = RateEntry['unit'];
 
-/** A wait beyond a day, or a moment that ended more than an hour ago, is a mistake rather than a statement. */
-const LONGEST_WAIT_MS = 86_400_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * However long a stated wait is, it counts; beyond ten years it counts as ten years, so that the moment at which it
+ * ends can be stored and shown.
+ */
+export const LONGEST_WAIT_MS = 3_650 * DAY_MS;
+
+/** A moment that ended more than an hour ago is a mistake rather than a statement. */
 const OLDEST_MS = -3_600_000;
 
-/** The largest number that `auto` takes for seconds from now rather than for a moment. */
-const LARGEST_DELTA_S = LONGEST_WAIT_MS / 1_000;
+/**
+ * A number is a Unix time from a year ago on; a lower one would be a moment long past, and is a number of seconds. The
+ * same for one from before 2001, whatever the clock of a machine shows that has just been started.
+ */
+const UNIX_TIME_FROM_MS = -366 * DAY_MS;
+const EARLIEST_UNIX_TIME_MS = 1e12;
 
 const NUMBER = /^\d+(\.\d+)?$/;
 const ISO_DATE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/i;
 const GO_DURATION = /^(\d+(\.\d+)?(ms|s|m|h))+$/;
 const GO_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** IMF-fixdate, RFC 850 and asctime, RFC 9110 section 5.6.7. The last carries no zone and is GMT all the same. */
-const HTTP_DATES = [
-  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/,
-  /^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT$/,
-  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}$/,
-];
-
 /** Milliseconds from now that a text stands for, or NaN where it does not stand for any. */
 type Reader = (text: string, serverNow: number) => number;
 
 const READERS: Readonly<Record<Unit, Reader>> = {
-  s: (text) => numberIn(text) * 1_000,
+  // A Unix time where seconds were expected is still that moment: nobody means fifty years.
+  s: (text, now) => secondsOrMoment(numberIn(text), now),
   ms: (text) => numberIn(text),
   epoch_s: (text, now) => numberIn(text) * 1_000 - now,
   epoch_ms: (text, now) => numberIn(text) - now,
   iso: (text, now) => (ISO_DATE.test(text) ? Date.parse(text) : Number.NaN) - now,
   duration: (text) => (NUMBER.test(text) ? Number(text) * 1_000 : goDuration(text)),
-  http_date: (text, now) => httpDate(text) - now,
+  http_date: (text, now) => (httpDate(text, now) ?? Number.NaN) - now,
   auto: (text, now) => READERS[unitOf(text)](text, now),
 };
 
 /**
- * How long a stated time is off, in milliseconds; past moments are 0. Null where the text is not of the unit, or says
- * something implausible. Absolute times are read against `serverNow`, the epoch milliseconds of the answer's `Date`.
+ * How long a stated time is off, in milliseconds, `LONGEST_WAIT_MS` at most; past moments are 0. Null where the text is
+ * not of the unit, or names a moment long past. Absolute times are read against `serverNow`, the epoch milliseconds of
+ * the answer's `Date`.
  */
 export function waitIn(text: string, unit: Unit, serverNow: number): number | null {
   const wait = READERS[unit](text.trim(), serverNow);
-  return wait >= OLDEST_MS && wait <= LONGEST_WAIT_MS ? Math.max(0, wait) : null;
+  return wait >= OLDEST_MS ? Math.min(Math.max(0, wait), LONGEST_WAIT_MS) : null;
 }
 
-/** Epoch milliseconds of an HTTP-date in any of its three forms; NaN for anything else. */
-export function httpDate(text: string): number {
-  const form = HTTP_DATES.findIndex((pattern) => pattern.test(text));
-  if (form === -1) return Number.NaN;
-  return Date.parse(form === 2 ? `${text} GMT` : text);
+/** A comma that does not belong to a date, as stands between the values of a header that came twice. */
+const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
+
+/** The one wait that a header states, or the longest where it came twice; null where any of them cannot be read. */
+export function longestWait(text: string, unit: Unit, serverNow: number): number | null {
+  const waits = text.split(BETWEEN_VALUES).map((part) => waitIn(part, unit, serverNow));
+  return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
 }
 
 /** Digits first: `new Date('120')` and `new Date('-5')` are dates to JavaScript. */
 function unitOf(text: string): Unit {
-  if (NUMBER.test(text)) return unitOfNumber(Number(text));
+  if (NUMBER.test(text)) return 's';
   if (GO_DURATION.test(text)) return 'duration';
   return ISO_DATE.test(text) ? 'iso' : 'http_date';
 }
 
-/** Delta seconds, Unix seconds and Unix milliseconds of our century lie far apart. */
-function unitOfNumber(number: number): Unit {
-  if (number <= LARGEST_DELTA_S) return 's';
-  return number < 1e11 ? 'epoch_s' : 'epoch_ms';
+/** Seconds from now, Unix seconds and Unix milliseconds of our time lie far apart. */
+function secondsOrMoment(number: number, now: number): number {
+  const from = Math.max(now + UNIX_TIME_FROM_MS, EARLIEST_UNIX_TIME_MS);
+  if (number >= from) return number - now;
+  return number * 1_000 >= from ? number * 1_000 - now : number * 1_000;
 }
 
 function numberIn(text: string): number {

@@ -1,13 +1,17 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
 import { WALK_MODES } from '../model/words.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */
 const CHECKPOINT_FORMAT = 1;
 
-const timestamp = z.string().regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS');
+const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS')
+  .refine((text) => !Number.isNaN(timestampMs(text)), 'expected a date and a time that there are');
 const count = z.int().min(0);
 
 const checkpointSchema: z.ZodType<CheckpointRow> = z.strictObject({
@@ -74,21 +78,35 @@ export const NO_WALK = {
   walk_credential: null,
 } as const satisfies Partial<CheckpointRow>;
 
-/** The stored checkpoint, or null. Throws `ConfigError('state_invalid')` where it cannot be trusted. */
+/** What was read off the service's clock; without it more is asked for again. */
+const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
+
+/**
+ * The stored checkpoint, or null. One whose unfinished walk is damaged has none: then that walk begins again, and what
+ * was copied stays. Throws `ConfigError('state_invalid')` where the rest of it cannot be trusted.
+ */
 export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
   const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
   if (row === undefined) return null;
-  const hint = `if nothing else helps, start it over: content-sync backfill ${resource} --restart`;
+  const hint = `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`;
   if (typeof row.format === 'number' && row.format > CHECKPOINT_FORMAT) {
     throw new ConfigError('state_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
       hint: 'run that version',
     });
   }
-  const read = checkpointSchema.safeParse(row);
+  const whole = checkpointSchema.safeParse(row);
+  const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...spared(whole.error) });
   if (read.success) return read.data;
   throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
     hint,
   });
+}
+
+/** What can be done without, of the fields that are damaged: all of a walk, where any part of it is. */
+function spared({ issues }: z.ZodError): Partial<CheckpointRow> {
+  const damaged = new Set(issues.map(({ path }) => path[0]));
+  const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
+  return { ...(isDamaged(NO_WALK) ? NO_WALK : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
 }
 
 /** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */

@@ -37,7 +37,7 @@ export interface Passed {
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
 export function advance(checkpoint: CheckpointRow, page: Passed, now: number): CheckpointRow {
-  const clock = checkpoint.walk_clock ?? clockAtStart(page);
+  const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
   const walked: CheckpointRow = {
     ...checkpoint,
     walk_position: page.next,
@@ -64,13 +64,17 @@ function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
+/** A service's clock may be so far ahead of ours; a record that is dated later tells nothing of it. */
+const FURTHEST_AHEAD_MS = 86_400_000;
+
 /**
  * What the service's clock showed when the walk began. Where no answer has a `Date`, the newest record of the first
- * page is a lower bound of it. Never the local clock: it may be wrong by hours.
+ * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-function clockAtStart(page: Passed): string | null {
+function clockAtStart(page: Passed, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
-  const newest = page.updated.reduce((most, { at }) => Math.max(most, at), -Infinity);
+  const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
+  const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
   return Number.isFinite(newest) ? timestampText(newest) : null;
 }
 

@@ -44,6 +44,12 @@ export interface ExpectedRecord {
   isLastTry?: boolean;
 }
 
+/**
+ * What the events from before a moment (local epoch milliseconds) say of the record. `updated` is the time of change of
+ * what was read, in epoch milliseconds; null where nothing was, or it says none.
+ */
+export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
+
 export interface RefetchContext {
   deletes: DeleteContext;
   /** All resources of the profile. */
@@ -56,8 +62,7 @@ export interface RefetchContext {
 export interface RefetchRequest {
   resource: string;
   key: string;
-  /** What the events from before a moment (local epoch milliseconds) say of the record. */
-  expected: (requestedAt: number) => ExpectedRecord;
+  expected: Expectation;
   signal: AbortSignal;
 }
 
@@ -81,18 +86,14 @@ const ON_ITS_WAY_MS = 5_000;
  * with the time at which it was asked for: events from before that are served by this reading. Throws what reading and
  * loading throw; then nothing was written.
  */
-export async function refetch(
-  context: RefetchContext,
-  key: string,
-  expected: (requestedAt: number) => ExpectedRecord,
-): Promise<RefetchOutcome> {
+export async function refetch(context: RefetchContext, key: string, expected: Expectation): Promise<RefetchOutcome> {
   const { deletes } = context;
   const reading = await readAlone(deletes.item, key);
-  if (reading === null) return cannotBeRead(deletes, key, expected(deletes.clock.now()));
-  const event = expected(reading.requestedAt);
+  if (reading === null) return cannotBeRead(deletes, key, expected(deletes.clock.now(), null));
+  const updated = reading.isThere ? updatedOf(reading.record, deletes) : null;
+  const event = expected(reading.requestedAt, updated);
   if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
   deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
-  const updated = updatedOf(reading.record, deletes);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
   if ((await doubtReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
   // Only where the event told its own time is it sure that no replica that lags behind has answered.
@@ -162,7 +163,7 @@ function updatedOf({ value }: SourceRecord, { profile }: DeleteContext): number 
   return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
-/** To the second where the record's own time has nothing finer: the event's may have. */
-function isBefore(updated: number, after: number): boolean {
+/** True of a record from before an event. To the second where its own time has nothing finer: the event's may have. */
+export function isBefore(updated: number, after: number): boolean {
   return updated < (updated % 1_000 === 0 ? Math.floor(after / 1_000) * 1_000 : after);
 }

@@ -38,9 +38,9 @@ export interface Prepared {
   profile: ResourceProfile;
   holding: Holding;
   run: RunStart;
-  /** Null where nothing is walked. */
+  /** Null where the service is still to be left alone. */
   plan: WalkPlan | null;
-  /** Why not: the service asked to be left alone for longer, or does not know who is asking. */
+  /** Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null. */
   stopped: unknown;
   /** What is to be said before the first request. */
   warnings: readonly Warning[];
@@ -52,7 +52,9 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const { resource, profile, run, plan, stopped } = prepared;
   const startedAt = clock.monotonic();
   const tally = newTally(run.mode, prepared.warnings);
-  const error = await (plan === null ? Promise.resolve(stopped) : walked(options, prepared, plan, tally));
+  const error = await (plan === null || stopped !== null
+    ? notBegun(options, prepared)
+    : walked(options, prepared, plan, tally));
   const { figures, notes } = tally;
   const item = itemWarnings(options.client, resource, options.scrub);
   const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...item, ...sharedKeys(tally)];
@@ -66,6 +68,12 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
   const report = { resource, mode: tally.mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
+}
+
+/** What stopped a walk before its first request; what it means for the next run is stored. */
+async function notBegun({ warehouse }: RunOptions, { plan, holding, stopped }: Prepared): Promise<unknown> {
+  if (plan !== null) await learnFrom(stopped, warehouse, plan, holding);
+  return stopped;
 }
 
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */

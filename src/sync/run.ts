@@ -60,7 +60,7 @@ async function identified(options: RunOptions, prepared: readonly Prepared[]): P
     await askIdentity({ client, listing, path, signal });
     return prepared;
   } catch (error) {
-    return prepared.map((each) => (each.plan === null ? each : { ...each, plan: null, stopped: error }));
+    return prepared.map((each) => (each.plan === null ? each : { ...each, stopped: error }));
   }
 }
 

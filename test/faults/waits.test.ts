@@ -107,11 +107,6 @@ const ROWS: readonly WaitRow[] = [
     least: 1_000,
   },
   {
-    title: 'F023 a reset in two days is ignored',
-    headers: { 'x-ratelimit-limit': '9', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '172800' },
-    least: 1_000,
-  },
-  {
     title: 'F023 nothing left and no reset at all: the wait that is stated holds, and then it goes on',
     headers: { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'retry-after': '7' },
     least: 7_000,

@@ -7,8 +7,9 @@ import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile }
 
 describe('one request', () => {
   it('sends the credential and the headers of the profile, and gives back text, value, times and headers', async () => {
+    const told = Math.floor(Date.now() / 1_000) * 1_000 - 3_600_000;
     const stage = await serve((_request, response) =>
-      json(response, PAGE, 200, { 'x-more': 'yes', date: 'Sat, 01 Jan 2022 00:00:00 GMT' }),
+      json(response, PAGE, 200, { 'x-more': 'yes', date: new Date(told).toUTCString() }),
     );
     const client = clientFor(stage.origin, { profile: testProfile({ headers: { 'X-Tenant': 'blog' } }) });
     const before = Date.now();
@@ -25,9 +26,19 @@ describe('one request', () => {
     });
     expect(answer).toMatchObject({ outcome: 'ok', status: 200, json: PAGE, bytes: Buffer.from(JSON.stringify(PAGE)) });
     expect(answer.headers['x-more']).toBe('yes');
-    expect(answer.serverDate).toBe(Date.UTC(2022, 0, 1));
+    expect(answer.serverDate).toBe(told);
     expect(answer.requestedAt).toBeGreaterThanOrEqual(before);
     expect(answer.latencyMs).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['from another year', 'Sat, 01 Jan 2022 00:00:00 GMT'],
+    ['beyond all years', 'Sat, 01 Jan 275000 00:00:00 GMT'],
+    ['in another form', new Date().toISOString()],
+    ['of no day', new Date().toUTCString().replace(/, \d\d/, ', 32')],
+  ])('takes a Date that is %s for none', async (_name, date) => {
+    const stage = await serve((_request, response) => json(response, PAGE, 200, { date }));
+    expect((await get(clientFor(stage.origin), `${stage.origin}/v1/content`)).serverDate).toBeNull();
   });
 
   it('takes a slot in its lane for every attempt, retries included, and counts them', async () => {

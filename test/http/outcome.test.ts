@@ -2,14 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { createJudge } from '../../src/http/outcome.ts';
 import type { Seen } from '../../src/http/outcome-row.ts';
 import { newMeter } from '../../src/http/client.ts';
+import { readRateHint } from '../../src/queue/rate-headers.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
 const judge = createJudge([]);
+const NOW = Date.parse('2026-11-20T08:00:00Z');
 
 function seen(over: Partial<Seen>): Seen {
   return {
     status: 200,
     headers: {},
+    receivedAt: NOW,
     transport: null,
     content: null,
     json: undefined,
@@ -54,13 +57,13 @@ describe('the outcome table', () => {
     ['F021 503 with a fraction', { status: 503, headers: { 'retry-after': '2.0' } }, 'limited', 'limited'],
     [
       'F020 503 with a date',
-      { status: 503, headers: { 'retry-after': 'Sat, 01 Jan 2022 00:00:00 GMT' } },
+      { status: 503, headers: { 'retry-after': 'Fri, 20 Nov 2026 08:00:30 GMT' } },
       'limited',
       'limited',
     ],
     ['F021 503 with "soon"', { status: 503, headers: { 'retry-after': 'soon' } }, 'retry', 'service_error'],
     ['F021 503 with -5', { status: 503, headers: { 'retry-after': '-5' } }, 'retry', 'service_error'],
-    ['F021 503 with two waits', { status: 503, headers: { 'retry-after': ['1', '2'] } }, 'retry', 'service_error'],
+    ['F021 503 with two waits', { status: 503, headers: { 'retry-after': ['1', '2'] } }, 'limited', 'limited'],
     ...['408', '409', '421', '423', '425'].map((status): [string, Partial<Seen>, string, string] => [
       `F040 ${status}`,
       { status: Number(status) },
@@ -123,6 +126,40 @@ describe('the outcome table', () => {
   ])("the profile's row decides first: %s", (_name, rule, over, outcome) => {
     const { outcomes } = testProfile({ outcomes: [rule] });
     expect(createJudge(outcomes)(seen(over)).outcome).toBe(outcome);
+  });
+});
+
+describe('Retry-After', () => {
+  it.each([
+    ['7', 'limited'],
+    ['2.0', 'limited'],
+    ['0', 'limited'],
+    ['1h', 'limited'],
+    ['1m30s', 'limited'],
+    ['2026-11-20T08:00:30Z', 'limited'],
+    ['Fri, 20 Nov 2026 08:00:30 GMT', 'limited'],
+    ['Friday, 20-Nov-26 08:00:30 GMT', 'limited'],
+    ['Fri Nov 20 08:00:30 2026', 'limited'],
+    ['86401', 'limited'],
+    [String(NOW / 1_000 + 60), 'limited'],
+    [String(NOW + 60_000), 'limited'],
+    ['9'.repeat(40), 'limited'],
+    [['1', '2'], 'limited'],
+    ['', 'retry'],
+    ['soon', 'retry'],
+    ['-5', 'retry'],
+    ['1e3', 'retry'],
+    ['Nov 2026', 'retry'],
+    ['1 month', 'retry'],
+    ['in March', 'retry'],
+    ['Fri, 20 Nov 2026 08:00:30', 'retry'],
+    ['Sat, 01 Jan 2022 00:00:00 GMT', 'retry'],
+    [String(NOW / 1_000 - 7_200), 'retry'],
+  ])('%j means the same to the outcome and to the governor', (value, outcome) => {
+    const headers = { 'retry-after': value };
+    const hint = readRateHint({ headers, body: undefined, receivedAt: NOW }, testProfile().rate_limit);
+    for (const status of [503, 408]) expect(judge(seen({ status, headers })).outcome).toBe(outcome);
+    expect(hint.waitMs !== null).toBe(outcome === 'limited');
   });
 });
 

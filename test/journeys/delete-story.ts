@@ -6,7 +6,7 @@ import type { Pagination } from '../../src/sandbox/page-query.ts';
 import { deleteFaults, differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';
 import { eventsFor } from '../support/delete-events.ts';
-import { hurriedClock, pushedClock, type PushedClock } from '../support/hurried-clock.ts';
+import { pushedClock, type PushedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { randomFrom, type Random } from '../support/random.ts';
 
@@ -20,7 +20,7 @@ interface Story {
   stage: Journey;
   random: Random;
   service: PushedClock;
-  clock: ReturnType<typeof hurriedClock>;
+  clock: PushedClock;
   lag: number;
   /** Bodies of records that were deleted, to be restored. */
   graves: Map<string, string>;
@@ -56,11 +56,14 @@ export async function deleteStory(
   return endQuietly(story);
 }
 
+/** Of the service's clock and of ours. */
+const START = '2024-03-01T00:00:00Z';
+
 async function setStage(database: TestDatabase, seed: number, random: Random): Promise<Story> {
   const style = random.pick(STYLES);
   const records = random.whole(20, 80);
   const lag = random.chance(0.4) ? random.whole(20, 250) : 0;
-  const service = pushedClock('2024-03-01T00:00:00Z');
+  const service = pushedClock(START);
   const isGuarded = random.chance(0.3);
   const stage = await journey({
     database,
@@ -72,7 +75,7 @@ async function setStage(database: TestDatabase, seed: number, random: Random): P
   const told = `SEED=${seed} on ${database.name}: ${style}, ${records} records, lag ${lag} ms, guard ${isGuarded ? 'on' : 'off'}`;
   const rest = { graves: new Map<string, string>(), last: new Map<string, number>(), isLying: false };
   const step = { found: new Set<string>(), isStopped: false };
-  return { told, stage, random, service, clock: hurriedClock(50), lag, ...rest, ...step };
+  return { told, stage, random, service, clock: pushedClock(START, 50), lag, ...rest, ...step };
 }
 
 /** What goes wrong in the next step. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/model/clock.ts';
 import type { ResourceReport } from '../../src/sync/report.ts';
 import { differences } from '../support/compare-copy.ts';
 import { dumpCopy } from '../support/dump-copy.ts';
@@ -15,7 +16,7 @@ interface Written {
   version: number;
 }
 
-/** One resource, empty at first, on a service whose time the test puts forward. */
+/** One resource, empty at first, on a service whose time the test puts forward, and ours with it. */
 async function contentStage(options: JourneyOptions = {}) {
   const clock = pushedClock('2026-03-01T12:00:00Z');
   const stage = await journey({
@@ -29,7 +30,7 @@ async function contentStage(options: JourneyOptions = {}) {
   const run = (command: SyncCommand) => {
     // The service tells its time in whole seconds: what was put in this one would count as put after the walk began.
     clock.push(1_000);
-    return runOnce(stage, command);
+    return runOnce(stage, command, clock);
   };
   return { stage, clock, put, run };
 }
@@ -38,9 +39,13 @@ function iso(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-async function runOnce(stage: Journey, command: SyncCommand): Promise<ResourceReport & { asked: number }> {
+async function runOnce(
+  stage: Journey,
+  command: SyncCommand,
+  clock: Clock,
+): Promise<ResourceReport & { asked: number }> {
   stage.sandbox.requests.clear();
-  const report = await stage.run(command);
+  const report = await stage.run(command, { clock });
   const [content] = report.resources;
   expect(report.status).toBe('ok');
   if (content === undefined) throw new Error('no resource was run');
@@ -233,7 +238,7 @@ describe('clocks', () => {
 
   it('F074 brings in what changes after our own clock was put back by an hour', async () => {
     const { stage, clock, put, run } = await contentStage();
-    const ahead = pushedClock(iso(Date.now() + 60 * MINUTE));
+    const ahead = pushedClock(iso(clock.now() + 60 * MINUTE));
     put('a', { title: 'first' });
     await stage.run('backfill', { clock: ahead });
     clock.push(MINUTE);
@@ -244,6 +249,18 @@ describe('clocks', () => {
     expect(await run('sync')).toMatchObject({ updated: 1 });
     expect(await unlike(stage)).toEqual([]);
     expect(await written(stage, 0)).toEqual([{ id: 'a', version: 3 }]);
+  });
+
+  it('of a service that are off by years are ignored, and a record from the year 9999 does not stand in for them', async () => {
+    const { stage, clock, put } = await contentStage({ sandbox: { clockSkew: Date.parse('9999-01-01') - Date.now() } });
+    put('far', { updated_at: '9999-12-31T23:59:59Z' });
+    for (const [index, id] of ['a', 'b', 'c'].entries()) {
+      clock.push(20 * MINUTE);
+      put(id);
+      expect(await runOnce(stage, 'sync', clock)).toMatchObject({ inserted: index === 0 ? 2 : 1 });
+      expect(await cursorOf(stage)).toBe(JSON.parse(stage.sandbox.store.get('content', id)?.text ?? '').updated_at);
+    }
+    expect(await unlike(stage)).toEqual([]);
   });
 
   it('F066 is not dragged along by a record from the year 9999', async () => {

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import { DATABASES, SQLITE, warehouseOn, type TestDatabase } from '../support/databases.ts';
+import { clockShowing } from '../support/hurried-clock.ts';
+import type { Journey } from '../support/journey.ts';
 import { ownService } from '../support/own-service.ts';
 import { loading } from '../support/page-loading.ts';
 
@@ -15,7 +17,7 @@ interface Row {
 const FILTER = { param: 'since', overlap: '10m' };
 const ZURICH = { modified: 'Europe/Zurich', 'visits.at': 'Europe/Zurich' };
 
-/** A service in Zurich that writes and compares the time on its wall, a record a page; the test sets its clock. */
+/** A service in Zurich that writes and compares the time on its wall, a record a page; the test sets its clock, and ours. */
 async function wallClock(database: TestDatabase, fields: Record<string, unknown>) {
   const state = { now: '2026-10-25T00:55:00Z', rows: [] as Row[] };
   const stage = await ownService(database, { updated: 'modified', incremental: FILTER, ...fields }, (url) => {
@@ -25,8 +27,10 @@ async function wallClock(database: TestDatabase, fields: Record<string, unknown>
     const body = { data: listed.slice(at, at + 1), next_cursor: at + 1 < listed.length ? String(at + 1) : null };
     return { headers: { date: new Date(state.now).toUTCString() }, body };
   });
+  const clock = clockShowing(() => Date.parse(state.now));
+  const run: Journey['run'] = (command, choices) => stage.run(command, { clock, ...choices });
   const all = (query: string): Promise<unknown[]> => stage.read((db) => db.prepare(query).all());
-  return { stage, state, all };
+  return { stage: { ...stage, run }, state, all };
 }
 
 /** A state of one record. */

@@ -32,7 +32,6 @@ describe('F019-F021 Retry-After', () => {
     ['nothing at all', { 'retry-after': '' }, null, 1],
     ['a word', { 'retry-after': 'soon' }, null, 1],
     ['two values of which one is a word', { 'retry-after': '3, soon' }, null, 1],
-    ['more than a day', { 'retry-after': '86401' }, null, 1],
     ['a date of last year', { 'retry-after': 'Thu, 20 Nov 2025 08:00:00 GMT' }, null, 1],
     ['a date that is none', { 'retry-after': 'Fri, 99 Nov 2026 99:00:00 GMT' }, null, 1],
   ];
@@ -259,7 +258,6 @@ describe('F024 several policies', () => {
     ['a negative remainder', { ratelimit: '"p";r=-1;t=5' }],
     ['a remainder in words', { 'ratelimit-remaining': 'few' }],
     ['a negative remainder in the old form', { 'x-ratelimit-remaining': '-1' }],
-    ['a reset beyond a day', { 'x-ratelimit-reset': String(epoch + 90_000) }],
     ['a reset that ended an hour ago', { 'x-ratelimit-reset': String(epoch - 3_700) }],
   ])('ignores and counts %s', (_name, headers: Headers) => {
     expect(read('auto', headers)).toEqual({ waitMs: null, quotas: [], malformed: 1 });

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/model/clock.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 
 /** The machine's clock, `factor` times as fast: what waits for seconds is over in milliseconds, in the same order. */
 export function hurriedClock(factor: number): Clock {
@@ -19,19 +20,22 @@ export function hurriedClock(factor: number): Clock {
   };
 }
 
-/** A clock that runs with the machine and can be put forward: the service's, in tests of what happens over days. */
+/** The machine's clock, but for what it shows: for a service whose time the test sets, and that ours agrees with. */
+export function clockShowing(now: () => number): Clock {
+  return { ...systemClock, now };
+}
+
+/** A clock that runs with the machine, or faster, and can be put forward: for tests of what happens over days. */
 export interface PushedClock extends Clock {
   push(ms: number): void;
 }
 
-export function pushedClock(start: string): PushedClock {
-  let pushed = Date.parse(start) - Date.now();
+export function pushedClock(start: string, factor = 1): PushedClock {
+  const clock = hurriedClock(factor);
+  let pushed = Date.parse(start) - clock.now();
   return {
-    now: () => Date.now() + pushed,
-    monotonic: () => performance.timeOrigin + performance.now(),
-    sleep: async (ms, signal) => {
-      await delay(ms, undefined, signal === undefined ? {} : { signal });
-    },
+    ...clock,
+    now: () => clock.now() + pushed,
     push: (ms) => {
       pushed += ms;
     },

@@ -1,5 +1,6 @@
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { ResourceReport } from '../../src/sync/report.ts';
+import { clockShowing } from './hurried-clock.ts';
 import { journey, type Journey, type JourneyOptions } from './journey.ts';
 import { smallService, type Behaviour, type SmallService } from './small-service.ts';
 
@@ -14,7 +15,7 @@ export interface SmallStage extends Journey {
   service: SmallService;
   /** Lays other fields over the profile of the resource; holds from the next run on. */
   setResource(fields: Record<string, unknown>): void;
-  /** A run of the resource, a second later by the service's clock; `asked` is what it asked for. */
+  /** A run of the resource, a second later by the service's clock, and by ours; `asked` is what it asked for. */
   walk(command?: SyncCommand): Promise<ResourceReport & { asked: string[] }>;
   /** Everything in which the live rows are not the service's records. */
   unlike(): Promise<string[]>;
@@ -27,6 +28,7 @@ export async function smallStage(
   options: Pick<JourneyOptions, 'database' | 'source'> & { top?: Record<string, unknown> } = {},
 ): Promise<SmallStage> {
   const service = await smallService(behaviour);
+  const clock = clockShowing(() => service.now);
   const profileOf = (more: Record<string, unknown>) => ({
     ...options.top,
     resources: { content: { ...FITS, ...more }, images: null, analytics: null },
@@ -44,7 +46,7 @@ export async function smallStage(
     walk: async (command = 'sync') => {
       service.now += 1_000;
       service.asked();
-      const { resources } = await stage.run(command);
+      const { resources } = await stage.run(command, { clock });
       if (resources[0] === undefined) throw new Error('no resource was run');
       return { ...resources[0], asked: service.asked() };
     },

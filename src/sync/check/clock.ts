@@ -7,7 +7,8 @@ const CLOCK_SKEW_MS = 30_000;
 /** Whether the service's clock, by the answer's `Date`, agrees with ours. */
 export function clockFinding(page: Page, clock: Clock): Finding {
   if (page.serverDate === null) {
-    return { check: 'clock', status: 'warn', detail: "the answers have no Date, so the service's clock is not known" };
+    const detail = "the answers have no Date within a day of this machine's clock, so the service's is not known";
+    return { check: 'clock', status: 'warn', detail, hint: "see that this machine's clock is right" };
   }
   const skew = Math.round((page.serverDate - clock.now()) / 1_000);
   if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS)

@@ -1,4 +1,3 @@
-import type { RefetchOutcome } from '../../sync/refetch.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
 import type { Work } from './coalesce.ts';
 import { BEHIND, faultOf, type DrainFault } from './faults.ts';
@@ -6,19 +5,11 @@ import { LeftTickets } from './left-tickets.ts';
 import { Line } from './line.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { PartlyServed } from './partly-served.ts';
+import { readRecord, type Reading } from './reading.ts';
 import { WholeWalks } from './whole-walks.ts';
 import { InboxScan } from './scan.ts';
 import { Settling } from './settling.ts';
-import {
-  expectedBy,
-  finished,
-  noteFault,
-  settlementOf,
-  ticketFor,
-  ticketsOf,
-  type Request,
-  type Ticket,
-} from './ticket.ts';
+import { finished, noteFault, settlementOf, ticketFor, ticketsOf, type Request, type Ticket } from './ticket.ts';
 import { readDelivery, type DeliveryContent } from './events.ts';
 
 /**
@@ -47,7 +38,7 @@ class InboxDrain implements Drain {
   readonly #hand = new Map<number, Ticket>();
   readonly #left: LeftTickets;
   readonly #partly = new PartlyServed();
-  readonly #reads: Line<RefetchOutcome>;
+  readonly #reads: Line<Reading>;
   readonly #walks: Line<'walked'>;
   readonly #wholeWalks: WholeWalks;
   readonly #settling: Settling;
@@ -69,7 +60,7 @@ class InboxDrain implements Drain {
       atOnce: concurrency,
       atOncePerResource: Math.max(1, concurrency - others),
       keyOf: ({ target }) => target.key ?? '',
-      perform: (work, served) => this.#read(work, served),
+      perform: (work, served) => readRecord(work, served, options),
       faultOf,
       done: this.#wasRead,
     });
@@ -168,18 +159,12 @@ class InboxDrain implements Drain {
     }
   }
 
-  /** What came while the request waited for its turn is served by it as well. */
-  #read(work: Work<Request>, served: Request[]): Promise<RefetchOutcome> {
-    return this.#options.refetch(work.resource, work.key, (requestedAt) => {
-      const later = work.waiting.splice(0);
-      for (const request of later) (request.askedAt < requestedAt ? served : work.waiting).push(request);
-      return expectedBy(served, this.#options);
-    });
-  }
-
-  readonly #wasRead = (served: readonly Request[], outcome: RefetchOutcome): void => {
+  readonly #wasRead = (served: readonly Request[], { outcome, behind }: Reading): void => {
     if (outcome === 'behind') return this.#failed(served, BEHIND);
-    if (outcome !== 'unreadable' && outcome !== 'unconfirmed') return this.#done(served, outcome);
+    if (outcome !== 'unreadable' && outcome !== 'unconfirmed') {
+      this.#failed(behind, BEHIND);
+      return this.#done(behind.length === 0 ? served : served.filter((each) => !behind.includes(each)), outcome);
+    }
     // What says that a record is gone is not done by a walk that shows no deletes.
     this.#waitForWhole(served.filter(({ target }) => target.isDelete));
     const others = served.filter(({ target }) => !target.isDelete);

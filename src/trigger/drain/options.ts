@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
-import type { ExpectedRecord, RefetchOutcome } from '../../sync/refetch.ts';
+import type { Expectation, RefetchOutcome } from '../../sync/refetch.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import type { EventRules } from './events.ts';
 
@@ -27,11 +27,7 @@ export interface DrainWatcher {
 export interface DrainOptions extends EventRules {
   inbox: InboxPort;
   /** Reads a record again (`sync/refetch.ts`). */
-  refetch: (
-    resource: string,
-    key: string,
-    expected: (requestedAt: number) => ExpectedRecord,
-  ) => Promise<RefetchOutcome>;
+  refetch: (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
   /**
    * Runs a walk that begins now, `sync` for what has changed, `backfill` for a whole one; resolves once it has ended
    * well, `partial` included, else throws.

@@ -1,5 +1,4 @@
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { ExpectedRecord } from '../../sync/refetch.ts';
 import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
 import { waitAfter, type DrainFault } from './faults.ts';
 import type { EventTarget } from './events.ts';
@@ -19,6 +18,8 @@ export interface Ticket {
   readonly served: EventTarget[];
   /** Of several faults one that passes, because then nothing may be dead; else the last. */
   fault: DrainFault | null;
+  /** What is to be said of it although it is done; null where nothing is. */
+  remark: string | null;
 }
 
 /** One target of a delivery, waiting for the work that serves it. */
@@ -45,26 +46,11 @@ export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kin
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
   const { seq, attempts, events } = row;
   const receivedAt = timestampMs(row.received_at);
-  return { seq, attempts, receivedAt, events, found, left: targets.length, served: [], fault: null };
-}
-
-/** What the requests that one reading serves expect of it. */
-export function expectedBy(served: readonly Request[], limits: TicketLimits): ExpectedRecord {
-  const told = served.flatMap(({ ticket, target: { updated } }) =>
-    updated === null || isLastAttempt(ticket, limits) ? [] : [updated],
-  );
-  const after = told.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
-  const isLastTry = served.every(({ ticket }) => isLastAttempt(ticket, limits));
-  return { after, isDelete: served.some(({ target }) => target.isDelete), isLastTry };
+  return { seq, attempts, receivedAt, events, found, left: targets.length, served: [], fault: null, remark: null };
 }
 
 export function ticketsOf(served: readonly Request[]): Ticket[] {
   return [...new Set(served.map(({ ticket }) => ticket))];
-}
-
-/** True for the attempt after which it would be dead: what is read then is believed, however old it looks. */
-function isLastAttempt({ attempts }: Ticket, limits: TicketLimits): boolean {
-  return attempts >= limits.attempts - 1;
 }
 
 export function noteFault(ticket: Ticket, fault: DrainFault): void {
@@ -74,7 +60,7 @@ export function noteFault(ticket: Ticket, fault: DrainFault): void {
 /** The row of a delivery whose targets are all served: done, or waiting for another attempt, or dead. */
 export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, random: () => number): Settlement {
   const { fault, attempts } = ticket;
-  if (fault === null) return finished(ticket, { state: 'done', reason: null }, now);
+  if (fault === null) return finished(ticket, { state: 'done', reason: ticket.remark }, now);
   const next = attemptsAfter(ticket, fault, limits);
   const isGivenUp = fault.kind === 'passing' ? now - ticket.receivedAt > limits.keepMs : next >= limits.attempts;
   if (isGivenUp) return finished({ ...ticket, attempts: next }, { state: 'dead', reason: fault.reason }, now);

@@ -1,0 +1,47 @@
+const DAY_MS = 86_400_000;
+
+/** A clock that is further off than this is not believed: one wrong answer would otherwise date all that follows. */
+const FURTHEST_OFF_MS = DAY_MS;
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** IMF-fixdate, RFC 850 and asctime, RFC 9110 section 5.6.7. The last carries no zone and is GMT all the same. */
+const FORMS = [
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>\w{3}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
+  /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>\w{3})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>\w{3}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/,
+];
+
+/**
+ * Epoch milliseconds of an HTTP-date in any of its three forms; null for anything else, and for a day or a time that no
+ * calendar has. A year of two digits is the one within 50 years of `now` (epoch milliseconds).
+ */
+export function httpDate(text: string, now: number): number | null {
+  const {
+    day = '',
+    month = '',
+    year = '',
+    time = '',
+  } = FORMS.map((form) => form.exec(text)?.groups).find(Boolean) ?? {};
+  const [hours = NaN, minutes = NaN, seconds = NaN] = time.split(':').map(Number);
+  const at = new Date(0);
+  at.setUTCFullYear(year.length === 2 ? nearYear(Number(year), now) : Number(year), MONTHS.indexOf(month), Number(day));
+  if (at.getUTCDate() !== Number(day) || at.getUTCMonth() !== MONTHS.indexOf(month)) return null;
+  // A leap second is written as 60.
+  if (!(hours < 24 && minutes < 60 && seconds <= 60)) return null;
+  return at.setUTCHours(hours, minutes, seconds);
+}
+
+/**
+ * What the other side's clock showed, by the `Date` header of its answer; null where that is absent, repeated,
+ * malformed, or more than a day off the local clock. `receivedAt` is local, in epoch milliseconds.
+ */
+export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {
+  const date = typeof header === 'string' ? httpDate(header.trim(), receivedAt) : null;
+  return date !== null && Math.abs(date - receivedAt) <= FURTHEST_OFF_MS ? date : null;
+}
+
+function nearYear(twoDigits: number, now: number): number {
+  const first = new Date(now).getUTCFullYear() - 49;
+  return first + ((((twoDigits - first) % 100) + 100) % 100);
+}

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { exitCodeOfStatus } from '../../src/cli/exit-code.ts';
+import { timestampMs } from '../../src/model/timestamp-text.ts';
+import { LONGEST_WAIT_MS } from '../../src/queue/rate-time.ts';
+import { startListing, type Reply } from '../extract/listing-server.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { pushedClock } from '../support/hurried-clock.ts';
+import type { Journey } from '../support/journey.ts';
+import { ownService, type OwnService } from '../support/own-service.ts';
+
+const SECOND = 1_000;
+const DAY = 86_400_000;
+const OAUTH = { type: 'oauth', client_id: 'client', client_secret: 'a-secret-of-the-test' } as const;
+
+const seconds = (ms: number): string => String(Math.round(ms / SECOND));
+const asDate = (ms: number): string => new Date(Date.now() + ms).toUTCString();
+
+type Told = (ms: number) => Record<string, string>;
+const retryAfter: Told = (ms) => ({ 'retry-after': seconds(ms) });
+
+/** How long the service asks to be left alone, and in which words. */
+const ASKED: readonly [string, number, Told][] = [
+  ['a second more than a day, in seconds', DAY + SECOND, retryAfter],
+  ['a second more than a day, as a date', DAY + SECOND, (ms) => ({ 'retry-after': asDate(ms) })],
+  ['32 days, by the standard field', 32 * DAY, (ms) => ({ ratelimit: `"p";r=0;t=${seconds(ms)}` })],
+  [
+    '32 days, by the older ones',
+    32 * DAY,
+    (ms) => ({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': seconds(Date.now() + ms) }),
+  ],
+  ['longer than anything can wait', 100 * LONGEST_WAIT_MS, retryAfter],
+];
+
+const page = (url: URL): Reply => {
+  const at = Number(url.searchParams.get('cursor') ?? 1);
+  return { body: { data: [{ id: at }], next_cursor: at < 3 ? String(at + 1) : null } };
+};
+
+/** When the next run may ask, as it is stored for each resource. */
+async function dueIn(stage: Journey, now: number): Promise<number> {
+  const due = await stage.read((db) => db.prepare<[], string>('SELECT due_at FROM _sync_checkpoints').pluck().get());
+  return timestampMs(due ?? '') - now;
+}
+
+/** Runs twice, the second time within the wait, and once more after it. */
+async function expectPutOff(
+  database: TestDatabase,
+  stage: OwnService,
+  asked: number,
+  requests: string[],
+): Promise<void> {
+  const clock = pushedClock(new Date().toISOString(), 50);
+  const began = clock.now();
+  const first = await stage.run('backfill', { clock });
+  expect([first.status, exitCodeOfStatus(first.status)]).toEqual(['deferred', 4]);
+  const stated = Math.min(asked, LONGEST_WAIT_MS);
+  const due = await dueIn(stage, began);
+  expect(due).toBeGreaterThanOrEqual(stated - SECOND);
+  // Up to a second of our own is laid on top; the rest is what the machine was busy with.
+  expect(due).toBeLessThanOrEqual(stated + clock.now() - began + 2 * SECOND);
+
+  const before = requests.length;
+  for (const command of ['sync', 'backfill'] as const) {
+    clock.push(stated / 3);
+    expect((await stage.run(command, { clock })).status).toBe('deferred');
+  }
+  expect(requests).toHaveLength(before);
+
+  clock.push(stated / 3 + 5 * SECOND);
+  // The clock of the database, by which processes on it share a budget, cannot be put forward.
+  if (database.name === 'postgres') await stage.write('DELETE FROM content_sync.budgets');
+  expect((await stage.run('backfill', { clock })).status).toBe('ok');
+  expect(await stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get())).toBe(3);
+}
+
+describe.for(DATABASES)('a wait beyond max_wait, on $name', (database) => {
+  it.each(ASKED)('of %s ends the run, which is put off until then', async (_name, asked, told) => {
+    const stage = await ownService(database, {}, (url, count) =>
+      count === 2 ? { status: 429, headers: told(asked) } : page(url),
+    );
+    await expectPutOff(database, stage, asked, stage.service.requests);
+  });
+
+  it('that is asked for where the service says who is asking ends it as well', async () => {
+    const stage = await ownService(database, {}, (url, count) => {
+      if (count === 1) return { status: 503, headers: retryAfter(2 * DAY) };
+      return url.pathname.endsWith('/me') ? { body: { id: 'me' } } : page(url);
+    });
+    const report = { path: '/report', page: { style: 'cursor' } };
+    const resources = { content: null, images: null, analytics: null, report };
+    stage.setProfile({ identity: '/me', resources });
+    await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
+  });
+
+  it.each([
+    ['beside the service', 429, retryAfter],
+    ['beside the service, which fails', 503, retryAfter],
+    ['beside the service, by the standard field', 429, (ms: number) => ({ ratelimit: `"p";r=0;t=${seconds(ms)}` })],
+  ])('that a token endpoint %s asks for ends it as well', async (_name, status, told) => {
+    const tokens = await startListing((_, count) => {
+      if (count === 1) return { status, headers: told(2 * DAY) };
+      const headers = { 'content-type': 'application/json' };
+      return { headers, body: { access_token: 'token', token_type: 'bearer', expires_in: 60 } };
+    });
+    const auth = { ...OAUTH, token_url: `${tokens.url.origin}/token` };
+    const stage = await ownService(database, {}, page, { auth });
+    await expectPutOff(database, stage, 2 * DAY, tokens.requests);
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it('that the token endpoint of the service itself asks for ends it as well', async () => {
+    const stage = await ownService(
+      database,
+      {},
+      (url, count) => {
+        if (count === 1) return { status: 429, headers: retryAfter(2 * DAY) };
+        const headers = { 'content-type': 'application/json' };
+        if (!url.pathname.endsWith('/token')) return page(url);
+        return { headers, body: { access_token: 'token', token_type: 'bearer', expires_in: 60 } };
+      },
+      { auth: OAUTH },
+    );
+    await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
+  });
+
+  it('is waited for where max_wait is as long: the request goes on after it, and not before', async () => {
+    const stage = await ownService(database, {}, (url, count) =>
+      count === 2 ? { status: 429, headers: retryAfter(SECOND) } : page(url),
+    );
+    const clock = pushedClock(new Date().toISOString(), 50);
+    const began = clock.monotonic();
+    expect((await stage.run('backfill', { clock })).status).toBe('ok');
+    expect(clock.monotonic() - began).toBeGreaterThanOrEqual(SECOND);
+  });
+});

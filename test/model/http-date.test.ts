@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { clockOf, httpDate } from '../../src/model/http-date.ts';
+
+const NOW = Date.parse('2026-11-20T08:00:00Z');
+const DAY_MS = 86_400_000;
+
+describe('an HTTP-date', () => {
+  it.each([
+    ['IMF-fixdate', 'Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37Z'],
+    ['RFC 850', 'Sunday, 06-Nov-94 08:49:37 GMT', '1994-11-06T08:49:37Z'],
+    ['asctime', 'Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37Z'],
+    ['a leap day', 'Tue, 29 Feb 2028 00:00:00 GMT', '2028-02-29T00:00:00Z'],
+    ['a leap second', 'Sat, 31 Dec 2016 23:59:60 GMT', '2017-01-01T00:00:00Z'],
+    ['the first year', 'Sat, 01 Jan 0001 00:00:00 GMT', '0001-01-01T00:00:00Z'],
+    ['two digits 50 years ahead', 'Friday, 20-Nov-76 08:00:00 GMT', '2076-11-20T08:00:00Z'],
+    ['two digits further ahead, which are past', 'Sunday, 20-Nov-77 08:00:00 GMT', '1977-11-20T08:00:00Z'],
+  ])('is read as %s', (_form, text, iso) => {
+    expect(httpDate(text, NOW)).toBe(Date.parse(iso));
+  });
+
+  it.each([
+    '',
+    'Nov 2026',
+    '2026-11-20T08:00:00Z',
+    '1795161600',
+    'Fri, 20 Nov 2026 08:00:00',
+    'Fri, 20 Nov 2026 08:00:00 +0000',
+    'Fri, 20 Nov 2026 08:00:00 UTC',
+    'fri, 20 nov 2026 08:00:00 gmt',
+    'Fri, 20 Nov +275760 00:00:00 GMT',
+    'Fri, 20 Nov 12026 08:00:00 GMT',
+    'Fri, 20 Foo 2026 08:00:00 GMT',
+    'Tue, 31 Feb 2026 08:00:00 GMT',
+    'Fri, 00 Nov 2026 08:00:00 GMT',
+    'Fri, 20 Nov 2026 24:00:00 GMT',
+    'Fri, 20 Nov 2026 08:60:00 GMT',
+    'Fri, 20 Nov 2026 08:00:61 GMT',
+    'Fri, 20 Nov 2026 08:00:00 GMT, Fri, 20 Nov 2026 08:00:00 GMT',
+  ])('is not %j', (text) => {
+    expect(httpDate(text, NOW)).toBeNull();
+  });
+});
+
+const dated = (ms: number): string => new Date(ms).toUTCString();
+
+describe('the clock of the other side', () => {
+  it.each([0, 1_000, -1_000, 3_600_000, DAY_MS, -DAY_MS])('is believed where it is %i ms off', (off) => {
+    expect(clockOf(dated(NOW + off), NOW)).toBe(NOW + off);
+  });
+
+  it.each([DAY_MS + 1_000, -DAY_MS - 1_000, 400 * DAY_MS, -NOW, Date.parse('9999-12-31T23:59:59Z') - NOW])(
+    'is ignored where it is %i ms off',
+    (off) => {
+      expect(clockOf(dated(NOW + off), NOW)).toBeNull();
+    },
+  );
+
+  it.each([undefined, '', 'soon', [dated(NOW), dated(NOW)]])('is not told by %j', (header) => {
+    expect(clockOf(header, NOW)).toBeNull();
+  });
+});
