@@ -20,7 +20,6 @@ describe.for(DATABASES)('a warehouse on $name that is set back while it is writt
   it.each([
     [3, 4],
     [6, 12],
-    [8, 13],
     [13, 14],
   ])('has every page after the run: the one before page %i is all that it remembers at page %i', async (from, to) => {
     const stage = await thirteenPages(database);
