@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import type { Clock } from '../model/clock.ts';
@@ -11,9 +12,17 @@ import { isOtherRunning, placeOfProcess } from './process-lookup.ts';
 const LEASE_MS = 40_000;
 const RENEW_MS = 10_000;
 
-/** One owner per resource. The token grows with every owner, so that one who was frozen can no longer commit. */
+/**
+ * One owner per resource. The token grows with every owner, and the fence is each one's own, so that one who was frozen
+ * can no longer commit.
+ */
 export interface Lease {
   proof(): LeaseProof;
+  /**
+   * True where the database has gone back to a state from before something that it had confirmed to this owner, and
+   * nobody has taken the resource over since: a failover to a replica that lagged behind, or a backup put in its place.
+   */
+  isSetBack(): Promise<boolean>;
   release(): Promise<void>;
 }
 
@@ -24,14 +33,26 @@ export interface Lease {
 export async function acquireLease(warehouse: Warehouse, resource: string, clock: Clock): Promise<Lease> {
   const time = warehouseTime(warehouse, clock);
   await time.read();
-  const token = await takeOver(warehouse, resource, time.now());
-  const proof = (): LeaseProof => ({ name: resource, token, expiresAt: timestampText(time.now() + LEASE_MS) });
+  const fence = randomUUID();
+  const token = await takeOver(warehouse, { resource, fence, now: time.now() });
+  let commits = 0;
+  const proof = (): LeaseProof => ({
+    name: resource,
+    token,
+    fence,
+    expiresAt: timestampText(time.now() + LEASE_MS),
+    commits: () => commits,
+    committed: () => {
+      commits += 1;
+    },
+  });
   const renewal = keepUp(async () => {
     await time.read();
     await warehouse.apply([], proof());
   });
   return {
     proof,
+    isSetBack: async () => isBehind(await readLease(warehouse, resource), { token, fence, commits }),
     release: async () => {
       await renewal.stop();
       const free = { expires_at: timestampText(0) };
@@ -39,7 +60,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
         .updateTable('_sync_leases')
         .set(free)
         .where('name', '=', resource)
-        .where('token', '=', token)
+        .where('fence', '=', fence)
         .execute();
       // One that cannot be given back (the disk is full) runs out by itself, and must not hide why the run ended.
       await released.catch(() => undefined);
@@ -81,10 +102,31 @@ function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
   };
 }
 
-async function takeOver(warehouse: Warehouse, resource: string, now: number): Promise<number> {
+function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | undefined> {
+  return own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
+}
+
+/** True of an earlier state of an owner's lease, or of one from before it was taken; not of what a later owner left. */
+function isBehind(
+  stored: LeaseRow | undefined,
+  { token, fence, commits }: Pick<LeaseRow, 'token' | 'fence' | 'commits'>,
+): boolean {
+  if (stored === undefined || stored.token < token) return true;
+  return stored.token === token && stored.fence === fence && stored.commits < commits;
+}
+
+interface Claim {
+  resource: string;
+  fence: string;
+  now: number;
+}
+
+async function takeOver(warehouse: Warehouse, { resource, fence, now }: Claim): Promise<number> {
   const { own } = warehouse;
   const place = placeOfProcess(warehouse.isOnNetwork);
   const claim = {
+    fence,
+    commits: 0,
     owner: `pid ${process.pid} on ${hostname()}`,
     host: place,
     pid: process.pid,
@@ -92,10 +134,11 @@ async function takeOver(warehouse: Warehouse, resource: string, now: number): Pr
     expires_at: timestampText(now + LEASE_MS),
   };
   for (;;) {
-    const held = await own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
+    const held = await readLease(warehouse, resource);
+    // Ours already, where the connection was lost before the answer.
+    if (held?.fence === fence) return held.token;
     if (held !== undefined && mayBeAlive(held, place, now)) throw leaseHeld(held);
     // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.
-    // That may have been ourselves, where the connection was lost before the answer.
     const taken = await own
       .insertInto('_sync_leases')
       .values({ name: resource, token: 1, ...claim })
@@ -103,7 +146,8 @@ async function takeOver(warehouse: Warehouse, resource: string, now: number): Pr
         conflict
           .column('name')
           .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
-          .where('_sync_leases.token', '=', held?.token ?? -1),
+          .where('_sync_leases.token', '=', held?.token ?? -1)
+          .where('_sync_leases.fence', '=', held?.fence ?? ''),
       )
       .returning('token')
       .executeTakeFirst();

@@ -2,23 +2,24 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { randomUUID } from 'node:crypto';
 
-/** Where a process runs: two that give the same text can look each other up by their pid. */
-export function placeOfProcess(isOnNetwork: boolean): string {
-  return isOnNetwork ? kernelPlace() : hostname();
-}
-
 /**
- * Containers of several machines, or several on one, may share a name and all be pid 1: a name says nothing. The same
- * kernel since the same boot, and the same table of pids, do. Where that cannot be read (outside of Linux) nobody can be
- * looked up, and what a dead process held runs out.
+ * Where a process runs: two that give the same text can look each other up by their pid. Containers of several machines,
+ * or several on one volume, may share a name and all be pid 1: a name says nothing. The same kernel since the same boot,
+ * and the same table of pids, do. Where that cannot be read (outside of Linux) those who share a database over the
+ * network cannot be looked up, and what a dead process held runs out; a file is shared by processes of one machine.
  */
-function kernelPlace(): string {
+export function placeOfProcess(isOnNetwork: boolean): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
-    return `${hostname()} ${UNKNOWN_PLACE}`;
+    return isOnNetwork ? `${hostname()} ${UNKNOWN_PLACE}` : hostname();
   }
+}
+
+/** True of what this process has left of itself in a database of either kind. */
+export function isThisProcess({ pid, host }: { pid: number; host: string }): boolean {
+  return pid === process.pid && (host === placeOfProcess(true) || host === placeOfProcess(false));
 }
 
 const UNKNOWN_PLACE = randomUUID();

@@ -78,8 +78,9 @@ export interface RunEnd {
   warnings: readonly object[];
 }
 
-export async function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: number): Promise<void> {
-  await own
+/** The statement that writes down how a run has ended. */
+export function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: number): CompiledQuery {
+  return own
     .updateTable('_sync_runs')
     .set({
       ...end.figures,
@@ -92,7 +93,16 @@ export async function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd,
     })
     .where('run_id', '=', run.run_id)
     .where('resource', '=', run.resource)
-    .execute();
+    .compile();
+}
+
+/** One resource's part of a run as it stands; null where it is not there. */
+export async function readRun(
+  own: Kysely<OwnTables>,
+  { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,
+): Promise<RunRow | null> {
+  const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
+  return (await part.executeTakeFirst()) ?? null;
 }
 
 /** The newest run of a resource, or null. */

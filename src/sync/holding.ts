@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { acquireLease, type Lease } from '../state/leases.ts';
@@ -9,8 +10,13 @@ import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 /** A resource that this process owns: its tables as they stand, and the turns in which it is written. */
 export interface Holding {
   readonly resource: string;
-  /** For the next transaction. */
+  /** For the next transaction: of the lease under which all was read that it rests on. */
   lease(): LeaseProof;
+  /**
+   * To be asked when something went wrong. True where that came from the database, which was set back to a state from
+   * before something that it had confirmed: then the resource is ours anew, and whatever was read has to be read again.
+   */
+  recover(error: unknown): Promise<boolean>;
   /** The tables that stand; null before they are read or made. Whoever makes them grow puts the new ones here. */
   shape: ResourceShape | null;
   /** Rejects that are open: while there are none, no record can resolve one. */
@@ -64,7 +70,7 @@ export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0)
       known.takers += 1;
       known.taken += 1;
       try {
-        return await known.holding;
+        return new TakenHolding(await known.holding);
       } catch (error) {
         if (held.get(resource) === known) held.delete(resource);
         throw error;
@@ -90,22 +96,23 @@ export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0)
   };
 }
 
-class OwnHolding implements Holding {
+/** A resource as all who took it share it. */
+class OwnHolding {
   readonly resource: string;
   shape: ResourceShape | null = null;
   openRejects = 0;
   readonly watches = new Set<Map<string, number>>();
   turns = 0;
+  lease: Lease;
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   readonly #turns = new PQueue({ concurrency: 1 });
-  #lease: Lease;
 
   private constructor(warehouse: Warehouse, resource: string, clock: Clock, lease: Lease) {
     this.resource = resource;
     this.#warehouse = warehouse;
     this.#clock = clock;
-    this.#lease = lease;
+    this.lease = lease;
   }
 
   static async open(warehouse: Warehouse, resource: string, clock: Clock): Promise<OwnHolding> {
@@ -113,10 +120,6 @@ class OwnHolding implements Holding {
     const holding = new OwnHolding(warehouse, resource, clock, lease);
     holding.openRejects = await countOpenRejects(warehouse.own, resource);
     return holding;
-  }
-
-  lease(): LeaseProof {
-    return this.#lease.proof();
   }
 
   takeTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -128,15 +131,83 @@ class OwnHolding implements Holding {
 
   async renew(): Promise<void> {
     const lease = await acquireLease(this.#warehouse, this.resource, this.#clock);
-    await this.#lease.release();
-    this.#lease = lease;
-    // Whoever owned it in between may have made the tables grow.
+    await this.lease.release();
+    this.lease = lease;
+    // Whoever owned it in between may have made the tables grow; and what was set back has lost some.
     this.shape = await readTables(this.#warehouse, this.resource);
     this.openRejects = await countOpenRejects(this.#warehouse.own, this.resource);
   }
 
   async release(): Promise<void> {
     await this.#turns.onIdle();
-    await this.#lease.release();
+    await this.lease.release();
+  }
+}
+
+/** As one of them has it: where another one has become the owner anew, what this one knows is from before. */
+class TakenHolding implements Holding {
+  readonly #own: OwnHolding;
+  #lease: Lease;
+
+  constructor(own: OwnHolding) {
+    this.#own = own;
+    this.#lease = own.lease;
+  }
+
+  get resource(): string {
+    return this.#own.resource;
+  }
+
+  get shape(): ResourceShape | null {
+    return this.#own.shape;
+  }
+
+  set shape(shape: ResourceShape | null) {
+    this.#own.shape = shape;
+  }
+
+  get openRejects(): number {
+    return this.#own.openRejects;
+  }
+
+  set openRejects(count: number) {
+    this.#own.openRejects = count;
+  }
+
+  get watches(): Set<Map<string, number>> {
+    return this.#own.watches;
+  }
+
+  get turns(): number {
+    return this.#own.turns;
+  }
+
+  lease(): LeaseProof {
+    return this.#lease.proof();
+  }
+
+  takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#own.takeTurn(work);
+  }
+
+  async recover(error: unknown): Promise<boolean> {
+    // What was lost may be missed by a statement before a lease is: a table that is no more is no error of ours.
+    if (error instanceof SyncError && error.code !== 'lease_lost') return false;
+    try {
+      return await this.takeTurn(() => this.#catchUp());
+    } catch {
+      // The database is not there, or somebody else has the resource by now: the error at hand says more.
+      return false;
+    }
+  }
+
+  async #catchUp(): Promise<boolean> {
+    const own = this.#own;
+    if (this.#lease === own.lease) {
+      if (!(await this.#lease.isSetBack())) return false;
+      await own.renew();
+    }
+    this.#lease = own.lease;
+    return true;
   }
 }

@@ -1,71 +1,74 @@
 import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
-import { newMeter, type RequestMeter } from '../http/client.ts';
-import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import type { RequestMeter } from '../http/client.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/words.ts';
-import type { ResourceProfile } from '../source/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
-import { countSuspects } from '../state/suspects.ts';
-import { endRun, saveFigures, type RunFigures, type RunStart } from '../state/runs.ts';
+import { endRun, saveFigures } from '../state/runs.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { deleteContext } from './deletes/context.ts';
-import { emptyListing, heldDeletes, newCredential, unsettled } from './deletes/warnings.ts';
+import { emptyListing, newCredential, unsettled } from './deletes/warnings.ts';
 import { newMet, noting, type Met } from './filter/met.ts';
 import { proveFilter, untimedCatchUp, type FilterProof, type Walked } from './filter/prove.ts';
 import type { Holding } from './holding.ts';
 import type { Repetition } from './judge-end.ts';
-import { itemWarnings } from './item/warning.ts';
 import { openPageLoader, type PageOutcome } from './page-loader.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { purgeDeleted } from './deletes/purge.ts';
+import { prepareAgain, type Prepared } from './prepare-resource.ts';
 import type { ResourceReport } from './report.ts';
+import { runEnd } from './run-end.ts';
+import { SetBack } from './set-back.ts';
 import type { ResourceJob } from './resource-job.ts';
 import type { RunOptions } from './run-options.ts';
 import { settleDeletes } from './deletes/settle-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { syncResource, type SyncedWalk } from './sync-resource.ts';
-import { countPage, countRecords, newTally, sharedKeys, withPage, type Tally } from './tally.ts';
+import { countPage, countRecords, newTally, withPage, type Tally } from './tally.ts';
 import { sweepable, walkWhole } from './walk-whole.ts';
 import { openWalkNotes, readingOf } from './walk-notes.ts';
-import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
-/** A resource that is ours to walk, and how. */
-export interface Prepared {
-  resource: string;
-  profile: ResourceProfile;
-  holding: Holding;
-  run: RunStart;
-  /** Null where the service is still to be left alone. */
-  plan: WalkPlan | null;
-  /** Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null. */
-  stopped: unknown;
-  /** What is to be said before the first request. */
-  warnings: readonly Warning[];
+/** So often the database may be set back within a run before the run gives up. */
+const MOST_SET_BACKS = 5;
+
+/**
+ * One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. Where the
+ * database is set back meanwhile, the part goes on from what stands there then, as after an interruption.
+ */
+export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
+  const startedAt = options.clock.monotonic();
+  const tally = newTally(prepared.run.mode, prepared.warnings);
+  let part = prepared;
+  for (let left = MOST_SET_BACKS; ; left -= 1) {
+    try {
+      return await attempt(options, part, tally, startedAt);
+    } catch (error) {
+      if (left === 0 || !(error instanceof SetBack || (await part.holding.recover(error)))) throw error;
+    }
+    part = await prepareAgain(options, part, tally);
+  }
 }
 
-/** One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. */
-export async function runResource(options: RunOptions, prepared: Prepared): Promise<ResourceReport> {
+async function attempt(options: RunOptions, part: Prepared, tally: Tally, startedAt: number): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
-  const { resource, profile, run, plan, stopped } = prepared;
-  const startedAt = clock.monotonic();
-  const tally = newTally(run.mode, prepared.warnings);
-  const error = await (plan === null || stopped !== null
-    ? notBegun(options, prepared)
-    : walked(options, prepared, plan, tally));
-  const { figures, notes } = tally;
-  const item = itemWarnings(options.client, resource, options.scrub);
-  const told = [...(await heldDeletes(warehouse.own, resource)), ...tally.warnings, ...item, ...sharedKeys(tally)];
-  const warnings = withAccepted(told, profile.accept);
-  figures.held = await countSuspects(warehouse.own, resource, 'held');
-  const status = statusOf(error, figures, warnings);
-  const said = error === null ? null : explained(error, options.scrub);
-  await endRun(warehouse.own, { ...run, mode: tally.mode }, { status, figures, error: said, warnings }, clock.now());
+  const { holding, resource, run, plan, stopped } = part;
+  const stop = await (plan === null || stopped !== null ? notBegun(options, part) : walked(options, part, plan, tally));
+  let end = await runEnd(options, part, tally, stop);
+  const ended = () => endRun(warehouse.own, { ...run, mode: tally.mode }, end, clock.now());
+  // Only what is all still there may be called whole.
+  const error = stop ?? (await refusal(() => warehouse.apply([ended()], holding.lease())));
+  if (error !== null) {
+    if (await holding.recover(error)) throw new SetBack(error);
+    if (stop === null) end = await runEnd(options, part, tally, error);
+    await warehouse.apply([ended()]);
+  }
+  const { figures, notes, mode } = tally;
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
-  const rest = { ...(said === null ? {} : { error: said }), ...(warnings.length === 0 ? {} : { warnings }) };
-  const report = { resource, mode: tally.mode, status, ...figures, seconds, ...rest };
+  const { status, warnings } = end;
+  const rest = { ...(end.error === null ? {} : { error: end.error }), ...(warnings.length === 0 ? {} : { warnings }) };
+  const report = { resource, mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
 }
@@ -76,11 +79,22 @@ async function notBegun({ warehouse }: RunOptions, { plan, holding, stopped }: P
   return stopped;
 }
 
+/** Why the lease does not allow something; null where it does. Throws anything else. */
+async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (error instanceof SyncError && error.code === 'lease_lost') return error;
+    throw error;
+  }
+}
+
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
   const { resource, holding } = prepared;
-  const meter = newMeter();
+  const { meter } = tally;
   const passed = (page: Page, outcome: PageOutcome): void => {
     countPage(tally, outcome, meter);
     watcher.page(resource, page, tally.figures);
@@ -230,21 +244,4 @@ async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, h
 function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
-}
-
-function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
-  if (error === null) return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
-  if (error instanceof DeferredError) return 'deferred';
-  return isInterruption(error) ? 'interrupted' : 'failed';
-}
-
-/** The signal's reason, thrown through everything that was under way. */
-function isInterruption(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'interrupted';
-}
-
-function explained(error: unknown, scrub: (text: string) => string): { code: string; message: string; hint?: string } {
-  const message = scrub(messageOf(error));
-  if (!(error instanceof SyncError)) return { code: 'bug', message };
-  return { code: error.code, message, ...(error.hint === undefined ? {} : { hint: scrub(error.hint) }) };
 }

@@ -1,16 +1,12 @@
-import { ConfigError, DeferredError } from '../model/errors.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
-import { readTables } from '../state/column-catalog.ts';
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
-import { trustedPlan } from './filter/trusted-plan.ts';
 import type { Holding } from './holding.ts';
 import { askIdentity } from './identity.ts';
-import { interruptedBackfills, planWalk, type SyncCommand } from './plan.ts';
+import { interruptedBackfills } from './plan.ts';
+import { prepare, type Prepared } from './prepare-resource.ts';
 import { overallStatus, type RunReport } from './report.ts';
-import { forgetResource } from './restart.ts';
 import type { RunOptions } from './run-options.ts';
-import { runResource, type Prepared } from './run-resource.ts';
+import { runResource } from './run-resource.ts';
 
 /**
  * Walks the resources side by side through one client. One that fails never takes the others along; a stored state
@@ -47,10 +43,6 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
   }
 }
 
-function commandFor(resource: string, { command }: RunOptions): SyncCommand {
-  return typeof command === 'string' ? command : (command[resource] ?? 'sync');
-}
-
 /** Where the profile names a path for it, no resource is walked unless the service knows who is asking. */
 async function identified(options: RunOptions, prepared: readonly Prepared[]): Promise<readonly Prepared[]> {
   const { client, listing, signal } = options;
@@ -68,35 +60,4 @@ async function identified(options: RunOptions, prepared: readonly Prepared[]): P
 async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(runs);
   return Promise.all(runs);
-}
-
-async function prepare(
-  options: RunOptions,
-  resource: string,
-  holding: Holding | undefined,
-  interrupted: RunRow | null,
-): Promise<Prepared> {
-  const profile = options.profile.resources[resource];
-  if (profile === undefined || holding === undefined) {
-    const known = Object.keys(options.profile.resources).join(', ');
-    throw new ConfigError('usage', `the profile has no resource "${resource}"`, { hint: `it has ${known}` });
-  }
-  const { restart, clock, warehouse, credential, runId } = options;
-  const command = commandFor(resource, options);
-  const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
-  const input = { command, resource, profile, stored, restart, interrupted, credential, now: clock.now() };
-  try {
-    const asked = planWalk(input);
-    if (restart) await forgetResource(warehouse, resource, holding.lease());
-    await holding.takeTurn(async () => {
-      holding.shape = await readTables(warehouse, resource);
-    });
-    const { plan, warnings } = await trustedPlan(input, asked, { warehouse, shape: holding.shape, profile });
-    const run = { run_id: runId, resource, command, mode: plan.mode };
-    return { resource, profile, holding, run, plan, warnings, stopped: null };
-  } catch (error) {
-    if (!(error instanceof DeferredError)) throw error;
-    const run = { run_id: runId, resource, command, mode: 'full' } as const;
-    return { resource, profile, holding, run, plan: null, warnings: [], stopped: error };
-  }
 }

@@ -1,4 +1,4 @@
-import type { RequestMeter } from '../http/client.ts';
+import { newMeter, type RequestMeter } from '../http/client.ts';
 import type { WalkMode } from '../model/words.ts';
 import { NO_FIGURES, type RunFigures } from '../state/runs.ts';
 import type { PageOutcome } from './page-loader.ts';
@@ -10,6 +10,8 @@ export interface Tally {
   /** Full where a full walk took the place of the planned one. */
   mode: WalkMode;
   figures: RunFigures;
+  /** Requests of all its walks. */
+  meter: RequestMeter;
   notes: RunNotes;
   /** Records that share a key with another one and differ from it, and such a key. */
   shared: { count: number; example: string | null };
@@ -18,8 +20,20 @@ export interface Tally {
 
 /** Nothing is counted yet; `warnings` is what is to be told before the first page. */
 export function newTally(mode: WalkMode, warnings: readonly Warning[]): Tally {
-  const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
+  const none = {
+    figures: { ...NO_FIGURES },
+    meter: newMeter(),
+    notes: { ...NO_NOTES },
+    shared: { count: 0, example: null },
+  };
   return { ...none, mode, warnings: [...warnings] };
+}
+
+/** Counts on from what is stored, where the database has lost some; null where not even the run is there. */
+export function countFrom(tally: Tally, stored: RunFigures | null): void {
+  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_FIGURES;
+  const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
+  tally.figures = { ...NO_FIGURES, ...kept, ...tally.meter };
 }
 
 /** Counts a page that is stored. */

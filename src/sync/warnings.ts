@@ -20,6 +20,8 @@ const WARNING_KINDS = {
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** The database has forgotten what it had confirmed to this run, which has read it again. */
+  warehouse_set_back: { isPartial: false, proof: null },
   /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */

@@ -4,8 +4,9 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { Holding, Holdings } from './holding.ts';
 
 /**
- * Runs `work` as the owner of a resource, with its tables known. Throws `SyncError('lease_held')` where another process
- * owns it; and what `work` throws, after `lease_lost` with the resource taken anew if that can be.
+ * Runs `work` as the owner of a resource, with its tables known; and again where the database was set back meanwhile.
+ * Throws `SyncError('lease_held')` where another process owns it; and what `work` throws, after `lease_lost` with the
+ * resource taken anew if that can be.
  */
 export async function withHolding<T>(
   { holdings, warehouse }: { holdings: Holdings; warehouse: Warehouse },
@@ -17,7 +18,12 @@ export async function withHolding<T>(
     await holding.takeTurn(async () => {
       holding.shape ??= await readTables(warehouse, resource);
     });
-    return await work(holding);
+    try {
+      return await work(holding);
+    } catch (error) {
+      if (!(await holding.recover(error))) throw error;
+      return await work(holding);
+    }
   } catch (error) {
     // Where it is still another's, the next attempt is told so.
     if (isLost(error)) await holdings.retake(resource).catch(() => undefined);

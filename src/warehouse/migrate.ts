@@ -5,6 +5,7 @@ import * as deletes from '../../migrations/002-deletes.ts';
 import * as freshness from '../../migrations/003-freshness.ts';
 import * as proofs from '../../migrations/004-proofs.ts';
 import * as olderStates from '../../migrations/005-older-states.ts';
+import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
@@ -19,6 +20,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '003-freshness': freshness,
   '004-proofs': proofs,
   '005-older-states': olderStates,
+  '007-lease-fences': leaseFences,
 };
 export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
 

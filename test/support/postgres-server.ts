@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,8 +16,18 @@ export interface PostgresServer {
   crash(): Promise<void>;
   /** Starts it again on the same port; resolves once it accepts connections. */
   start(): Promise<void>;
+  /** Makes a second server that follows it; it is restarted for that. */
+  follow(): Promise<Standby>;
   /** Crashes and goes, with all that it holds. */
   remove(): Promise<void>;
+}
+
+/** A server that follows another one and can be read. */
+export interface Standby extends PostgresServer {
+  /** Hears of all that the other one has done by now, and of nothing more. */
+  stopFollowing(primary: PostgresServer): Promise<void>;
+  /** Takes over. */
+  promote(): Promise<void>;
 }
 
 export interface ServerOptions {
@@ -45,10 +55,9 @@ const SETTINGS = {
 
 /** Makes and starts a server. Throws where the package has no Postgres for this machine. */
 export async function startPostgres({ settings = {}, initdb = [] }: ServerOptions = {}): Promise<PostgresServer> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-postgres-'));
+  const folder = ownFolder();
   const native = await readableBinaries(folder);
   const data = path.join(folder, 'data');
-  if ('uid' in asNobody) chownSync(folder, NOBODY, NOBODY);
   const made = spawnSync(
     path.join(native, 'bin', 'initdb'),
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', ...initdb],
@@ -63,7 +72,13 @@ export async function startPostgres({ settings = {}, initdb = [] }: ServerOption
   return server;
 }
 
-class EmbeddedServer implements PostgresServer {
+function ownFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-postgres-'));
+  if ('uid' in asNobody) chownSync(folder, NOBODY, NOBODY);
+  return folder;
+}
+
+class EmbeddedServer implements Standby {
   readonly port: number;
   readonly #binary: string;
   readonly #folder: string;
@@ -85,18 +100,62 @@ class EmbeddedServer implements PostgresServer {
     await untilAccepting(this.url(), this.#process);
   }
 
-  async crash(): Promise<void> {
-    const running = this.#process;
-    this.#process = null;
-    if (running === null || running.exitCode !== null) return;
-    const ended = once(running, 'exit');
-    running.kill('SIGQUIT');
-    await ended;
+  crash(): Promise<void> {
+    return this.#stop('SIGQUIT');
+  }
+
+  async follow(): Promise<Standby> {
+    await this.#stop('SIGINT');
+    const [folder, port] = [ownFolder(), await freePort()];
+    const copied = spawnSync('cp', ['-a', path.join(this.#folder, 'data'), folder], asNobody);
+    if (copied.status !== 0) throw new Error(`the data could not be copied: ${copied.stderr.toString()}`);
+    const data = path.join(folder, 'data');
+    const address = `host=127.0.0.1 port=${this.port} user=postgres`;
+    appendFileSync(path.join(data, 'postgresql.auto.conf'), `port = ${port}\nprimary_conninfo = '${address}'\n`);
+    writeFileSync(path.join(data, 'standby.signal'), '');
+    await this.start();
+    const standby = new EmbeddedServer(this.#binary, folder, port);
+    await standby.start();
+    return standby;
+  }
+
+  async stopFollowing(primary: PostgresServer): Promise<void> {
+    const done = await answerOf(primary.url(), 'SELECT pg_current_wal_insert_lsn() AS answer');
+    const isThere = `SELECT pg_last_wal_replay_lsn() >= '${String(done)}' AS answer`;
+    while ((await answerOf(this.url(), isThere)) !== true) await sleep(5);
+    await answerOf(this.url(), "ALTER SYSTEM SET primary_conninfo TO ''");
+    await answerOf(this.url(), 'SELECT pg_reload_conf() AS answer');
+    while ((await answerOf(this.url(), 'SELECT count(*)::int AS answer FROM pg_stat_wal_receiver')) !== 0)
+      await sleep(5);
+  }
+
+  async promote(): Promise<void> {
+    await answerOf(this.url(), 'SELECT pg_promote() AS answer');
   }
 
   async remove(): Promise<void> {
     await this.crash();
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #stop(signal: NodeJS.Signals): Promise<void> {
+    const running = this.#process;
+    this.#process = null;
+    if (running === null || running.exitCode !== null) return;
+    const ended = once(running, 'exit');
+    running.kill(signal);
+    await ended;
+  }
+}
+
+async function answerOf(url: string, question: string): Promise<unknown> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ answer: unknown }>(question);
+    return rows[0]?.answer;
+  } finally {
+    await client.end();
   }
 }
 

@@ -19,6 +19,8 @@ export interface Behaviour {
   unknown?: number | 'nothing';
   /** What the caller sees; `null` refuses with 401. Everything where absent. */
   sees?: (authorization: string | undefined, record: SmallRecord) => boolean | null;
+  /** Waited for before a request is answered; nothing is waited for where absent. */
+  before?: (url: URL) => Promise<void>;
   /** Called when a page of an unfiltered listing was answered, by its number. */
   afterPage?: (page: number) => void;
   /** Status of `/v1/me`; 200 where absent. */
@@ -48,7 +50,9 @@ export async function smallService(behaviour: Behaviour = {}): Promise<SmallServ
   let requests: string[] = [];
   const server = createServer((request, response) => {
     requests.push(request.url ?? '');
-    answer(service, request, response);
+    const { before } = service.behaviour;
+    if (before === undefined) answer(service, request, response);
+    else void before(new URL(request.url ?? '', service.url)).then(() => answer(service, request, response));
   });
   const port = await portOf(server);
   onTestFinished(() => {

@@ -42,6 +42,21 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
     expect(await count.executeTakeFirstOrThrow()).toEqual({ n: 1 });
   });
 
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['on', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ])('waits for its commits as long as is asked for, and for the disk at least: %s', async (asked, expected) => {
+    const address = await POSTGRES.address();
+    await asOtherClient(address, (client) =>
+      client.query(`ALTER DATABASE "${new URL(address).pathname.slice(1)}" SET synchronous_commit TO '${asked}'`),
+    );
+    const { database } = await openFor(address);
+    const set = await transact(database, ({ execute }) => execute('SHOW synchronous_commit'));
+    expect(set.rows).toEqual([{ synchronous_commit: expected }]);
+  });
+
   it('F137 runs a transaction again whose connection was ended, once', async () => {
     const address = await POSTGRES.address();
     const { database, own } = await openFor(address);

@@ -1,9 +1,9 @@
 import { renameSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { placeOfProcess } from '../../src/state/process-lookup.ts';
 import { createCollector, type Collector, type StatusParts } from '../../src/web/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../src/web/status/snapshot.ts';
 import { HandClock } from '../support/hand-clock.ts';
@@ -165,7 +165,7 @@ describe('what the warehouse says', () => {
     const { content, file, warehouse } = await stage();
     await loading(warehouse);
     asOther(file, (db) => {
-      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(hostname());
+      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(placeOfProcess(false));
       db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
         VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
     });

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../model/errors.ts';
 import { copyCell } from '../postgres/copy-text.ts';
-import { checkLease } from '../postgres/lease-check.ts';
+import type { Session } from '../postgres/session.ts';
 import { execute, transact, type Database } from '../postgres/transact.ts';
 import type { LeaseProof } from '../warehouse.ts';
 import { quoted, type CarriedTable } from './carried-tables.ts';
@@ -75,12 +75,12 @@ async function carryChunk(carriage: Carriage, chunk: Chunk, progress: Progress |
 async function sendChunk(carriage: Carriage, chunk: Chunk, progress: Progress | null): Promise<Refusal | null> {
   const { table, database, lease } = carriage;
   try {
-    await transact(database, async (session) => {
-      await checkLease(session, lease());
+    const send = async (session: Session): Promise<void> => {
       if (chunk.rows.length > 0) await session.copyIn(copyStatement(table, chunk.columns), copyText(chunk));
       if (progress === null) throw new OnlyTried();
       await saveProgress(session, table.name, progress);
-    });
+    };
+    await transact(database, send, { lease: lease() });
     return null;
   } catch (error) {
     if (error instanceof OnlyTried) return null;

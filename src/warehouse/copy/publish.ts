@@ -1,4 +1,3 @@
-import { checkLease } from '../postgres/lease-check.ts';
 import type { Session } from '../postgres/session.ts';
 import { transact } from '../postgres/transact.ts';
 import type { LeaseProof } from '../warehouse.ts';
@@ -14,11 +13,10 @@ const PUBLISH_MS = 600_000;
  */
 export async function publish(staging: Staging, lease: () => LeaseProof, lastDelivery: number): Promise<void> {
   const { database, schema } = staging;
-  const options = { statementMs: PUBLISH_MS, lockMs: PUBLISH_MS };
+  const options = { statementMs: PUBLISH_MS, lockMs: PUBLISH_MS, lease: lease() };
   await transact(
     database,
     async (session) => {
-      await checkLease(session, lease());
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       if ((await relationsIn(session, schema)).length > 0) throw targetUsed(staging.address);
       await session.execute(`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`);

@@ -1,4 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
+import type { LeaseProof } from '../warehouse.ts';
 import { quoted } from './ddl.ts';
 import { errorCode } from './errors.ts';
 import type { Session } from './session.ts';
@@ -27,18 +28,19 @@ export interface ExclusiveStep {
 }
 
 /**
- * Runs `work` in one transaction, again and again while others hold what it wants to lock, or what else passes. Throws
+ * Runs `work` in one transaction under the lease, again and again while others hold what it wants to lock, or what else passes. Throws
  * `SyncError` (`warehouse_busy` where they do not let go).
  */
 export async function exclusively<T>(
   database: Database,
+  lease: LeaseProof,
   work: (step: ExclusiveStep) => Promise<T>,
   passes: (error: unknown) => boolean = isLocked,
 ): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     try {
-      return await transact(database, (session) => work(exclusiveStep(session)), { lockMs: LOCK_MS });
+      return await transact(database, (session) => work(exclusiveStep(session)), { lockMs: LOCK_MS, lease });
     } catch (error) {
       if (!passes(error)) throw error;
       if (performance.now() >= deadline) throw heldByOthers(database, error);

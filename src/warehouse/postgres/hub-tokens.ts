@@ -22,7 +22,12 @@ function claimed(mine: string, theirs: string): string {
     THEN ${mine} ELSE ${theirs} END`;
 }
 
-const SWAP = `UPDATE content_sync.tokens AS stored SET version = version + 1, sealed = $3,
+/**
+ * Versions follow the clock, so that one which the database has forgotten, as a replica that takes over too early does,
+ * does not come again for another token.
+ */
+const SWAP = `UPDATE content_sync.tokens AS stored
+  SET version = greatest(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), sealed = $3,
     expires_at = clock_timestamp() + $4 * interval '1 millisecond', asker = NULL, asked_until = NULL
   WHERE name = $1 AND version = $2`;
 

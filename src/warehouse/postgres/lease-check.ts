@@ -1,22 +1,17 @@
 import { SyncError } from '../../model/errors.ts';
 import type { LeaseProof } from '../warehouse.ts';
 import type { Step } from './batch.ts';
-import type { Session } from './session.ts';
 
 /**
  * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
- * `lease_lost` where somebody has.
+ * `lease_lost` where somebody has, or where the database was set back to an earlier state.
  */
-export async function checkLease(session: Session, lease: LeaseProof): Promise<void> {
-  await session.runAll([leaseStep(lease)]);
-}
-
-/** The same as a step of a batch. */
-export function leaseStep({ name, token, expiresAt }: LeaseProof): Step {
+export function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
   return {
     // One step may take several transactions under one proof: the lease's own renewals in between stay.
-    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp) WHERE "name" = $2 AND "token" = $3`,
-    values: [expiresAt, name, token],
+    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp), "commits" = "commits" + 1
+      WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5`,
+    values: [expiresAt, name, token, fence, commits()],
     ifNone: () =>
       new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
         recovery: 'stop',

@@ -5,7 +5,6 @@ import type { Step } from './batch.ts';
 import { bury, keysAfter, liveSample, purge } from './burial.ts';
 import { databaseNow } from './database-clock.ts';
 import { growTables } from './grow-tables.ts';
-import { leaseStep } from './lease-check.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
 import { countUntimed, latestKeys } from './row-times.ts';
@@ -20,12 +19,12 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
   const { schema } = database;
 
   function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
-    return transact(database, work, { opening: () => [leaseStep(lease)] });
+    return transact(database, work, { lease });
   }
 
   /** One transaction of steps that are all known beforehand; they are asked for again at each attempt. */
-  function inOneTrip(opening: () => Step[]): Promise<void> {
-    return transact(database, () => Promise.resolve(), { opening });
+  function inOneTrip(lease: LeaseProof | undefined, opening: () => Step[]): Promise<void> {
+    return transact(database, () => Promise.resolve(), { ...(lease === undefined ? {} : { lease }), opening });
   }
 
   return {
@@ -44,10 +43,10 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     prepare: (page) => void prepared.set(page.rows, stepsOf(page, false)),
     commit: (page) => {
       let attempts = 0;
-      return inOneTrip(() => {
+      return inOneTrip(page.lease, () => {
         attempts += 1;
         const rows = (attempts === 1 ? prepared.get(page.rows) : undefined) ?? stepsOf(page, attempts > 1);
-        return [leaseStep(page.lease), ...rows, ...page.statements.map(asStep)];
+        return [...rows, ...page.statements.map(asStep)];
       });
     },
     bury: (burial) =>
@@ -61,8 +60,7 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),
     latestKeys: (table, column, limit) => latestKeys(own, schema, table, column, limit),
     countUntimed: (table, column) => countUntimed(own, schema, table, column),
-    apply: (queries, lease) =>
-      inOneTrip(() => [...(lease === undefined ? [] : [leaseStep(lease)]), ...queries.map(asStep)]),
+    apply: (queries, lease) => inOneTrip(lease, () => queries.map(asStep)),
     count: (table) => count(own, schema, table),
     countDeleted: (table, since) => countDeleted(own, schema, table, since),
     // The server keeps its own log small.

@@ -1,7 +1,6 @@
 import type { LeaseProof } from '../warehouse.ts';
 import { quoted } from './ddl.ts';
 import { exclusively } from './exclusive-step.ts';
-import { checkLease } from './lease-check.ts';
 import { dropNumberText, makeNumberText } from './number-text.ts';
 import { buildSecondIndexes } from './second-index.ts';
 import type { Session } from './session.ts';
@@ -36,8 +35,7 @@ function addSecondColumns(database: Database, lease: LeaseProof, widening: Widen
   const actions = widening.columns.map(
     (wider) => `ADD COLUMN IF NOT EXISTS ${quoted(secondColumn(wider))} ${widerType(wider)}`,
   );
-  return exclusively(database, async ({ session, lock, run }) => {
-    await checkLease(session, lease);
+  return exclusively(database, lease, async ({ lock, run }) => {
     await lock([widening.table.name]);
     await run([`ALTER TABLE ${table} ${actions.join(', ')}`]);
   });
@@ -59,8 +57,7 @@ function fillBatch(
       `CASE WHEN ${second} IS NULL THEN ${value} IS NOT NULL ELSE ${second}::text IS DISTINCT FROM (${value})::text END`,
   );
   const assignments = pairs.map(({ second, value }) => `${second} = ${value}`);
-  return transact(database, async (session) => {
-    await checkLease(session, lease);
+  const work = async (session: Session): Promise<string | null> => {
     await makeNumberText(session, [{ columns }]);
     const end = await session.execute<{ key: string }>(
       `SELECT ${key} AS key FROM ${name} WHERE ${key} > $1 ORDER BY ${key} OFFSET $2 LIMIT 1`,
@@ -74,7 +71,8 @@ function fillBatch(
     );
     await dropNumberText(session, [{ columns }]);
     return last;
-  });
+  };
+  return transact(database, work, { lease });
 }
 
 /** Statements that put the filled columns in the place of the narrower ones, with all that was said of those. */

@@ -3,7 +3,9 @@ import type { Clock } from '../../model/clock.ts';
 import { Batch, type Step } from './batch.ts';
 import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
 import { postgresError, remedyOf } from './errors.ts';
+import { leaseStep } from './lease-check.ts';
 import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
+import type { LeaseProof } from '../warehouse.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
 const PATIENCE_MS = 60_000;
@@ -29,6 +31,8 @@ export interface TransactOptions {
   mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
+  /** Under which the transaction is committed, or not at all. */
+  lease?: LeaseProof;
   /** What each attempt begins with, in the round trip that begins the transaction. */
   opening?: () => readonly Step[];
 }
@@ -116,18 +120,30 @@ async function begunOn<T>(
   } catch (error) {
     // Sent, and no answer: only the server knows.
     if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
-    const ask = execute(database, { patienceMs: options.decideMs ?? PATIENCE_MS });
-    if (!(await isCommitted(mark, ask))) throw error;
+    if (!(await decided(database, mark, options))) throw error;
   }
+  options.lease?.committed();
   return result;
+}
+
+/** Throws where nobody answers: then the lease counts it, so that its next transaction finds out. */
+async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
+  try {
+    return await isCommitted(mark, execute(database, { patienceMs: decideMs ?? PATIENCE_MS }));
+  } catch (error) {
+    lease?.committed();
+    throw error;
+  }
 }
 
 /**
  * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
- * What this process takes for committed must outlive the server, because the process does: `synchronous_commit`.
+ * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
+ * raised where it is less; more than that, as who waits for replicas has set, stays.
  */
 const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
-  set_config('synchronous_commit', 'on', true), set_config('statement_timeout', $2, true),
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $2, true),
   set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true)`;
 
 async function begin(
@@ -136,11 +152,12 @@ async function begin(
   mark: CommitMark,
   options: TransactOptions,
 ): Promise<void> {
-  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, mayRepeat = false, opening } = options;
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, mayRepeat = false, lease, opening } = options;
   const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
-  const steps = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
-  const answerMs = opening === undefined ? NETWORK_MS : statementMs + NETWORK_MS;
-  await client.query(new Batch([...steps, ...(opening?.() ?? [])], answerMs)).done;
+  const begun = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
+  const steps = [...begun, ...(lease === undefined ? [] : [leaseStep(lease)]), ...(opening?.() ?? [])];
+  const answerMs = steps.length === begun.length ? NETWORK_MS : statementMs + NETWORK_MS;
+  await client.query(new Batch(steps, answerMs)).done;
 }
 
 /** True where a connection can be used again. */

@@ -4,7 +4,6 @@ import { refuseLosses } from './column-losses.ts';
 import { quoted } from './ddl.ts';
 import { columnsText, dependentsOf, refuseOthersViews, type Dependent, type TableColumns } from './dependents.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
-import { checkLease } from './lease-check.ts';
 import { abandonedColumns, fillSecondColumns, swapStatements } from './second-column.ts';
 import { dropNumberText, makeNumberText } from './number-text.ts';
 import { renameIndexes } from './second-index.ts';
@@ -82,7 +81,6 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
   const passes = (error: unknown): boolean => isLocked(error) || (widenings.length === 0 && isTooSlow(error));
   const work = async (step: ExclusiveStep): Promise<void> => {
     const { session } = step;
-    await checkLease(session, lease);
     await alongside.prepare(session);
     await makeNumberText(session, widenings);
     const dependents = await remakeable(session, widenings);
@@ -94,7 +92,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     await remake(step, dependents);
     await dropNumberText(session, widenings);
   };
-  return exclusively(database, work, passes);
+  return exclusively(database, lease, work, passes);
 }
 
 async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<string>): Promise<string[]> {

@@ -22,13 +22,15 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const upkeep = walUpkeep(db);
 
   /** One transaction, under the lease where one is given. */
-  function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
+  async function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
     const transaction = db.transaction(() => {
       if (lease !== undefined) checkLease(lease);
       return work();
     });
     // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-    return patiently(() => transaction.immediate());
+    const result = await patiently(() => transaction.immediate());
+    lease?.committed();
+    return result;
   }
 
   return {
@@ -89,11 +91,12 @@ function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => v
   };
 }
 
-/** Throws `lease_lost` where somebody else owns the resource by now. */
+/** Throws `lease_lost` where somebody else owns the resource by now, or the file was set back. */
 function leaseChecker(db: Database): (lease: LeaseProof) => void {
-  const renew = db.prepare('UPDATE "_sync_leases" SET "expires_at" = ? WHERE "name" = ? AND "token" = ?');
-  return ({ name, token, expiresAt }) => {
-    if (renew.run(expiresAt, name, token).changes > 0) return;
+  const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
+    WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);
+  return ({ name, token, fence, expiresAt, commits }) => {
+    if (renew.run(expiresAt, name, token, fence, commits()).changes > 0) return;
     throw new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
       recovery: 'stop',
       hint: 'let the other process finish: it goes on from the last committed page',

@@ -1,7 +1,7 @@
-import { hostname } from 'node:os';
 import type { RunningWalk, WalkError } from '../../observe/activity.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
+import { isThisProcess } from '../../state/process-lookup.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
 import type { StoredResource } from './reads.ts';
 import type { PastRun, ResourceStatus, RunningStatus, ScheduleStatus } from './snapshot.ts';
@@ -39,7 +39,7 @@ const NOTHING_STORED: StoredResource = {
 export function resourceStatus(facts: ResourceFacts, now: number, monotonic: number): ResourceStatus {
   const stored = facts.stored ?? NOTHING_STORED;
   const { value, readAt } = facts.count;
-  const owner = facts.lease === undefined || isOurs(facts.lease) ? null : ownerOf(facts.lease);
+  const owner = facts.lease === undefined || isThisProcess(facts.lease) ? null : ownerOf(facts.lease);
   const running = facts.walk === null ? null : runningStatus(facts.walk, monotonic);
   const parked = stored.parked_until;
   return {
@@ -54,10 +54,6 @@ export function resourceStatus(facts: ResourceFacts, now: number, monotonic: num
     owner,
     runs: stored.runs.map((run) => pastRun(run, facts.error, running !== null || owner !== null)),
   };
-}
-
-function isOurs({ pid, host }: LeaseRow): boolean {
-  return pid === process.pid && host === hostname();
 }
 
 function ownerOf({ owner, acquired_at }: LeaseRow): ResourceStatus['owner'] {

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
+import { keepState, type EarlierState } from '../support/earlier-state.ts';
+import { PAGES, runSetBack, SIZE, thirteenPages } from './set-back.ts';
+
+function pagesIn(asked: readonly string[]): number[] {
+  return asked
+    .filter((path) => path.startsWith('/v1/content?'))
+    .map((path) => Number(new URL(path, 'http://service').searchParams.get('page') ?? 1));
+}
+
+/** No event says anything of the record that is read. */
+function nothingSaid() {
+  return { after: null, isDelete: false };
+}
+
+const TOLD = [expect.objectContaining({ code: 'warehouse_set_back' })];
+
+describe.for(DATABASES)('a warehouse on $name that is set back while it is written', (database) => {
+  it.each([
+    [3, 4],
+    [6, 12],
+    [13, 14],
+  ])('has every page after the run: the one before page %i is all that it remembers at page %i', async (from, to) => {
+    const stage = await thirteenPages(database);
+    const { status, warnings, asked, pages, inserted } = await runSetBack(
+      stage,
+      { keptAt: from, putBackAt: to },
+      'backfill',
+    );
+    expect([status, warnings]).toEqual(['ok', TOLD]);
+    expect(await stage.unlike()).toEqual([]);
+    // It went on from there, behind a look at the page that proves the place.
+    expect(Math.min(...pagesIn(asked))).toBe(from - 1);
+    expect([pages, inserted]).toEqual([PAGES + 2, PAGES * SIZE]);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 0, updated: 0 });
+  });
+
+  it('has every page where it has forgotten even that there was a run', async () => {
+    const stage = await thirteenPages(database);
+    await stage.walk('backfill');
+    for (const id of ['r001', 'r069', 'r129']) stage.service.put(id, { title: 'changed' });
+    expect(await runSetBack(stage, { putBackAt: 9 }, 'backfill')).toMatchObject({ status: 'ok', warnings: TOLD });
+    expect(await stage.unlike()).toEqual([]);
+    const runs = await stage.read((db) =>
+      db.prepare('SELECT status, updated FROM _sync_runs ORDER BY started_at').all(),
+    );
+    expect(runs).toMatchObject([{ status: 'ok' }, { status: 'ok', updated: 3 }]);
+  });
+
+  it('has columns again that it had grown since', async () => {
+    const stage = await thirteenPages(database);
+    const grown = { id: 'r085', title: 't', updated_at: null, extra: 'grown' };
+    stage.service.records.set('r085', grown);
+    expect(await runSetBack(stage, { keptAt: 8, putBackAt: 11 }, 'backfill')).toMatchObject({ warnings: TOLD });
+    expect(await stage.unlike()).toEqual([]);
+    const query = 'SELECT id FROM content WHERE extra IS NOT NULL';
+    expect(await stage.read((db) => db.prepare(query).pluck().all())).toEqual(['r085']);
+  });
+
+  it('has what is gone as deleted where it was set back behind the end of the walk', async () => {
+    const stage = await thirteenPages(database);
+    await stage.walk('backfill');
+    stage.service.records.delete('r050');
+    const moments = { keptAt: 9, putBackAt: '/v1/content/r050' };
+    expect(await runSetBack(stage, moments, 'backfill')).toMatchObject({ status: 'ok', deleted: 1, warnings: TOLD });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('has every page where something else than the walk is the first to find out', async () => {
+    const stage = await thirteenPages(database, 2);
+    const app = await stage.open();
+    const { signal } = new AbortController();
+    try {
+      let kept: EarlierState | null = null;
+      stage.service.behaviour = {
+        before: async ({ searchParams }) => {
+          const page = Number(searchParams.get('page') ?? 0);
+          if (page === 5) kept ??= await keepState(stage.address);
+          if (page !== 9 || kept === null) return;
+          stage.service.behaviour = {};
+          await kept.putBack();
+          expect(await app.refetch({ resource: 'content', key: 'r129', expected: nothingSaid, signal })).toBe('loaded');
+        },
+      };
+      const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+      const asked = { command: 'backfill', resources: ['content'], restart: false, signal, watcher } as const;
+      expect((await app.sync(asked)).resources).toMatchObject([{ status: 'ok', warnings: TOLD }]);
+      expect(await stage.unlike()).toEqual([]);
+    } finally {
+      await app.close();
+    }
+  });
+});
