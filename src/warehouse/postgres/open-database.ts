@@ -7,6 +7,7 @@ import { hideOwnTables } from './hide-own-tables.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowPool } from './pools.ts';
+import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
 import { POSTGRES_WORDS } from './words.ts';
 
@@ -96,7 +97,10 @@ async function keepCommitMarks(database: Database): Promise<void> {
 
 /** Two processes that start together migrate one after the other. */
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  await refuseStrangers(ask, database);
   if (await isUpToDate(database, tables)) return;
+  await refuseWithoutCreate(ask, database);
   await transact(
     database,
     async (session) => {
@@ -119,11 +123,15 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
   );
 }
 
+/** In a schema that is closed to the role, nothing is there for it. */
+const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
+  FROM pg_namespace WHERE nspname = $2`;
+
 /** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
 async function isUpToDate(database: Database, { migrations, table: name }: TableSet): Promise<boolean> {
   const ask = execute(database, { patienceMs: OPEN_MS });
   const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
-  const there = await ask<{ there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [table]);
+  const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
   if (there.rows[0]?.there !== true) return false;
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
   const done = new Set(rows.map((row) => row.name));
