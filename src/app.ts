@@ -19,6 +19,7 @@ import { settleReleased } from './sync/deletes/settle-deletes.ts';
 import type { Hub } from './warehouse/hub.ts';
 import { openHub } from './warehouse/open-hub.ts';
 import { openWarehouse } from './warehouse/open.ts';
+import type { WarehouseReader } from './warehouse/reading.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
 /** How often the governor's knowledge is stored, so that a restart does not start a storm. */
@@ -73,15 +74,39 @@ export async function openApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function build(
-  { source, clock, log, secrets, attempted, lingerMs }: AppOptions,
+/** What asks a source's service, and keeps nothing of what it learns. */
+export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'>;
+
+/**
+ * The same without a place to write to: nothing is made, and only what processes on Postgres share is changed, where
+ * `reader` may. What is known of the service's limits is read from there; null where there is no warehouse yet.
+ */
+export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const { source, clock } = options;
+    const hub = (await reader?.isWritable()) === true ? await openHub(source.warehouse, clock) : null;
+    opened.defer(() => hub?.close());
+    const asking = await openClient(options, { hub, own: reader?.own ?? null }, opened);
+    return { source, ...asking, close: () => opened.disposeAsync() };
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+/** Where what is known of limits stands: for all processes, or for this one; nowhere where both are null. */
+interface LimitsPlace {
+  hub: Hub | null;
+  own: Warehouse['own'] | null;
+}
+
+async function openClient(
+  { source, clock, log, secrets, attempted }: AppOptions,
+  { hub, own }: LimitsPlace,
   opened: AsyncDisposableStack,
-): Promise<App> {
+): Promise<Pick<App, 'client' | 'governor' | 'listing'>> {
   const { profile, auth, rate } = source;
-  const warehouse = await openWarehouse(source.warehouse, clock);
-  opened.defer(() => warehouse.close());
-  const hub = await openHub(source.warehouse, clock);
-  opened.defer(() => hub?.close());
   const limitName = budgetName(source);
   const governor = createGovernor({
     clock,
@@ -90,7 +115,7 @@ async function build(
     share: rate.share,
     concurrency: profile.http.concurrency,
     maxWaitMs: source.max_wait,
-    ...(hub === null ? await restoredLimit(warehouse, limitName) : { shared: budgetIn(hub, limitName) }),
+    ...(hub === null ? await restoredLimit(own, limitName) : { shared: budgetIn(hub, limitName) }),
   });
   opened.defer(() => governor.close());
   const baseUrl = new URL(source.base_url);
@@ -109,11 +134,21 @@ async function build(
     tokens: hub ?? undefined,
   });
   opened.defer(() => client.close());
+  return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
+}
+
+async function build(options: AppOptions, opened: AsyncDisposableStack): Promise<App> {
+  const { source, clock, secrets, lingerMs } = options;
+  const { profile } = source;
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  const hub = await openHub(source.warehouse, clock);
+  opened.defer(() => hub?.close());
+  const { client, governor, listing } = await openClient(options, { hub, own: warehouse.own }, opened);
   if (hub === null) {
-    const budget = keepLimits(warehouse, governor, limitName, clock);
+    const budget = keepLimits(warehouse, governor, budgetName(source), clock);
     opened.defer(() => budget.stop());
   }
-  const listing = { baseUrl, prefix: profile.version_prefix };
   const holdings = createHoldings(warehouse, clock, lingerMs);
   opened.defer(() => holdings.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
@@ -134,8 +169,8 @@ async function build(
 }
 
 /** What the process before this one knew of the limits. */
-async function restoredLimit({ own }: Warehouse, name: string): Promise<{ restored?: string }> {
-  const state = await readLimit(own, name);
+async function restoredLimit(own: Warehouse['own'] | null, name: string): Promise<{ restored?: string }> {
+  const state = own === null ? null : await readLimit(own, name);
   return state === null ? {} : { restored: state };
 }
 

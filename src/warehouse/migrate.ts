@@ -54,6 +54,22 @@ export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptio
   throw writtenByNewer(shown, newer, error);
 }
 
+/**
+ * Throws `ConfigError` where a database, of which these steps are done, is not as this version writes it: for those who
+ * only read, and so cannot bring it up to date.
+ */
+export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {
+  const newer = [...done].find((step) => !(step in migrations));
+  if (newer !== undefined) throw writtenByNewer(shown, newer);
+  const missing = Object.keys(migrations).find((step) => !done.has(step));
+  if (missing === undefined) return;
+  throw new ConfigError(
+    'warehouse_older',
+    `${shown} was last written by an older content-sync (migration ${missing} is to come)`,
+    { hint: 'run a command that writes, such as content-sync sync: it brings the warehouse up to date' },
+  );
+}
+
 export function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {
   return new ConfigError(
     'warehouse_newer',

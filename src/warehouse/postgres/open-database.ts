@@ -22,7 +22,7 @@ export interface OpenDatabase<Tables> {
   database: Database;
   /** Queries on our own tables in the schema, as single statements. */
   own: Kysely<Tables>;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** A set of tables of ours: the steps by which they came to be, and the table that remembers those. */
@@ -60,7 +60,7 @@ interface ServerFacts {
 }
 
 /** What cannot work later is said now. */
-async function checkServer(database: Database): Promise<void> {
+export async function checkServer(database: Database): Promise<void> {
   const { rows } = await execute(database, { patienceMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
       current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
@@ -123,19 +123,25 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
   );
 }
 
+/** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
+async function isUpToDate(database: Database, tables: TableSet): Promise<boolean> {
+  const done = await stepsDone(database, tables);
+  if (done === null) return false;
+  const newer = [...done].find((step) => !(step in tables.migrations));
+  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
+  return Object.keys(tables.migrations).every((step) => done.has(step));
+}
+
 /** In a schema that is closed to the role, nothing is there for it. */
 const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
   FROM pg_namespace WHERE nspname = $2`;
 
-/** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
-async function isUpToDate(database: Database, { migrations, table: name }: TableSet): Promise<boolean> {
+/** The steps by which the tables came to be; null where they are not there, or not for this role. */
+export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
   const ask = execute(database, { patienceMs: OPEN_MS });
   const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
   const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
-  if (there.rows[0]?.there !== true) return false;
+  if (there.rows[0]?.there !== true) return null;
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
-  const done = new Set(rows.map((row) => row.name));
-  const newer = [...done].find((step) => !(step in migrations));
-  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
-  return Object.keys(migrations).every((step) => done.has(step));
+  return new Set(rows.map((row) => row.name));
 }

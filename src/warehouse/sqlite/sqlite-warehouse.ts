@@ -114,7 +114,7 @@ async function holdsBeyondDouble(own: Kysely<OwnTables>, table: string, column: 
 }
 
 /** All rows less the deleted ones: both are counted in an index, where counting the live ones would read the table. */
-async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
+export async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
   if (!(await isThere(own, table))) return 0;
   const name = sql.id(table);
   const deleted = sql`SELECT count(*) FROM ${name} WHERE "_deleted_at" IS NOT NULL`;
@@ -122,7 +122,7 @@ async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-async function countDeleted(own: Kysely<OwnTables>, table: string, since: string): Promise<number> {
+export async function countDeleted(own: Kysely<OwnTables>, table: string, since: string): Promise<number> {
   if (!(await isThere(own, table))) return 0;
   const deleted = sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)} WHERE "_deleted_at" >= ${since}`;
   const { rows } = await deleted.execute(own);
