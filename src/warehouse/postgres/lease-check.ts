@@ -1,11 +1,12 @@
 import { SyncError } from '../../model/errors.ts';
+import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { LeaseProof } from '../warehouse.ts';
 import type { Step } from './batch.ts';
 import type { Session } from './session.ts';
 
 /**
  * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
- * `lease_lost` where somebody has.
+ * `lease_lost` where somebody has, and `warehouse_newer` where a newer version has migrated the tables meanwhile.
  */
 export async function checkLease(session: Session, lease: LeaseProof): Promise<void> {
   await session.runAll([leaseStep(lease)]);
@@ -15,8 +16,9 @@ export async function checkLease(session: Session, lease: LeaseProof): Promise<v
 export function leaseStep({ name, token, expiresAt }: LeaseProof): Step {
   return {
     // One step may take several transactions under one proof: the lease's own renewals in between stay.
-    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp) WHERE "name" = $2 AND "token" = $3`,
+    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp) WHERE "name" = $2 AND "token" = $3 RETURNING ${LAST_DONE} AS "lastDone"`,
     values: [expiresAt, name, token],
+    refuse: ({ lastDone }) => migratedMeanwhile(lastDone),
     ifNone: () =>
       new SyncError('lease_lost', `another process has taken over ${name}; nothing of this was written`, {
         recovery: 'stop',

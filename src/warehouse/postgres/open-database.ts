@@ -95,6 +95,13 @@ async function keepCommitMarks(database: Database): Promise<void> {
   marked.add(database.pool);
 }
 
+/**
+ * A page that an older version has in hand is committed first, and with its next one it sees that the tables are not
+ * the ones that it knows.
+ */
+const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
+  LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
+
 /** Two processes that start together migrate one after the other. */
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
   const ask = execute(database, { patienceMs: OPEN_MS });
@@ -110,6 +117,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       const name = schema.replaceAll('"', '""');
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
+      else await session.execute(WAIT_FOR_PAGES);
       await migrate(new Kysely({ dialect: sessionDialect(session) }), {
         ...tables,
         words: POSTGRES_WORDS,

@@ -2,6 +2,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
+import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { bury, keysAfter, liveSample, purge } from './burial.ts';
@@ -20,10 +21,12 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const runAll = statementRunner(db);
   const checkLease = leaseChecker(db);
   const upkeep = walUpkeep(db);
+  const checkVersion = versionChecker(db);
 
   /** One transaction, under the lease where one is given. */
   function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
     const transaction = db.transaction(() => {
+      if (lease !== undefined) checkVersion();
       if (lease !== undefined) checkLease(lease);
       return work();
     });
@@ -86,6 +89,15 @@ function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => v
       if (statement === undefined) statements.set(query.sql, (statement = db.prepare(query.sql)));
       statement.run(...query.parameters);
     }
+  };
+}
+
+/** Throws `warehouse_newer` where a newer version has migrated the tables meanwhile. */
+function versionChecker(db: Database): () => void {
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  return () => {
+    const fault = migratedMeanwhile(lastDone.get());
+    if (fault !== null) throw fault;
   };
 }
 
