@@ -5,12 +5,10 @@ import { createClient } from './http/create-client.ts';
 import { otherTokenOrigin } from './http/credentials.ts';
 import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub.ts';
-import { createGovernor, type Governor, type GovernorOptions } from './queue/governor.ts';
-import type { SharedBudget } from './queue/shared-row.ts';
+import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './open-governor.ts';
+import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import type { AuthSettings } from './source/auth.ts';
-import { rateDialectSchema } from './source/rate-dialect.ts';
-import { readLimit, saveLimit } from './state/limits.ts';
 import type { Settled } from './sync/deletes/confirm.ts';
 import { createHoldings, type Holdings } from './sync/holding.ts';
 import type { SyncCommand } from './sync/plan.ts';
@@ -19,13 +17,10 @@ import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { settleReleased } from './sync/deletes/settle-deletes.ts';
-import type { Hub } from './warehouse/hub.ts';
 import { openHub } from './warehouse/open-hub.ts';
 import { openWarehouse } from './warehouse/open.ts';
+import type { WarehouseReader } from './warehouse/reading.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
-
-/** How often the governor's knowledge is stored, so that a restart does not start a storm. */
-const SAVE_LIMITS_MS = 1_000;
 
 export interface AppOptions {
   source: SourceSettings;
@@ -76,17 +71,36 @@ export async function openApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function build(
-  { source, clock, log, secrets, attempted, lingerMs }: AppOptions,
+/** What asks a source's service, and keeps nothing of what it learns. */
+export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'>;
+
+/**
+ * The same without a place to write to: nothing is made, and only what processes on Postgres share is changed, where
+ * `reader` may. What is known of the service's limits is read from there; null where there is no warehouse yet.
+ */
+export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const { source, clock } = options;
+    const hub = (await reader?.isWritable()) === true ? await openHub(source.warehouse, clock) : null;
+    opened.defer(() => hub?.close());
+    const known = { hub, own: reader?.own ?? null, isKept: false };
+    const asking = await openClient(options, known, opened);
+    return { source, ...asking, close: () => opened.disposeAsync() };
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function openClient(
+  { source, clock, log, secrets, attempted }: AppOptions,
+  known: KnownLimits,
   opened: AsyncDisposableStack,
-): Promise<App> {
+): Promise<Pick<App, 'client' | 'governor' | 'listing'>> {
   const { profile, auth, rate } = source;
-  const warehouse = await openWarehouse(source.warehouse, clock);
-  opened.defer(() => warehouse.close());
-  const hub = await openHub(source.warehouse, clock);
-  opened.defer(() => hub?.close());
   const baseUrl = new URL(source.base_url);
-  const place = { warehouse, hub, clock, opened, maxWaitMs: source.max_wait };
+  const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
   const governor = await openGovernor(place, budgetName(baseUrl.origin, auth), {
     dialect: profile.rate_limit,
     requestsPerSecond: rate.requests_per_second,
@@ -108,10 +122,21 @@ async function build(
     clock,
     secrets,
     log: logged,
-    tokens: hub ?? undefined,
+    tokens: known.hub ?? undefined,
   });
   opened.defer(() => client.close());
-  const listing = { baseUrl, prefix: profile.version_prefix };
+  return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
+}
+
+async function build(options: AppOptions, opened: AsyncDisposableStack): Promise<App> {
+  const { source, clock, secrets, lingerMs } = options;
+  const { profile } = source;
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  const hub = await openHub(source.warehouse, clock);
+  opened.defer(() => hub?.close());
+  const known = { hub, own: warehouse.own, isKept: hub === null };
+  const { client, governor, listing } = await openClient(options, known, opened);
   const holdings = createHoldings(warehouse, clock, lingerMs);
   opened.defer(() => holdings.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
@@ -128,65 +153,6 @@ async function build(
     refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
     settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
-  };
-}
-
-/** A token endpoint beside the service has limits of its own, and tells them in its own words. */
-const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1 };
-
-interface GovernorPlace {
-  warehouse: Warehouse;
-  hub: Hub | null;
-  clock: Clock;
-  opened: AsyncDisposableStack;
-  maxWaitMs: number;
-}
-
-/** A governor that goes on from what the process before this one knew, or shares it with those beside. */
-async function openGovernor(
-  { warehouse, hub, clock, opened, maxWaitMs }: GovernorPlace,
-  name: string,
-  limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency'>,
-): Promise<Governor> {
-  const known = hub === null ? await restoredLimit(warehouse, name) : { shared: budgetIn(hub, name) };
-  const governor = createGovernor({ clock, maxWaitMs, ...limits, ...known });
-  opened.defer(() => governor.close());
-  if (hub !== null) return governor;
-  const budget = keepLimits(warehouse, governor, name, clock);
-  opened.defer(() => budget.stop());
-  return governor;
-}
-
-/** What the process before this one knew of the limits. */
-async function restoredLimit({ own }: Warehouse, name: string): Promise<{ restored?: string }> {
-  const state = await readLimit(own, name);
-  return state === null ? {} : { restored: state };
-}
-
-function budgetIn(hub: Hub, name: string): SharedBudget {
-  return {
-    read: () => hub.readBudget(name),
-    swap: (version, state) => hub.swapBudget(name, version, state),
-  };
-}
-
-/** Stores what the governor knows whenever it has changed, and once more at the end. */
-function keepLimits(warehouse: Warehouse, governor: Governor, name: string, clock: Clock) {
-  let stored = governor.state();
-  const save = async (): Promise<void> => {
-    const state = governor.state();
-    if (state === stored) return;
-    stored = state;
-    await saveLimit(warehouse.own, name, state, clock.now());
-  };
-  // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
-  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
-  timer.unref();
-  return {
-    stop: async () => {
-      clearInterval(timer);
-      await save();
-    },
   };
 }
 

@@ -8,7 +8,10 @@ import { codeBlocks, readReadme } from './support/readme.ts';
 import { tempFolder } from './support/temp-warehouse.ts';
 
 const readme = readReadme();
-const env = { CONTENT_API_KEY: 'a-key', DATABASE_URL: 'postgres://content@db.example.com/warehouse' };
+const env = {
+  CONTENT_API_KEY: 'a-key',
+  DATABASE_URL: 'postgres://content@db.example.com/warehouse?sslmode=verify-full',
+};
 
 describe('what the README says of Postgres', () => {
   it('its config loads, in one file and in several', () => {
@@ -23,7 +26,7 @@ describe('what the README says of Postgres', () => {
     for (const file of ['one.yaml', 'several.yaml']) {
       const { sources, refused } = loadSettings({ path: file, env, cwd: folder });
       expect(refused).toEqual([]);
-      expect(sources['blog']?.warehouse).toBe(`${env.DATABASE_URL}?schema=blog`);
+      expect(sources['blog']?.warehouse).toBe(`${env.DATABASE_URL}&schema=blog`);
     }
   });
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
+import type { Probe } from '../app.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
@@ -8,12 +8,12 @@ import type { Finding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/identity.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource } from './open-sources.ts';
+import { forEachSource, type ChosenSource } from './open-sources.ts';
 import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { toldOnce } from './told-once.ts';
-import { warehouseFinding } from './warehouse-finding.ts';
-import { withApp } from './with-app.ts';
+import { findWarehouse } from './warehouse-finding.ts';
+import { withProbe } from './with-app.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -45,9 +45,11 @@ export function checkCommand(context: CliContext): Command {
     .action(async (names: string[], options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const impatient = { source: impatiently(source), log };
-        const report = await withApp(context, impatient, (app) => checkSource(app, resources, context));
+        const report = await checkSource(impatient, resources, context);
         print(context, options.json === true ? report : textOf(report).trimEnd());
-        const findings = [report.identity ?? [], report.resources.map((each) => each.findings)].flat(2);
+        const findings = [report.identity ?? [], report.warehouse, report.resources.map((each) => each.findings)].flat(
+          2,
+        );
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
     });
@@ -60,7 +62,25 @@ function impatiently(source: SourceSettings): SourceSettings {
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-async function checkSource(app: App, resources: readonly string[], context: CliContext): Promise<CheckReport> {
+async function checkSource(
+  chosen: Pick<ChosenSource, 'source' | 'log'>,
+  resources: readonly string[],
+  context: CliContext,
+): Promise<CheckReport> {
+  const { reader, finding } = await findWarehouse(chosen.source, context.clock);
+  try {
+    const asked = await withProbe(context, chosen, reader, (probe) => checkService(probe, resources, context));
+    return { source: chosen.source.name, ...asked, warehouse: finding };
+  } finally {
+    await reader?.close();
+  }
+}
+
+async function checkService(
+  app: Probe,
+  resources: readonly string[],
+  context: CliContext,
+): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: ResourceCheck[] = [];
   const identity = await identityOf(app, context);
   const isIdentified = identity?.status === 'ok';
@@ -74,16 +94,15 @@ async function checkSource(app: App, resources: readonly string[], context: CliC
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
-  const told = identity === null ? {} : { identity };
-  return { source: app.source.name, ...told, resources: checks, limits, warehouse: await warehouseFinding(app) };
+  return { ...(identity === null ? {} : { identity }), resources: checks, limits };
 }
 
-async function identityOf({ source, client, listing }: App, { signal }: CliContext): Promise<Finding | null> {
+async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<Finding | null> {
   const path = source.profile.identity;
   return path === null ? null : identityFinding({ client, listing, path, signal });
 }
 
-function limitsFinding(app: App, isAnswered: boolean): Finding {
+function limitsFinding(app: Probe, isAnswered: boolean): Finding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {

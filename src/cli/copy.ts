@@ -1,5 +1,8 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
+import { interpolate } from '../settings/interpolate.ts';
+import { readSecretFile } from '../settings/secret-file.ts';
+import { warehouseTransportFault } from '../settings/transport.ts';
 import { addressFault, addressSecrets, shownAddress, sourceAddress } from '../settings/warehouse-address.ts';
 import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
 import type { CliContext } from './context.ts';
@@ -16,31 +19,49 @@ interface CopyOptions extends SourceOptions {
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
 export function copyCommand(context: CliContext): Command {
   return withSourceOptions(new Command('copy'))
-    .requiredOption('--to <address>', 'where to: postgres://user:password@host/database, a schema per source')
+    .requiredOption(
+      '--to <address>',
+      "where to: postgres://host/database, a schema per source; '${VAR}' and '${file:/path}' are filled in, which keeps a password off the command line",
+    )
     .option('--json', 'print one JSON object per source on stdout')
     .action(async (options: CopyOptions) => {
-      context.secrets.push(...addressSecrets(options.to, context.env));
-      refuseTarget(options.to);
+      const to = filledIn(context, options.to);
+      refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
-        const report = await copySource(context, chosen, options.to);
+        const report = await copySource(context, chosen, to);
         if (options.json === true) print(context, { source: chosen.source.name, ...report });
         else print(context, textOf(chosen.source.name, report));
         return EXIT_CODES.ok;
       });
-      if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(options.to));
+      if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(to));
     });
 }
 
-function refuseTarget(address: string): void {
+/** The address with its variables and files filled in as in the config; none of its secrets is written from here on. */
+function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
+  const filled = interpolate(given, { env, readSecret: readSecretFile });
+  const to = String(filled.value);
+  secrets.push(...filled.secrets, ...addressSecrets(to, env));
+  const [finding] = filled.findings;
+  if (finding !== undefined) throw new ConfigError('usage', `--to: ${finding.message}`);
+  if (filled.paths.size === 0 && addressSecrets(to, {}).length > 0) {
+    stderr.write(
+      "content-sync: --to: every user of this machine can read a password on the command line; write --to '${DATABASE_URL}' in single quotes, or '${file:/path}'\n",
+    );
+  }
+  return to;
+}
+
+function refuseTarget(address: string, env: NodeJS.ProcessEnv): void {
   if (address.startsWith('sqlite:')) {
     throw new ConfigError('usage', '--to: a SQLite warehouse is a file: it needs no copy command', {
       hint: 'stop content-sync, copy the .db files (with their -wal files, if any), and set `warehouse` to the new path',
     });
   }
-  const fault = addressFault(address);
+  const fault = addressFault(address) ?? warehouseTransportFault(address, env);
   if (fault === null) return;
   throw new ConfigError('usage', `--to: ${fault}, got ${shownAddress(address)}`, {
-    hint: 'such as --to "$DATABASE_URL"; the schema is named after the source, or by ?schema=',
+    hint: "such as --to '${DATABASE_URL}'; the schema is named after the source, or by ?schema=",
   });
 }
 

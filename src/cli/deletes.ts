@@ -3,9 +3,9 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { discardSuspects, readSuspects, releaseSuspects } from '../state/suspects.ts';
-import { openWarehouse } from '../warehouse/open.ts';
+import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
@@ -70,7 +70,7 @@ function inSources(command: Command, about: string): Command {
 
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
   await forEachSource(context, options, names, async ({ source, resources }) => {
-    const warehouse = await openWarehouse(source.warehouse, context.clock);
+    const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
     try {
       const deletes = (await Promise.all(resources.map((resource) => waitingIn(warehouse, resource)))).flat();
       print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
@@ -81,7 +81,7 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
   });
 }
 
-async function waitingIn({ own }: Warehouse, resource: string): Promise<WaitingDelete[]> {
+async function waitingIn({ own }: Pick<WarehouseReader, 'own'>, resource: string): Promise<WaitingDelete[]> {
   const suspects = await readSuspects(own, resource, ['held', 'open', 'released']);
   return suspects
     .filter(({ reason }) => reason !== 'older')
@@ -126,6 +126,8 @@ async function decideInSource(
   decision: Decided['decision'],
   ids: readonly string[],
 ): Promise<Decided[]> {
+  // Nothing is made where nothing can wait.
+  await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
     const { warehouse } = app;
     const waiting = await Promise.all(resources.map((resource) => waitingIn(warehouse, resource)));

@@ -1,10 +1,13 @@
 import { Command, Option } from 'commander';
 import { decodeText } from '../http/decode-text.ts';
+import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } from '../warehouse/inbox.ts';
 import { inboxAddress, openInbox } from '../warehouse/open-inbox.ts';
+import { openInboxToRead } from '../warehouse/open-to-read.ts';
+import type { InboxViewer } from '../warehouse/reading.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource } from './open-sources.ts';
@@ -32,7 +35,7 @@ function listCommand(context: CliContext): Command {
     .addOption(limit)
     .action(async (options: DeliveryOptions & { state?: DeliveryState; limit: number }) => {
       const { state, limit } = options;
-      await inInboxes(context, options, async (source, inbox) => {
+      await inInboxes(context, options, openInboxToRead, async (source, inbox) => {
         const rows = await inbox.list({ limit, ...(state === undefined ? {} : { state }) });
         const isJson = options.json === true;
         return isJson ? { source, deliveries: rows.map(told) } : `${source}\n${tableOf(rows)}`;
@@ -45,7 +48,7 @@ function showCommand(context: CliContext): Command {
     .argument('<delivery>', "its number in the list, or the sender's id")
     .action(async (name: string, options: DeliveryOptions) => {
       let found = 0;
-      await inInboxes(context, options, async (source, inbox) => {
+      await inInboxes(context, options, openInboxToRead, async (source, inbox) => {
         const row = await find(inbox, name);
         if (row === null) return null;
         found += 1;
@@ -64,7 +67,7 @@ function replayCommand(context: CliContext): Command {
         throw new ConfigError('usage', 'replay needs either deliveries or --dead');
       }
       const left = new Set(names);
-      await inInboxes(context, options, async (source, inbox) => {
+      await inInboxes(context, options, openToReplay, async (source, inbox) => {
         const chosen = options.dead === true ? 'dead' : await numbersOf(inbox, left);
         const replayed = await inbox.replay(chosen);
         return options.json === true ? { source, replayed } : `${source}: ${replayedText(replayed)}`;
@@ -85,18 +88,25 @@ function subcommand(name: string, about: string): Command {
     .option('--json', 'print one JSON object per source on stdout');
 }
 
-/** Runs `look` on the inbox of each chosen source that receives webhooks, and prints what it returns. */
-async function inInboxes(
+/** Nothing is made where nothing has come in. */
+async function openToReplay(warehouse: string, clock: Clock): Promise<Inbox> {
+  await (await openInboxToRead(warehouse, clock)).close();
+  return openInbox(inboxAddress(warehouse), clock);
+}
+
+/** Opens the inbox of each chosen source that receives webhooks, runs `look` on it, and prints what it returns. */
+async function inInboxes<Opened extends { close(): Promise<void> }>(
   context: CliContext,
   options: DeliveryOptions,
-  look: (source: string, inbox: Inbox) => Promise<object | string | null>,
+  open: (warehouse: string, clock: Clock) => Promise<Opened>,
+  look: (source: string, inbox: Opened) => Promise<object | string | null>,
 ): Promise<void> {
   await forEachSource(context, options, [], async ({ source }) => {
     if (source.webhook === null) {
       if (options.source !== undefined) throw receivesNone(source.name);
       return EXIT_CODES.ok;
     }
-    const inbox = await openInbox(inboxAddress(source.warehouse), context.clock);
+    const inbox = await open(source.warehouse, context.clock);
     try {
       const said = await look(source.name, inbox);
       if (said !== null) print(context, said);
@@ -108,13 +118,13 @@ async function inInboxes(
 }
 
 /** By number first: that is what the list shows. */
-async function find(inbox: Inbox, name: string): Promise<DeliveryRow | null> {
+async function find(inbox: InboxViewer, name: string): Promise<DeliveryRow | null> {
   const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
   return byNumber ?? inbox.get(name);
 }
 
 /** Takes those that are found out of `names`. */
-async function numbersOf(inbox: Inbox, names: Set<string>): Promise<number[]> {
+async function numbersOf(inbox: InboxViewer, names: Set<string>): Promise<number[]> {
   const numbers: number[] = [];
   for (const name of names) {
     const row = await find(inbox, name);

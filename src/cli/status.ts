@@ -6,10 +6,10 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import { countOpenRejects } from '../state/rejects.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { lastRun } from '../state/runs.ts';
-import { openWarehouse } from '../warehouse/open.ts';
+import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
@@ -55,7 +55,7 @@ export function statusCommand(context: CliContext): Command {
 }
 
 async function statusOfSource({ source, resources }: ChosenSource, { clock }: CliContext): Promise<SourceStatus> {
-  const warehouse = await openWarehouse(source.warehouse, clock);
+  const warehouse = await openWarehouseToRead(source.warehouse, clock);
   try {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
@@ -65,7 +65,7 @@ async function statusOfSource({ source, resources }: ChosenSource, { clock }: Cl
   }
 }
 
-async function statusOf(warehouse: Warehouse, resource: string, now: number): Promise<ResourceStatus> {
+async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const run = await lastRun(warehouse.own, resource);
   const success = checkpoint?.last_success_at ?? null;

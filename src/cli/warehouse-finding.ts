@@ -1,14 +1,62 @@
 import { sql } from 'kysely';
-import type { App } from '../app.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { SourceSettings } from '../settings/settings.ts';
 import type { Finding } from '../sync/check/finding.ts';
+import { lookForWarehouse, refuseMaking } from '../warehouse/open-to-read.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
 
-/** Where the copy is kept, as it was found; by now it is open. */
-export async function warehouseFinding({ source, warehouse }: Pick<App, 'source' | 'warehouse'>): Promise<Finding> {
-  const place = shownPlace(source.warehouse);
-  if (!place.startsWith('postgres:')) return { check: 'warehouse', status: 'ok', detail: place };
+/** Where the copy is kept, as it is found. */
+export interface FoundWarehouse {
+  /** Null where there is none yet, or an older version wrote it. */
+  reader: WarehouseReader | null;
+  finding: Finding;
+}
+
+/**
+ * Looks for the warehouse of a source and makes nothing there; whoever asks closes the reader. Throws `ConfigError`
+ * where it cannot be looked into.
+ */
+export async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
+  const place = shownPlace(warehouse);
+  const found = (status: Finding['status'], detail: string, hint?: string): Finding => ({
+    check: 'warehouse',
+    status,
+    detail: `${place}${detail}`,
+    ...(hint === undefined ? {} : { hint }),
+  });
+  try {
+    const reader = await lookForWarehouse(warehouse, clock);
+    if (reader === null) return { reader, finding: await missing(warehouse, clock, found) };
+    const where = await serverText(place, reader);
+    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
+    const hint =
+      'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
+    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
+    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
+  }
+}
+
+async function missing(
+  address: string,
+  clock: Clock,
+  found: (status: Finding['status'], detail: string, hint?: string) => Finding,
+): Promise<Finding> {
+  try {
+    await refuseMaking(address, clock);
+    return found('ok', ', not there yet: the first run makes it');
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
+  }
+}
+
+async function serverText(place: string, { own }: WarehouseReader): Promise<string> {
+  if (!place.startsWith('postgres:')) return '';
   const { rows } = await sql<{ version: string; role: string }>`
-    SELECT current_setting('server_version') AS version, current_user AS role`.execute(warehouse.own);
-  const server = rows.map(({ version, role }) => `, Postgres ${version}, as role ${role}`).join('');
-  return { check: 'warehouse', status: 'ok', detail: `${place}${server}` };
+    SELECT current_setting('server_version') AS version, current_user AS role`.execute(own);
+  return rows.map(({ version, role }) => `, Postgres ${version}, as role ${role}`).join('');
 }

@@ -1,4 +1,5 @@
-import { openApp, type App } from '../app.ts';
+import { openApp, openProbe, type App, type Probe } from '../app.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './open-sources.ts';
 
@@ -13,5 +14,20 @@ export async function withApp<T>(
     return await work(app);
   } finally {
     await app.close();
+  }
+}
+
+/** The same for a command that writes nothing; `reader` is the warehouse, null where there is none yet. */
+export async function withProbe<T>(
+  { clock, secrets }: CliContext,
+  { source, log }: Pick<ChosenSource, 'source' | 'log'>,
+  reader: WarehouseReader | null,
+  work: (probe: Probe) => Promise<T>,
+): Promise<T> {
+  const probe = await openProbe({ source, clock, log, secrets }, reader);
+  try {
+    return await work(probe);
+  } finally {
+    await probe.close();
   }
 }

@@ -8,6 +8,7 @@ import { pathKey } from './fault.ts';
 import { interpolate, type Surroundings } from './interpolate.ts';
 import type { LoadedProfile } from './load-profile.ts';
 import type { SourcesFile } from './settings.ts';
+import { insecureFindings } from './transport.ts';
 
 /** A file with sources, or with one of them, before it is checked. */
 export interface UncheckedFile {
@@ -42,7 +43,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   // A field whose variable is not set is said to be so, not also that its placeholder is no URL.
   const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
-  const crossed = crossFindings(sources, loaded.profiles);
+  const crossed = [...crossFindings(sources, loaded.profiles), ...insecureFindings(sources)];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];
   const faults = [...all.map(locate), ...loaded.faults];
   return { data, faults, profiles: loaded.profiles, secrets: [...filled.secrets, ...loaded.secrets] };

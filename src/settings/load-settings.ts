@@ -5,7 +5,7 @@ import type { Profile } from '../source/profile.ts';
 import { checkFile, type CheckedFile } from './check-file.ts';
 import { placeFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
-import type { Fault } from './fault.ts';
+import type { Fault, Finding } from './fault.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { profileReader } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
@@ -15,6 +15,7 @@ import { withParts } from './secret-parts.ts';
 import type { RefusedSource, Settings, SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
 import { folderSettingsSchema, settingsSchema } from './settings.ts';
 import { readSourceFolder, type SourceFile } from './source-folder.ts';
+import { warehouseTransportFault } from './transport.ts';
 import { addressSecrets, sourceAddress } from './warehouse-address.ts';
 import { readYamlFile, type YamlFile } from './yaml-file.ts';
 
@@ -66,7 +67,10 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const checked = checkFile(settingsSchema, file, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
-  const places = placeFindings(data.warehouse, Object.keys(data.sources), false);
+  const places = [
+    ...placeFindings(data.warehouse, Object.keys(data.sources), false),
+    ...transportFindings(data.warehouse, place.env),
+  ];
   const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
   const found = { ...data, profiles, refused: [], secrets: checked.secrets };
@@ -80,11 +84,11 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const folder = resolve(dirname(file.path), checked.data.sources);
   const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
   const found = 'files' in read ? read.files : [];
-  const places = placeFindings(
-    checked.data.warehouse,
-    found.map(({ name }) => name),
-    true,
-  );
+  const names = found.map(({ name }) => name);
+  const places = [
+    ...placeFindings(checked.data.warehouse, names, true),
+    ...transportFindings(checked.data.warehouse, place.env),
+  ];
   const files = found.map((each) => withPlaceFaults(each, places));
   const faults = [
     ...checked.faults,
@@ -104,6 +108,11 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
   };
   return { settings: assemble(file.path, parts, place), faults };
+}
+
+function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): Finding[] {
+  const message = warehouseTransportFault(warehouse, env);
+  return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
 }
 
 /** The same file with what is wrong with its place in the warehouse. */

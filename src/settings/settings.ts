@@ -135,6 +135,10 @@ const serveSchema = z
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema,
+  allow_insecure: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'The credential may be sent by plain http to other machines too' }),
   profile: z
     .string()
     .min(1)
@@ -203,6 +207,7 @@ export interface SourceSettings {
   /** Without a slash at the end. */
   readonly base_url: string;
   readonly auth: AuthSettings;
+  readonly allow_insecure: boolean;
   readonly profile: Profile;
   readonly rate: { readonly requests_per_second?: number | undefined; readonly share: number };
   /** Milliseconds. */

@@ -6,7 +6,7 @@ import { suggestion } from './known-keys.ts';
 import { schemaFault, schemaOf } from './warehouse-schema.ts';
 
 const SQLITE = /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/;
-const POSTGRES = /^postgres(?:ql)?:\/\//;
+export const POSTGRES = /^postgres(?:ql)?:\/\//;
 
 /** For editors: `${…}` is filled in before the address is read. */
 const ADDRESS_PATTERN = String.raw`^(sqlite:(?!//|:memory:).+|postgres(ql)?://.+|.*\$\{.+)$`;
@@ -120,7 +120,7 @@ export function shownAddress(address: string): string {
   return address.replace(/\/\/.*@/s, '//***@').replace(/[?#].*$/s, '?***');
 }
 
-function postgresUrl(address: string): URL {
+export function postgresUrl(address: string): URL {
   return new URL(address.replace(POSTGRES, 'postgres://'));
 }
 

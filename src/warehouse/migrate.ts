@@ -24,6 +24,25 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
 };
 export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
 
+/** The last step that this version knows of: they are done in the order of their names. */
+const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';
+
+/** The last of the steps that are done, as a subquery; to be asked in the transaction that writes. */
+export const LAST_DONE = '(SELECT max("name") FROM "_sync_migrations")';
+
+/**
+ * What a process is told that goes on writing where a newer version has brought the tables up to date under it; null
+ * where none has. `lastDone` is what `LAST_DONE` answers.
+ */
+export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
+  if (typeof lastDone !== 'string' || lastDone <= LAST_STEP) return null;
+  return new ConfigError(
+    'warehouse_newer',
+    `a newer content-sync has migrated the warehouse while this one was at work (${lastDone}); nothing of this was written`,
+    { hint: 'stop this process: the newer version goes on from the last committed page' },
+  );
+}
+
 export interface MigrateOptions {
   migrations: Migrations;
   words: Words;
@@ -54,6 +73,22 @@ export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptio
   const newer = /previously executed migration (\S+) is missing/.exec(messageOf(error))?.[1];
   if (newer === undefined) throw error;
   throw writtenByNewer(shown, newer, error);
+}
+
+/**
+ * Throws `ConfigError` where a database, of which these steps are done, is not as this version writes it: for those who
+ * only read, and so cannot bring it up to date.
+ */
+export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {
+  const newer = [...done].find((step) => !(step in migrations));
+  if (newer !== undefined) throw writtenByNewer(shown, newer);
+  const missing = Object.keys(migrations).find((step) => !done.has(step));
+  if (missing === undefined) return;
+  throw new ConfigError(
+    'warehouse_older',
+    `${shown} was last written by an older content-sync (migration ${missing} is to come)`,
+    { hint: 'run a command that writes, such as content-sync sync: it brings the warehouse up to date' },
+  );
 }
 
 export function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {

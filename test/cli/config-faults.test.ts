@@ -34,6 +34,7 @@ describe('settings that cannot be used', () => {
     expect((await startCommand(['status'], blog.folder, env).ended).stderr).toContain(
       'other.yaml: expected a config file',
     );
+    await (await blog.open()).close();
     expect((await startCommand(['status', '--config', blog.config], blog.folder, env).ended).code).toBe(0);
     expect((await startCommand(['status'], blog.folder, { CONTENT_SYNC_CONFIG: blog.config }).ended).code).toBe(0);
   });

@@ -11,21 +11,21 @@ interface Ended {
 
 /**
  * Runs one command in this process, without a terminal: for tables of cases, where a process each would take minutes.
- * `world`: the clock that it goes by, and what stops it.
+ * `world`: the clock that it goes by, its environment, which is empty where absent, and what stops it.
  */
 export async function runInProcess(
   make: (context: CliContext) => Command,
   args: readonly string[],
   cwd: string,
-  world: Partial<Pick<CliContext, 'clock' | 'signal'>> = {},
+  world: Partial<Pick<CliContext, 'clock' | 'env' | 'signal'>> = {},
 ): Promise<Ended> {
   const [stdout, stderr] = [collector(), collector()];
-  const { clock = systemClock, signal = new AbortController().signal } = world;
+  const { clock = systemClock, env = {}, signal = new AbortController().signal } = world;
   let code = 0;
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const context = { version: '0.0.0', env: {}, cwd, stdout, stderr, signal, clock, secrets: [], exit };
+  const context = { version: '0.0.0', env, cwd, stdout, stderr, signal, clock, secrets: [], exit };
   await make(context).exitOverride().parseAsync(args, { from: 'user' });
   return { code, stdout: stdout.text(), stderr: stderr.text() };
 }

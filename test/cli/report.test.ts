@@ -137,6 +137,7 @@ describe('several sources', () => {
 describe('content-sync status', () => {
   it('tells how each resource stands before and after, and asks the service nothing', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
+    await (await blog.open()).close();
     const before = await blog.start('status').ended;
     expect(before).toMatchObject({ code: 0, stderr: '' });
     expect(before.stdout).toMatch(/resource +rows +deleted +last success \(UTC\) +lag +last run +set aside +cursor\n/);

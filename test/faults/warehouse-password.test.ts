@@ -117,7 +117,11 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
       [(password) => withUser(url.replace(/[^/]*$/, 'nowhere'), 'postgres', password), 2, /"nowhere" does not exist/],
       [(password) => withUser(url, 'nobody', password), 2, /role "nobody" does not exist/],
       [(password) => withUser('postgres://127.0.0.1:1/c', 'app', password), 1, /127\.0\.0\.1:1.*ECONNREFUSED/],
-      [(password) => `postgres://app:${encodeURIComponent(password)}@nowhere.invalid/c`, 2, /nowhere\.invalid/],
+      [
+        (password) => `postgres://app:${encodeURIComponent(password)}@nowhere.invalid/c?sslmode=disable`,
+        2,
+        /nowhere\.invalid/,
+      ],
       [(password) => `${withUser(url, 'postgres', password)}?sslmode=require`, 2, /TLS|SSL/],
     ];
     await Promise.all(

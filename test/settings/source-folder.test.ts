@@ -93,7 +93,7 @@ describe('sources in files of their own', () => {
 
   it('never share a schema: whoever came later, neither is written', () => {
     const settings = load({
-      'config.yaml': MAIN.replace('sqlite:data/{source}.db', 'postgres://db/content'),
+      'config.yaml': MAIN.replace('sqlite:data/{source}.db', 'postgres://localhost/content'),
       'sources/my-blog.yaml': source(),
       'sources/my_blog.yaml': source(),
       'sources/public.yaml': source(),

@@ -12,6 +12,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ['extract'],
   ['sync'],
   ['trigger'],
+  ['open-governor.ts'],
   ['app.ts'],
   ['cli', 'web'],
   ['main.ts'],

@@ -9,6 +9,8 @@ export interface Step {
   data?: Buffer;
   /** What it means that there was no row for it. It says more than whatever goes wrong behind it. */
   ifNone?: () => Error;
+  /** What it means that the first row is this one; null where all is well. */
+  refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
 }
 
 /** What a step answers. */
@@ -98,6 +100,8 @@ export class Batch implements Submittable {
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
     if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
+    const row: unknown = current.answer?.rows[0];
+    if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }
 
   handleReadyForQuery(): void {
@@ -117,6 +121,10 @@ export class Batch implements Submittable {
   #current(): Asked | undefined {
     return this.#asked[this.#through];
   }
+}
+
+function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** What stands before the data in its message: a letter, and a length that counts itself. */

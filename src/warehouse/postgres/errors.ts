@@ -102,7 +102,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     prefixes: ['42501'],
     code: 'warehouse_refused',
-    hint: 'the role needs CREATE on the database (GRANT CREATE ON DATABASE ... TO ...) and must own the schemas that it writes to',
+    hint: 'the role needs CREATE on the database (GRANT CREATE ON DATABASE ... TO ...) and must own the schemas that it writes to; to read alone it needs USAGE on the schema and SELECT on all tables in it',
     remedy: 'none',
     config: true,
   },

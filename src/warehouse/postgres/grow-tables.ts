@@ -4,16 +4,17 @@ import type { OwnTables } from '../own-tables.ts';
 import type { ShapeGrowth } from '../warehouse.ts';
 import { writeComments } from './comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
+import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import type { Session } from './session.ts';
-import { transact, type Database } from './transact.ts';
+import { execute as asking, transact, type Database } from './transact.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
 
 /**
  * Makes the tables that are new, adds and widens columns of those that are not, and runs the growth's statements with
  * the last of it: all this appears at once. Begins and ends its own transactions, each under the lease. Stopped in
- * between, it is to be called again with the same growth. Throws `ConfigError` (`table_exists`, `column_in_use`) and
- * `SyncError`.
+ * between, it is to be called again with the same growth. Throws `ConfigError` (`table_exists`, `column_in_use`,
+ * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
   const { before, after, changes, statements, lease } = growth;
@@ -22,7 +23,13 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
   const altered = [...Map.groupBy(added, ({ table }) => table)];
   const names = altered.map(([table]) => table);
-  await widenColumns(database, lease, wideningsOf(growth), {
+  const widenings = wideningsOf(growth);
+  const ask = asking(database);
+  // New columns alone need no more than the table.
+  if (fresh.length + widenings.length > 0) await refuseWithoutCreate(ask, database);
+  // With it, statements and whole views that stand there are read and run again.
+  if (widenings.length > 0) await refuseStrangers(ask, database);
+  await widenColumns(database, lease, widenings, {
     tables: names,
     prepare: async (session) => {
       for (const table of fresh) {

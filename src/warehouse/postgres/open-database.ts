@@ -7,6 +7,7 @@ import { hideOwnTables } from './hide-own-tables.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowPool } from './pools.ts';
+import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
 import { POSTGRES_WORDS } from './words.ts';
 
@@ -21,7 +22,7 @@ export interface OpenDatabase<Tables> {
   database: Database;
   /** Queries on our own tables in the schema, as single statements. */
   own: Kysely<Tables>;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** A set of tables of ours: the steps by which they came to be, and the table that remembers those. */
@@ -59,7 +60,7 @@ interface ServerFacts {
 }
 
 /** What cannot work later is said now. */
-async function checkServer(database: Database): Promise<void> {
+export async function checkServer(database: Database): Promise<void> {
   const { rows } = await execute(database, { patienceMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
       current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
@@ -94,9 +95,19 @@ async function keepCommitMarks(database: Database): Promise<void> {
   marked.add(database.pool);
 }
 
+/**
+ * A page that an older version has in hand is committed first, and with its next one it sees that the tables are not
+ * the ones that it knows.
+ */
+const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
+  LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
+
 /** Two processes that start together migrate one after the other. */
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  await refuseStrangers(ask, database);
   if (await isUpToDate(database, tables)) return;
+  await refuseWithoutCreate(ask, database);
   await transact(
     database,
     async (session) => {
@@ -106,6 +117,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       const name = schema.replaceAll('"', '""');
       if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
+      else await session.execute(WAIT_FOR_PAGES);
       await migrate(new Kysely({ dialect: sessionDialect(session) }), {
         ...tables,
         words: POSTGRES_WORDS,
@@ -120,14 +132,24 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
 }
 
 /** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
-async function isUpToDate(database: Database, { migrations, table: name }: TableSet): Promise<boolean> {
+async function isUpToDate(database: Database, tables: TableSet): Promise<boolean> {
+  const done = await stepsDone(database, tables);
+  if (done === null) return false;
+  const newer = [...done].find((step) => !(step in tables.migrations));
+  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
+  return Object.keys(tables.migrations).every((step) => done.has(step));
+}
+
+/** In a schema that is closed to the role, nothing is there for it. */
+const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
+  FROM pg_namespace WHERE nspname = $2`;
+
+/** The steps by which the tables came to be; null where they are not there, or not for this role. */
+export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
   const ask = execute(database, { patienceMs: OPEN_MS });
   const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
-  const there = await ask<{ there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [table]);
-  if (there.rows[0]?.there !== true) return false;
+  const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
+  if (there.rows[0]?.there !== true) return null;
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
-  const done = new Set(rows.map((row) => row.name));
-  const newer = [...done].find((step) => !(step in migrations));
-  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
-  return Object.keys(migrations).every((step) => done.has(step));
+  return new Set(rows.map((row) => row.name));
 }

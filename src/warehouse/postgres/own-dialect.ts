@@ -15,9 +15,20 @@ export function ownDialect(database: Database): Dialect {
   return statementDialect(execute(database));
 }
 
-/** Kysely's Postgres within a transaction that somebody else begins and ends. */
+/**
+ * Kysely's Postgres within a transaction that somebody else begins and ends. Every statement behind one that has failed
+ * fails as well, for no reason of its own: whoever looks past the first failure is told of that one again.
+ */
 export function sessionDialect(session: Session): Dialect {
-  return statementDialect(session.execute);
+  let first: { error: unknown } | null = null;
+  return statementDialect(async (text, values) => {
+    try {
+      return await session.execute(text, values);
+    } catch (error) {
+      first ??= { error };
+      throw first.error;
+    }
+  });
 }
 
 /** One statement after the other. No connection is held between two of them; a transaction is `transact`'s. */

@@ -92,7 +92,7 @@ async function holdsBeyondDouble(
 }
 
 /** All rows less the deleted ones: both are counted in an index, where counting the live ones would read the table. */
-async function count(own: Kysely<OwnTables>, schema: string, table: string): Promise<number> {
+export async function count(own: Kysely<OwnTables>, schema: string, table: string): Promise<number> {
   if (!(await isThere(own, schema, table))) return 0;
   const name = sql.id(schema, table);
   const deleted = sql`SELECT count(*) FROM ${name} WHERE "_deleted_at" IS NOT NULL`;
@@ -100,7 +100,12 @@ async function count(own: Kysely<OwnTables>, schema: string, table: string): Pro
   return rows[0]?.n ?? 0;
 }
 
-async function countDeleted(own: Kysely<OwnTables>, schema: string, table: string, since: string): Promise<number> {
+export async function countDeleted(
+  own: Kysely<OwnTables>,
+  schema: string,
+  table: string,
+  since: string,
+): Promise<number> {
   if (!(await isThere(own, schema, table))) return 0;
   // '' is no moment: all of them.
   const from = since === '' ? '-infinity' : `${since}+00`;

@@ -2,6 +2,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
+import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { bury, keysAfter, liveSample, purge } from './burial.ts';
@@ -20,10 +21,12 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const runAll = statementRunner(db);
   const checkLease = leaseChecker(db);
   const upkeep = walUpkeep(db);
+  const checkVersion = versionChecker(db);
 
   /** One transaction, under the lease where one is given. */
   async function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
     const transaction = db.transaction(() => {
+      if (lease !== undefined) checkVersion();
       if (lease !== undefined) checkLease(lease);
       return work();
     });
@@ -91,6 +94,15 @@ function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => v
   };
 }
 
+/** Throws `warehouse_newer` where a newer version has migrated the tables meanwhile. */
+function versionChecker(db: Database): () => void {
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  return () => {
+    const fault = migratedMeanwhile(lastDone.get());
+    if (fault !== null) throw fault;
+  };
+}
+
 /** Throws `lease_lost` where somebody else owns the resource by now, or the file was set back. */
 function leaseChecker(db: Database): (lease: LeaseProof) => void {
   const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
@@ -117,7 +129,7 @@ async function holdsBeyondDouble(own: Kysely<OwnTables>, table: string, column: 
 }
 
 /** All rows less the deleted ones: both are counted in an index, where counting the live ones would read the table. */
-async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
+export async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
   if (!(await isThere(own, table))) return 0;
   const name = sql.id(table);
   const deleted = sql`SELECT count(*) FROM ${name} WHERE "_deleted_at" IS NOT NULL`;
@@ -125,7 +137,7 @@ async function count(own: Kysely<OwnTables>, table: string): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-async function countDeleted(own: Kysely<OwnTables>, table: string, since: string): Promise<number> {
+export async function countDeleted(own: Kysely<OwnTables>, table: string, since: string): Promise<number> {
   if (!(await isThere(own, table))) return 0;
   const deleted = sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.id(table)} WHERE "_deleted_at" >= ${since}`;
   const { rows } = await deleted.execute(own);
