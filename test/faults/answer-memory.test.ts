@@ -1,13 +1,9 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CODECS, SHAPES } from './answer-shapes.ts';
-import { CONTAINER_MIB, serveAgainst, type Packed } from './hostile-answers.ts';
+import { packed } from './answer-shapes.ts';
+import { CONTAINER_MIB, serveAgainst } from './hostile-answers.ts';
 
 const MB = 1_000_000;
-
-function packed(shape: string, encoding: string, bytes: number): Packed {
-  return { body: CODECS[encoding]?.(SHAPES[shape]?.(bytes) ?? Buffer.alloc(0)) ?? Buffer.alloc(0), encoding };
-}
 
 describe.skipIf(!existsSync('/proc/self/status'))('in a container of 512 MiB', () => {
   it('answers that are small on the wire and large in memory fail their own walks and nothing else', async () => {

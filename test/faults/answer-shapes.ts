@@ -34,6 +34,19 @@ export const CODECS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
   'zstd, br': (body) => brotliCompressSync(zstdCompressSync(body), { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } }),
 };
 
+/** A body as it is sent. */
+export interface Packed {
+  body: Buffer;
+  /** `identity` for none. */
+  encoding: string;
+}
+
+export function packed(shape: string, encoding: string, bytes: number): Packed {
+  const [make, pack] = [SHAPES[shape], CODECS[encoding]];
+  if (make === undefined || pack === undefined) throw new Error(`there is no ${shape} in ${encoding}`);
+  return { body: pack(make(bytes)), encoding };
+}
+
 function many(value: string, bytes: number): string {
   return `[${`${value},`.repeat(bytes / (value.length + 1))}${value}]`;
 }

@@ -2,23 +2,18 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { PastRun, StatusSnapshot } from '../../src/web/status/snapshot.ts';
+import type { Packed } from './answer-shapes.ts';
 import { portOf } from './port-of.ts';
-import { startServe, until, writeYaml, type ServeProcess } from './serve-stage.ts';
+import { startServe, writeYaml, type ServeProcess } from './serve-stage.ts';
 
 /** What the heap may grow to in a container of 512 MiB, and what that lets the whole process hold. */
 const HEAP_MIB = 256;
 export const CONTAINER_MIB = 512;
 const MIB = 2 ** 20;
 const HONEST = 'honest';
-
-/** A body as it is sent. */
-export interface Packed {
-  body: Buffer;
-  /** `identity` for none. */
-  encoding: string;
-}
 
 /** What became of a `serve` whose sources were all answered at once. */
 export interface Survived {
@@ -96,14 +91,25 @@ function send(response: ServerResponse, packed: Packed | undefined): void {
   response.end(body);
 }
 
+/** As long as it takes: the test's own time is the limit. */
 async function firstRuns(serving: ServeProcess): Promise<Record<string, PastRun>> {
-  return until(async () => {
-    const { body } = await serving.ask({ path: '/status.json' });
-    const { sources }: StatusSnapshot = JSON.parse(body);
-    const firsts = sources.map(({ source, resources }) => [source, resources[0]?.runs.at(-1)] as const);
-    const ended = firsts.flatMap(([source, run]) => (run !== undefined && isEnded(run) ? [[source, run]] : []));
-    return ended.length === sources.length && Object.fromEntries(ended);
+  for (;;) {
+    const runs = await firstRunsNow(serving);
+    if (runs !== null) return runs;
+    await delay(100);
+  }
+}
+
+async function firstRunsNow(serving: ServeProcess): Promise<Record<string, PastRun> | null> {
+  // A busy one answers later; where it is gone, `endedEarly` tells how it ended.
+  const answer = await serving.ask({ path: '/status.json' }).catch(() => null);
+  if (answer?.status !== 200) return null;
+  const { sources }: StatusSnapshot = JSON.parse(answer.body);
+  const ended = sources.flatMap(({ source, resources }): [string, PastRun][] => {
+    const run = resources[0]?.runs.at(-1);
+    return run !== undefined && isEnded(run) ? [[source, run]] : [];
   });
+  return ended.length === sources.length ? Object.fromEntries(ended) : null;
 }
 
 /** A run that is just beginning may be shown as one that was interrupted. */
