@@ -1,3 +1,4 @@
+import type { AnswerHold } from '../http/answer-memory.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import type { PagePosition } from './page.ts';
 
@@ -13,6 +14,8 @@ export interface Foreseen {
 /** An answer with the request that was sent for its position. */
 export interface PageAnswer extends ApiAnswer {
   request: URL;
+  /** The memory that it takes, until nothing of it is needed any more. */
+  hold: AnswerHold;
 }
 
 /** Gets answers by position; a walk asks in the order of the listing. */

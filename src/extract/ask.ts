@@ -1,4 +1,4 @@
-import type { ApiAnswer, ApiClient, RequestMeter } from '../http/client.ts';
+import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { Lane } from '../model/words.ts';
 import type { PageProfile } from '../source/page-style.ts';
@@ -17,6 +17,12 @@ export interface AskOptions {
   resource: Pick<ResourceProfile, 'page'>;
 }
 
+/** What may differ from page to page. */
+export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull'> & { stop?: AbortSignal };
+
+/** Asks for a page by its position. */
+export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
+
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
 
@@ -27,13 +33,13 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
  * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
  * of any page except the first is `cursor_expired`: the walk has to start again from the beginning.
  */
-export function askFor(options: AskOptions, first: URL): (at: PagePosition, stop?: AbortSignal) => Promise<ApiAnswer> {
+export function askFor(options: AskOptions, first: URL): Ask {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
-  return async (position, stop) => {
+  return async (position, { stop, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
     try {
-      const answer = await client.get({ url: urlAt(first, position), lane, meter, signal });
+      const answer = await client.get({ url: urlAt(first, position), lane, meter, signal, ...asked });
       if (answer.outcome === 'ok') return answer;
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;

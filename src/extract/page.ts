@@ -26,6 +26,8 @@ export interface Page {
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 where none did. */
   kept: number;
+  /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
+  release: () => void;
   /** How the walk ended with this page; null where it goes on. */
   end: WalkEnd | null;
 }

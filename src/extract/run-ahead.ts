@@ -1,5 +1,6 @@
 import type { ApiAnswer } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
 import { AheadWindow } from './ahead-window.ts';
 import type { AnswerSource, Foreseen, PageAnswer } from './answer-source.ts';
 import type { PagePosition } from './page.ts';
@@ -10,7 +11,7 @@ const MOST_MISSES = 3;
 
 /** How an answer is got, and what of it is needed to look ahead. */
 interface AheadOptions {
-  get: (position: PagePosition, stop: AbortSignal) => Promise<PageAnswer>;
+  get: (position: PagePosition, asked: { stop: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
   urlOf: (position: PagePosition) => URL;
   /** Records in an answer, without checking it. */
   countOf: (answer: ApiAnswer) => number;
@@ -55,10 +56,12 @@ export class RunAhead implements AnswerSource {
   }
 
   async take(position: PagePosition): Promise<PageAnswer> {
-    const head = this.queue.shift() ?? this.launch(position);
+    const head = this.queue.shift() ?? this.launch(position, false);
     if (!head.last) this.fill(this.window.size() - 1, head.position);
     const asked = this.options.clock.monotonic();
-    const settled = await head.settled;
+    let settled = await head.settled;
+    // Ahead of its turn an answer takes no memory that others need: it is asked for again.
+    if (isRefusedRoom(settled)) settled = await this.launch(position, false).settled;
     if ('error' in settled) throw settled.error;
     const waited = this.options.clock.monotonic() - asked;
     this.window.answered(settled.answer.latencyMs, waited, settled.answer.bytes.length);
@@ -72,7 +75,7 @@ export class RunAhead implements AnswerSource {
     this.page = goesOn ? page : { ...page, total: page.total ?? 0 };
     if (next === null || this.options.most < 1) return;
     if (this.queue.length > 0 && this.queue[0]?.position !== next) await this.forget();
-    if (this.queue.length === 0) this.queue.push(this.launch(next));
+    if (this.queue.length === 0) this.queue.push(this.launch(next, true));
     this.fill(this.window.size(), next);
   }
 
@@ -82,7 +85,8 @@ export class RunAhead implements AnswerSource {
 
   async close(): Promise<void> {
     this.stop.abort();
-    await Promise.all(this.queue.map((ahead) => ahead.settled));
+    const settled = await Promise.all(this.queue.map((ahead) => ahead.settled));
+    for (const one of settled) if ('answer' in one) one.answer.hold.release();
     this.queue = [];
   }
 
@@ -101,7 +105,7 @@ export class RunAhead implements AnswerSource {
       const before = this.options.urlOf(this.queue.at(-1)?.position ?? from);
       const guess = this.options.foresight.after(before, page.received);
       if (!this.isLikely(guess, page)) return;
-      this.queue.push(this.launch(guess));
+      this.queue.push(this.launch(guess, true));
     }
   }
 
@@ -110,10 +114,10 @@ export class RunAhead implements AnswerSource {
     return total === null || this.options.foresight.before(this.options.urlOf(guess), received) < total;
   }
 
-  private launch(position: PagePosition): Ahead {
+  private launch(position: PagePosition, isAhead: boolean): Ahead {
     const ahead: Ahead = { position, ready: false, last: false, settled: Promise.resolve({ error: null }) };
     const settle = (settled: Settled, last: boolean) => Object.assign(ahead, { ready: true, last }) && settled;
-    ahead.settled = this.options.get(position, this.stop.signal).then(
+    ahead.settled = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
       (answer) => settle({ answer }, this.looksLast(answer)),
       (error: unknown) => settle({ error }, true),
     );
@@ -124,4 +128,8 @@ export class RunAhead implements AnswerSource {
     const { size, countOf } = this.options;
     return countOf(answer) < Math.min(size, this.page?.received ?? size);
   }
+}
+
+function isRefusedRoom(settled: Settled): boolean {
+  return 'error' in settled && settled.error instanceof SyncError && settled.error.code === 'memory_full';
 }

@@ -1,11 +1,11 @@
-import type { ApiAnswer } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { fieldAt } from '../shape/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, type AnswerSource, type PageAnswer } from './answer-source.ts';
-import { askFor, type AskOptions } from './ask.ts';
+import { askFor, type Ask, type AskOptions } from './ask.ts';
 import { WalkGuard } from './guards.ts';
 import { listingUrl, type ListingTarget } from './listing-url.ts';
+import { admitRecords, PageMemory } from './page-memory.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './page-reader.ts';
 import type { PageStyle } from './page-style.ts';
@@ -34,7 +34,9 @@ export interface WalkOptions extends AskOptions {
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 where absent. */
   leastAhead?: number;
-  clock: Pick<Clock, 'monotonic'>;
+  /** True where the next page is asked for while one is still worked on, and each is released by whoever does. */
+  overlaps?: boolean;
+  clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }
 
 /** What a walk is made of, besides its options. */
@@ -43,7 +45,7 @@ interface Route {
   first: URL;
   start: PagePosition;
   isResumed: boolean;
-  ask: (position: PagePosition, stop?: AbortSignal) => Promise<ApiAnswer>;
+  ask: Ask;
 }
 
 /**
@@ -60,28 +62,36 @@ interface Route {
 export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
   const route = planRoute(options);
   const guard = new WalkGuard(route.style.ahead !== null, route.start);
-  const { source, pages, ledger } = openWalk(options, route);
+  const memory = new PageMemory();
+  const { source, pages, ledger } = openWalk(options, route, memory);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = route.start;
   try {
-    if (route.isResumed) for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1) };
+    if (route.isResumed)
+      for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
-      for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1) };
+      for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
       const page = walked.at(-1);
       if (page === undefined) throw new Error('a page that was read is missing');
       guard.admit(page);
       const { next, total } = page;
       await source.foresee({ next, received: pages.step, total: likelyTotal(total, ledger.met) });
       const handedOut = options.clock.monotonic();
-      yield { ...page, number: (number += 1) };
+      const release = memory.handOut();
+      yield { ...page, number: (number += 1), release };
+      if (options.overlaps !== true) release();
       source.consumed(options.clock.monotonic() - handedOut);
       position = next;
     }
   } finally {
     await source.close();
+    memory.close();
   }
 }
+
+/** Of a page that was read again only what is compared is kept for long. */
+const ignore = (): void => undefined;
 
 function planRoute(options: WalkOptions): Route {
   const { resource, listing, extraQuery, from } = options;
@@ -91,36 +101,55 @@ function planRoute(options: WalkOptions): Route {
   return { style, first, start, isResumed: start !== positionOf(first), ask: askFor(options, first) };
 }
 
-function openWalk(options: WalkOptions, route: Route) {
+function openWalk(options: WalkOptions, route: Route, memory: PageMemory) {
   const { style, first, isResumed, ask } = route;
   const { resource, signal, acceptsEnd = false } = options;
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
-  const source = openSource(options, route, async (position, stop) => {
+  const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
-    return { ...(await ask(positionOf(request), stop)), request };
-  });
+    const hold = memory.open();
+    const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
+    const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
+    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock: options.clock, signal });
+    return { ...answer, request, hold };
+  };
+  const opened = openSource(options, route, asked);
+  const source: AnswerSource = taking(opened, memory);
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
-  const asked = { resource, style, first, source, ask, ledger, acceptsEnd, signal };
-  const reader: PageReader = new PageReader({ ...asked, kept });
+  const reading = { resource, style, first, source, ask, ledger, acceptsEnd, signal };
+  const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
   return { source, pages, ledger };
 }
 
-function openSource(
-  options: WalkOptions,
-  { style, first }: Route,
-  get: (position: PagePosition, stop?: AbortSignal) => Promise<PageAnswer>,
-): AnswerSource {
-  if (style.ahead === null) return oneByOne(get);
+/** `isAhead`: it is not the page's turn yet. */
+type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
+
+/** The same source, but what is taken is in hand from then on. */
+function taking(source: AnswerSource, memory: PageMemory): AnswerSource {
+  return {
+    take: async (position) => {
+      const answer = await source.take(position);
+      memory.take(answer.hold);
+      return answer;
+    },
+    foresee: (page) => source.foresee(page),
+    consumed: (heldMs) => source.consumed(heldMs),
+    close: () => source.close(),
+  };
+}
+
+function openSource(options: WalkOptions, { style, first }: Route, get: GetPage): AnswerSource {
+  if (style.ahead === null) return oneByOne((position) => get(position, { isAhead: false }));
   const { records, page } = options.resource;
   // A page that overlaps with the one before brings one record fewer.
   const overlap = style.ahead.sooner(first, 1) === null ? 0 : 1;
   return new RunAhead({
     get,
     urlOf: (position) => urlAt(first, position),
-    countOf: (answer) => arrayLength(fieldAt(answer.json, records)),
+    countOf: (answer) => recordsIn(answer, records),
     foresight: style.ahead,
     size: page.size - overlap,
     most: options.runAhead,
@@ -134,6 +163,8 @@ function likelyTotal(total: number | null, seen: number | null): number | null {
   return total !== null && seen !== null && total < seen ? null : total;
 }
 
-function arrayLength(value: unknown): number {
+/** Records in an answer, without checking it. */
+function recordsIn({ json }: Pick<PageAnswer, 'json'>, path: string): number {
+  const value = fieldAt(json, path);
   return Array.isArray(value) ? value.length : 0;
 }

@@ -21,7 +21,7 @@ interface WalkedPagesOptions {
   page: Pick<PageProfile, 'size' | 'size_param'>;
 }
 
-type WalkedPage = Omit<Page, 'number'>;
+type WalkedPage = Omit<Page, 'number' | 'release'>;
 
 /** So often two neighbouring pages are read again until the listing stands still for the two of them. */
 const MOST_REREADS = 5;

@@ -1,10 +1,11 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Attempted } from '../queue/governor.ts';
+import type { AnswerHold } from './answer-memory.ts';
 import type { Credentials } from './auth.ts';
 import type { OtherCaller, RequestMeter } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './interpret.ts';
-import type { Reading } from './interpret.ts';
+import type { BodyBounds, Reading } from './interpret.ts';
 import type { Seen } from './outcome-row.ts';
 import type { Verdict } from './outcome.ts';
 import type { Hop } from './redirect.ts';
@@ -28,6 +29,7 @@ export interface AttemptParts {
   exchange: Exchange;
   judge: (seen: Seen) => Verdict;
   hasRecords: (body: JsonValue) => boolean;
+  bounds: BodyBounds;
   /** Headers for the home origin (the profile's), and those that go anywhere. */
   homeHeaders: Readonly<Record<string, string>>;
   plainHeaders: Readonly<Record<string, string>>;
@@ -36,6 +38,7 @@ export interface AttemptParts {
 interface AttemptOf {
   hop: Hop;
   meter: RequestMeter;
+  hold: AnswerHold;
   signal: AbortSignal | undefined;
   isWanted: ((body: JsonValue) => boolean) | undefined;
   as: OtherCaller | undefined;
@@ -55,12 +58,14 @@ export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attem
     ? { authorization: headerAs(of.as, credentials.header()), holdsUntil: credentials.holdsUntil() }
     : { authorization: '', holdsUntil: Infinity };
   of.meter.requests += 1;
+  // Of an attempt before this one nothing is needed any more.
+  of.hold.resize(0);
   const answer = await parts.exchange(
     { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
-    (bytes) => (of.meter.bytes += bytes),
+    { count: (bytes) => (of.meter.bytes += bytes), hold: of.hold },
   );
   if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
-  const reading = interpret(answer, of.isWanted ?? parts.hasRecords);
+  const reading = interpret(answer, of.isWanted ?? parts.hasRecords, { ...parts.bounds, hold: of.hold });
   const verdict = parts.judge(reading.seen);
   // What another caller is refused with must not renew the credential.
   const own = of.as === undefined ? sent : { ...sent, authorization: '' };

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/words.ts';
+import type { AnswerHold } from './answer-memory.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
 export interface RequestMeter {
@@ -31,6 +32,10 @@ export interface ApiRequest {
   missing?: 'skip' | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
+  /** The memory that the answer takes, to be released by whoever asks; where absent it counts until it is there. */
+  hold?: AnswerHold | undefined;
+  /** `fail`: where there is no memory for the answer, it is not waited for (`memory_full`). */
+  whenFull?: 'fail' | undefined;
 }
 
 /** One answer whose outcome is `ok` (or `skip`, where `json` is null). */

@@ -4,6 +4,7 @@ import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import type { Profile } from '../source/profile.ts';
+import { answerMemory, type AnswerMemory } from './answer-memory.ts';
 import { BACKOFF, createRetryQuota } from './backoff.ts';
 import type { BackoffLimits } from './backoff.ts';
 import { recordFinder } from './body-place.ts';
@@ -38,6 +39,8 @@ export interface ClientOptions {
   /** 0 <= x < 1; `Math.random` where absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
+  /** What all answers in hand may take; the process's own where absent. */
+  memory?: AnswerMemory | undefined;
 }
 
 /**
@@ -45,7 +48,7 @@ export interface ClientOptions {
  * under which nothing may be sent.
  */
 export function createClient(options: ClientOptions): ApiClient {
-  const { profile, clock, governor } = options;
+  const { profile, clock, governor, memory = answerMemory } = options;
   refuseUncheckedTls(options.insecureTls ?? false);
   const secrets = options.secrets ?? [];
   const agent = createAgent(profile.http, { ca: options.ca, insecure: options.insecureTls ?? false });
@@ -57,7 +60,10 @@ export function createClient(options: ClientOptions): ApiClient {
     exchange,
     plainHeaders,
     homeHeaders,
-    credentials: createCredentials(options, exchange, (secret) => secrets.push(secret)),
+    memory,
+    bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
+    memoryWait: profile.http.timeout,
+    credentials: createCredentials({ ...options, memory }, exchange, (secret) => secrets.push(secret)),
     judge: createJudge(profile.outcomes),
     hasRecords: recordFinder(profile),
     origins: {

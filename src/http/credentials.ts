@@ -4,6 +4,7 @@ import type { Lane } from '../model/words.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import type { Profile } from '../source/profile.ts';
+import type { AnswerMemory } from './answer-memory.ts';
 import { apiKeyCredentials } from './auth.ts';
 import type { Credentials } from './auth.ts';
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
@@ -13,6 +14,9 @@ import { requestToken } from './token-request.ts';
 import type { IssuedToken, OauthSettings } from './token-request.ts';
 import { tokenSeal } from './token-seal.ts';
 
+/** Answers with a token are short. */
+const MAX_TOKEN_BYTES = 1_048_576;
+
 interface CredentialSource {
   baseUrl: URL;
   profile: Pick<Profile, 'oauth'>;
@@ -21,6 +25,7 @@ interface CredentialSource {
   /** Of the token endpoint, where that has an origin of its own; none holds it back where absent. */
   tokenGovernor?: Governor | undefined;
   clock: Clock;
+  memory: AnswerMemory;
   /** Where other processes use the same tokens; each client has its own where absent. */
   tokens?: TokenStore | undefined;
 }
@@ -73,7 +78,14 @@ function sendForToken(
   lane: Lane,
   request: WireRequest,
 ): Promise<WireAnswer> {
-  const sent = (): Promise<WireAnswer> => exchange(request, () => undefined);
+  const sent = async (): Promise<WireAnswer> => {
+    const hold = source.memory.open();
+    try {
+      return await exchange({ ...request, most: MAX_TOKEN_BYTES }, { count: () => undefined, hold });
+    } finally {
+      hold.release();
+    }
+  };
   const governor = request.url.origin === source.baseUrl.origin ? source.governor : source.tokenGovernor;
   if (governor === undefined) return sent();
   return governor.run(lane, async () => {

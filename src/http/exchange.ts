@@ -3,10 +3,13 @@ import { Agent, errors, request as send } from 'undici';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
+import type { AnswerHold } from './answer-memory.ts';
 import { ACCEPTED_ENCODINGS, decompress, readWhole } from './body.ts';
 import type { AnswerHeaders } from './outcome-row.ts';
 
 const MAX_HEADER_BYTES = 16_384;
+/** The body of an error answer is only shown, in part. */
+const MAX_ERROR_BYTES = 1_048_576;
 const NO_BYTES = Buffer.alloc(0);
 
 /** What goes over the wire once. */
@@ -15,6 +18,8 @@ export interface WireRequest {
   method: 'GET' | 'POST';
   headers: Readonly<Record<string, string>>;
   body?: string;
+  /** Bytes of a body that is taken; the profile's where absent. */
+  most?: number;
   signal?: AbortSignal | undefined;
 }
 
@@ -37,8 +42,16 @@ export interface WireAnswer {
   elapsedMs: number;
 }
 
-/** Sends one request; `count` hears of the bytes of the body as received. Throws only the signal's reason, and bugs. */
-export type Exchange = (request: WireRequest, count: (bytes: number) => void) => Promise<WireAnswer>;
+/** Who hears of the body. */
+export interface BodyAccount {
+  /** Called with the bytes of each chunk as received. */
+  count: (bytes: number) => void;
+  /** What the answer takes of the memory; more than the body, from the end of the exchange on. */
+  hold: AnswerHold;
+}
+
+/** Sends one request. Throws only the signal's reason, and bugs. */
+export type Exchange = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
 /** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
 export function createAgent(http: HttpProfile, tls: { ca: string | undefined; insecure: boolean }): Agent {
@@ -57,7 +70,7 @@ export function createAgent(http: HttpProfile, tls: { ca: string | undefined; in
 /** One request over the agent with one total deadline, decompressed under the profile's cap. Follows no redirect. */
 export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): Exchange {
   let answered = false;
-  return async (request, count) => {
+  return async (request, { count, hold }) => {
     const start = clock.monotonic();
     const answer = unanswered(clock.now());
     const deadline = startDeadline(http.timeout, request.signal);
@@ -65,8 +78,9 @@ export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): E
       const response = await send(request.url, { ...wireOptions(request), dispatcher: agent, signal: deadline.signal });
       Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
       answer.latencyMs = clock.monotonic() - start;
-      const wire = await readWhole(response.body, http.max_body, count);
-      answer.bytes = await decompress(wire, String(response.headers['content-encoding'] ?? ''), http.max_body);
+      const limit = { cap: mostBytes(request, answer.status, http), hold };
+      const wire = await readWhole(response.body, limit, count);
+      answer.bytes = await decompress(wire, String(response.headers['content-encoding'] ?? ''), limit);
     } catch (error) {
       request.signal?.throwIfAborted();
       const failure = failureCode(error);
@@ -80,6 +94,10 @@ export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): E
     answer.elapsedMs = clock.monotonic() - start;
     return answer;
   };
+}
+
+function mostBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
+  return Math.min(most ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
 }
 
 function wireOptions({ method, headers, body }: WireRequest) {

@@ -1,6 +1,8 @@
 import type { JsonValue } from '../model/json.ts';
 import { SyncError } from '../model/errors.ts';
+import { exactSize, roughSize } from '../shape/json-size.ts';
 import { parseJson } from '../shape/parse-json.ts';
+import type { AnswerHold } from './answer-memory.ts';
 import { decodeText, type DecodedText } from './decode-text.ts';
 import type { WireAnswer } from './exchange.ts';
 import type { Seen } from './outcome-row.ts';
@@ -18,6 +20,21 @@ export interface Reading {
   defect: string;
 }
 
+/** How much one body may hold: values on all levels, and characters of long numbers. */
+export interface BodyBounds {
+  values: number;
+  digits: number;
+}
+
+/** The same, and the account of the memory that it takes. */
+interface Limits extends BodyBounds {
+  hold: AnswerHold;
+}
+
+/** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
+const PER_BYTE = 3;
+const PER_VALUE = 100;
+
 interface Content {
   bytes: Buffer;
   json: JsonValue | undefined;
@@ -29,10 +46,13 @@ interface Content {
 
 const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
 
-/** Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. Never throws. */
-export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean): Reading {
+/**
+ * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. What would take too
+ * much memory is not parsed. Never throws.
+ */
+export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): Reading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
-  const content = success ? readContent(answer) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
+  const content = success ? readContent(answer, limits) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
   const { json } = content;
   return {
     seen: {
@@ -50,25 +70,51 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
   };
 }
 
-function readContent({ bytes, headers }: WireAnswer): Content {
+function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
   let decoded: DecodedText = { text: '', bytes };
   try {
+    limits.hold.resize(bytes.length * PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const { text } = decoded;
     const start = text.search(/\S/);
     if (start === -1) return { ...NOTHING, code: 'empty_body' };
     if (text[start] === '<') return { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) };
+    admit(decoded.bytes, limits);
     const json = parseJson(text);
     return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     return {
       ...NOTHING,
-      bytes: decoded.bytes,
+      // Only a parser quotes what came.
+      bytes: error.code === 'bad_json' ? decoded.bytes : NOTHING.bytes,
       code: error.code,
       defect: error.message + around(decoded.text, error.message),
     };
   }
+}
+
+/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
+function admit(bytes: Buffer, { values, digits, hold }: Limits): void {
+  const isLikely = (size: { values: number; digits: number }): boolean =>
+    size.values <= values && size.digits <= digits;
+  const take = (count: number): void => hold.resize(bytes.length * PER_BYTE + count * PER_VALUE);
+  const rough = roughSize(bytes);
+  try {
+    if (isLikely(rough)) return take(rough.values);
+  } catch {
+    // Commas within texts may have counted as values.
+  }
+  const exact = exactSize(bytes);
+  if (exact.values > values) throw beyond('too_many_values', `the body holds more than ${values} values`);
+  if (exact.digits > digits) {
+    throw beyond('too_many_digits', `the long numbers of the body have more than ${digits} digits together`);
+  }
+  take(exact.values);
+}
+
+function beyond(code: string, message: string): SyncError {
+  return new SyncError(code, message, { recovery: 'stop' });
 }
 
 function errorContent(excerpt: string): Content {

@@ -12,7 +12,11 @@ const THROTTLED = /rate.?limit|too many requests|throttl|quota exceeded|abuse de
 /** What several servers answer to whoever speaks http to their port of https: nginx, Go, Apache. */
 const WANTS_TLS = /plain HTTP request was sent to HTTPS|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled/i;
 
-/** Rows for answers that did not arrive whole. */
+const MORE_MEMORY =
+  'Ask for smaller pages (page.size in the profile), or give the process more memory: a larger container, or ' +
+  'NODE_OPTIONS=--max-old-space-size=<MiB>.';
+
+/** Rows for answers that did not arrive whole, or take too much memory. */
 const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'tls', 'the port does not speak TLS', {
     failure: ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
@@ -39,6 +43,22 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'body_too_large', 'the body is larger than http.max_body', {
     failure: ['body_too_large'],
     hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_body.',
+  }),
+  row('stop', 'body_too_heavy', 'the answer would take more memory than one answer may', {
+    failure: ['body_too_heavy'],
+    hint: MORE_MEMORY,
+  }),
+  row('retry', 'memory_full', 'there is no memory for the answer beside the others in hand, of all sources together', {
+    failure: ['memory_full'],
+    hint: MORE_MEMORY,
+  }),
+  row('stop', 'too_many_values', 'the body holds more values than http.max_values', {
+    failure: ['too_many_values'],
+    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_values.',
+  }),
+  row('stop', 'too_many_digits', 'the long numbers of the body have more digits than http.max_digits', {
+    failure: ['too_many_digits'],
+    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_digits.',
   }),
   row('stop', 'unsupported_encoding', 'the body has a content encoding that is not supported', {
     failure: ['unsupported_encoding'],

@@ -3,6 +3,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/words.ts';
 import type { Governor } from '../queue/governor.ts';
+import type { AnswerHold, AnswerMemory } from './answer-memory.ts';
 import { attempt } from './attempt.ts';
 import type { AttemptParts, AttemptResult } from './attempt.ts';
 import { backoffDelay } from './backoff.ts';
@@ -20,6 +21,9 @@ const MOST_LIMITED = 50;
 interface LoopParts extends AttemptParts {
   clock: Clock;
   governor: Governor;
+  memory: AnswerMemory;
+  /** Milliseconds that an answer waits until there is memory for it. */
+  memoryWait: number;
   origins: OriginPolicy;
   /** Attempts per request, the first one included. */
   attempts: number;
@@ -39,6 +43,7 @@ const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 interface Progress {
   request: ApiRequest;
   hop: Hop;
+  hold: AnswerHold;
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
@@ -55,8 +60,21 @@ type Judged = Extract<AttemptResult, { kind: 'judged' }>;
  * the governor's `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
+  const hold = request.hold ?? parts.memory.open();
+  try {
+    return await runAttempts(parts, request, hold);
+  } catch (error) {
+    hold.release();
+    throw error;
+  } finally {
+    if (request.hold === undefined) hold.release();
+  }
+}
+
+async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
   const hop = firstHop(request.url, parts.origins);
-  const state: Progress = { request, hop, failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
@@ -84,7 +102,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
   }
   return parts.governor.run(
     lane,
-    () => attempt(parts, { hop: state.hop, meter, signal, isWanted, as, evenStale: state.evenStale }),
+    () => attempt(parts, { hop: state.hop, hold: state.hold, meter, signal, isWanted, as, evenStale: state.evenStale }),
     signal,
   );
 }
@@ -134,6 +152,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
 };
 
 async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+  if (judged.verdict.code === 'memory_full') return awaitMemory(parts, state, judged);
   if (judged.answer.stale && !state.staleUsed) {
     state.staleUsed = true;
     return null;
@@ -144,6 +163,21 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
   await pause(parts, state);
+  return null;
+}
+
+/** Outside of the slot, and with nothing in hand: whoever has the memory may need either. */
+async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+  const { signal, whenFull, meter } = state.request;
+  state.hold.resize(0);
+  if (whenFull === 'fail') throw failure(parts, state, judged);
+  try {
+    await state.hold.takeTurn(parts.clock, parts.memoryWait, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error instanceof SyncError ? failure(parts, state, judged) : error;
+  }
+  meter.retries += 1;
   return null;
 }
 

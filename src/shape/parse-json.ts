@@ -7,6 +7,8 @@ import { cutDeep } from './scan-json.ts';
 
 /** A reviver recurses, so deeper levels are cut before it runs; a record that deep is set aside for its depth anyway. */
 const REVIVER_DEPTH = 500;
+/** For a reviver `JSON.parse` keeps the source of every value, some 300 bytes each: in longer texts that is too much. */
+const REVIVER_LENGTH = 1_048_576;
 
 /**
  * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits than
@@ -29,6 +31,11 @@ export function parseJson(text: string): JsonValue {
 }
 
 function parseExact(text: string): JsonValue {
+  if (text.length > REVIVER_LENGTH) {
+    // Only a text that it accepts may be read by hand.
+    JSON.parse(text);
+    return parseByHand(text, numberOf);
+  }
   try {
     return JSON.parse(text, keepDigits);
   } catch (error) {

@@ -75,8 +75,12 @@ const httpSchema = z.strictObject({
   timeout: duration.prefault('2m'),
   /** Attempts per request, the first one included. */
   attempts: z.int().min(1).max(20).default(6),
-  /** Decompressed bytes of one answer. */
-  max_body: byteSize.prefault('64MiB'),
+  /** Unpacked bytes of one answer. */
+  max_body: byteSize.prefault('16MiB'),
+  /** Values of one answer, on all levels together: parsed, each may take a hundred bytes. */
+  max_values: z.int().min(1).max(100_000_000).default(2_000_000),
+  /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
+  max_digits: z.int().min(1).max(1_000_000_000).default(1_000_000),
   /** Requests under way at once, to one origin. */
   concurrency: z.int().min(1).max(64).default(8),
 });

@@ -4,16 +4,35 @@ import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
 /** A record set aside: why, and its whole source text. The same text for the same reason is one row. */
 export type Reject = Omit<RejectRow, 'first_seen' | 'last_seen' | 'resolved_at'>;
 
-export function saveReject(own: Kysely<OwnTables>, reject: Reject, seenAt: string): CompiledQuery {
-  return own
-    .insertInto('_sync_rejects')
-    .values({ ...reject, first_seen: seenAt, last_seen: seenAt, resolved_at: null })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['resource', 'hash', 'reason'])
-        .doUpdateSet({ last_seen: seenAt, run_id: reject.run_id, detail: reject.detail, resolved_at: null }),
-    )
-    .compile();
+/** Rows per statement, below every database's limit of bound values. */
+const ROWS_PER_STATEMENT = 200;
+
+/** Few statements for many records: one for each would take several kilobytes. */
+export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], seenAt: string): CompiledQuery[] {
+  const times = { first_seen: seenAt, last_seen: seenAt, resolved_at: null };
+  const rows = distinct(rejects).map((reject) => ({ ...reject, ...times }));
+  const statements: CompiledQuery[] = [];
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
+    const insert = own
+      .insertInto('_sync_rejects')
+      .values(rows.slice(start, start + ROWS_PER_STATEMENT))
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'hash', 'reason']).doUpdateSet(({ ref }) => ({
+          last_seen: seenAt,
+          run_id: ref('excluded.run_id'),
+          detail: ref('excluded.detail'),
+          resolved_at: null,
+        })),
+      );
+    statements.push(insert.compile());
+  }
+  return statements;
+}
+
+/** No statement may write a row twice. */
+function distinct(rejects: readonly Reject[]): Reject[] {
+  const byRow = new Map(rejects.map((reject) => [`${reject.resource} ${reject.hash} ${reject.reason}`, reject]));
+  return [...byRow.values()];
 }
 
 /** Ids per statement, below every database's limit of bound values. */

@@ -2,7 +2,7 @@ import type { CompiledQuery } from 'kysely';
 import { textHash } from '../shape/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { resolveRejects, saveReject } from '../state/rejects.ts';
+import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
 import type { KeyClashes, KeyedRecord, SetAside } from '../load/key-records.ts';
 import type { DatedKey } from './advance.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
@@ -112,7 +112,7 @@ async function loadPage(
     lease: context.lease(),
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
-      ...setAside.map((reject) => rejectStatement(context, reject, requestedAt)),
+      ...saveRejects(warehouse.own, rejectsOf(context, setAside), requestedAt),
       ...notedOf(context, page, keyed, found.older),
       ...statements(facts, outcome),
     ],
@@ -162,21 +162,16 @@ function rejected(record: KeyedRecord | undefined, reason: string, detail: strin
   return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
 }
 
-function rejectStatement(context: LoaderContext, reject: SetAside, seenAt: string): CompiledQuery {
-  const { resource, runId, warehouse } = context;
-  return saveReject(
-    warehouse.own,
-    {
-      resource,
-      hash: textHash(reject.bytes),
-      reason: reject.reason,
-      record_id: reject.key,
-      detail: reject.detail,
-      body: reject.bytes.toString(),
-      run_id: runId,
-    },
-    seenAt,
-  );
+function rejectsOf({ resource, runId }: LoaderContext, setAside: readonly SetAside[]): Reject[] {
+  return setAside.map(({ key, reason, detail, bytes }) => ({
+    resource,
+    hash: textHash(bytes),
+    reason,
+    record_id: key,
+    detail,
+    body: bytes.toString(),
+    run_id: runId,
+  }));
 }
 
 /** Also a record that says nothing new was there at that moment. */

@@ -42,7 +42,7 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
   let checkpoint = start;
   const last: { ended: Omit<SyncedWalk, 'checkpoint'> | null } = { ended: null };
   const zone = zoneAt(job.profile.times, job.profile.updated);
-  const write = async (page: Page): Promise<void> => {
+  const load = async (page: Page): Promise<void> => {
     let next = checkpoint;
     if (page.end !== null) last.ended = { end: page.end, judgement: judgeEnd(page.end, job.profile, job.repetition) };
     const { isProved, maySweep } = last.ended?.judgement ?? { isProved: false, maySweep: true };
@@ -62,12 +62,13 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
     job.passed(page, outcome);
     job.signal.throwIfAborted();
   };
+  const write = (page: Page): Promise<void> => load(page).finally(page.release);
   // Where a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
   // SQLite writes in our own thread, where a page that is understood meanwhile only takes memory.
   const mayOverlap = job.warehouse.isOnNetwork && isNumbered(job.profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of walk({ ...walkOptions(job, start), before })) {
+    for await (const page of walk({ ...walkOptions(job, start), before, overlaps: mayOverlap })) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);

@@ -1,6 +1,7 @@
 import type { Page } from '../../src/extract/page.ts';
 import { walk } from '../../src/extract/walk.ts';
 import type { WalkOptions } from '../../src/extract/walk.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import type { PageProfile } from '../../src/source/page-style.ts';
 import type { ApiClient } from '../../src/http/client.ts';
 import { isObject } from '../../src/shape/field-at.ts';
@@ -29,7 +30,7 @@ export function walkOver(server: ListingServer, page: PageProfile, extras: WalkE
   });
 }
 
-const performanceClock = { monotonic: () => performance.now() };
+const performanceClock = systemClock;
 
 /** All pages, or those before the error, and the error. */
 export async function collect(pages: AsyncIterable<Page>): Promise<{ pages: Page[]; error: unknown }> {

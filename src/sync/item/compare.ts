@@ -10,7 +10,7 @@ import type { ResourceProfile } from '../../source/profile.ts';
 
 /** Where a listing and its single records are asked for. */
 export interface CompareSource extends ItemSource {
-  clock: Pick<Clock, 'monotonic'>;
+  clock: Pick<Clock, 'monotonic' | 'sleep'>;
   lane: Lane;
   /** Parameters with which the listing was asked for the record, besides the profile's. */
   extraQuery: Readonly<Record<string, string>>;

@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { packed } from './answer-shapes.ts';
+import { CONTAINER_MIB, serveAgainst } from './hostile-answers.ts';
+
+const MB = 1_000_000;
+
+describe.skipIf(!existsSync('/proc/self/status'))('in a container of 512 MiB', () => {
+  it('answers that are small on the wire and large in memory fail their own walks and nothing else', async () => {
+    const survived = await serveAgainst([
+      packed('empty arrays as records', 'gzip', 15 * MB),
+      packed('small numbers behind a long one', 'br', 15 * MB),
+      packed('nested objects', 'zstd', 15 * MB),
+      packed('records of a field of their own', 'gzip', 15 * MB),
+      packed('a decimal of megabytes', 'deflate', 15 * MB),
+      packed('a text in another script', 'identity', 15 * MB),
+      packed('many small records', 'zstd, br', 15 * MB),
+      packed('nothing but spaces', 'gzip, gzip', 100 * MB),
+    ]);
+    expect(survived.outcomes).toMatchObject({
+      s0: 'too_many_values',
+      s1: 'too_many_values',
+      s4: 'too_many_digits',
+      s5: 'ok',
+      s7: 'body_too_large',
+      shonest: 'ok',
+    });
+    expect(survived.hints.get('too_many_values')).toContain('http.max_values');
+    expect(survived.peakMib).toBeLessThan(CONTAINER_MIB);
+    expect(survived.end).toEqual({ code: 0, signal: null });
+  });
+});
