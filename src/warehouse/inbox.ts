@@ -50,20 +50,20 @@ export interface InboxTables {
   _sync_deliveries: DeliveryRow;
 }
 
-/** What became of a delivery; the columns that it changes. */
-export type Settlement = Pick<
+/** The columns that a settlement changes. */
+export type SettledColumns = Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
-/** What stood in an inbox when a settlement was decided: one that has come again since waits on. */
-export interface InboxSettlement extends Settlement {
-  /** `events` of the row as it was read; null where that does not matter. */
+/** What became of a delivery. */
+export interface Settlement extends SettledColumns {
+  /** `events` of the row as it was first read for this: one that has come again since waits on. Null where that does not matter. */
   readEvents: number | null;
 }
 
 /** What is written to an inbox in one transaction, in this order. */
-export type InboxEntry = { delivery: NewDelivery } | { settlement: InboxSettlement };
+export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 
 /**
  * What an entry came to. `new`: it stands there now. `repeat`: it stood there, and was counted. `again`: it stood there

@@ -29,7 +29,7 @@ async function stageWith(...given: readonly Given[]): Promise<Journey> {
   await inbox.write(
     given.map(({ id, body }) => ({ delivery: { ...stored, delivery_id: id, body: Buffer.from(body) } })),
   );
-  const none = { kind: null, resource: null, record_id: null, reason: null, due_at: null };
+  const none = { kind: null, resource: null, record_id: null, reason: null, due_at: null, readEvents: null };
   await inbox.settle(
     given.flatMap(({ settled }, at) =>
       settled === undefined ? [] : [{ ...none, seq: at + 1, attempts: 8, finished_at: now, ...settled }],

@@ -1,8 +1,8 @@
-import type { InboxEffect, InboxEntry, InboxSettlement, NewDelivery, Settlement } from '../inbox.ts';
+import type { InboxEffect, InboxEntry, NewDelivery, SettledColumns, Settlement } from '../inbox.ts';
 import { repetition, type Repetition } from '../repetition.ts';
 
 /** A delivery as it stands while entries are folded into it. */
-export interface Standing extends Settlement {
+export interface Standing extends SettledColumns {
   delivery_id: string;
   repeats: number;
   events: number;
@@ -72,7 +72,7 @@ export function foldEntries(
     return 'new';
   }
 
-  function settle({ readEvents, ...settlement }: InboxSettlement): InboxEffect {
+  function settle({ readEvents, ...settlement }: Settlement): InboxEffect {
     const standing = bySeq.get(settlement.seq);
     if (standing === undefined || (readEvents ?? standing.events) !== standing.events) return 'overtaken';
     change(standing, settlement);

@@ -1,5 +1,4 @@
 import type { Clock } from '../../model/clock.ts';
-import { inboxPort } from '../inbox-port.ts';
 import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
 import { inboxReader } from './inbox-reader.ts';
@@ -65,10 +64,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
 
   return {
     ...read,
-    ...inboxPort({
-      waiting: read.waiting,
-      settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
-    }),
+    settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
     write: (entries) => write(entries, ONCE),
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),

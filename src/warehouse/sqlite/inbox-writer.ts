@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import type { DeliveryState, InboxEffect, InboxEntry, InboxSettlement, NewDelivery } from '../inbox.ts';
+import type { DeliveryState, InboxEffect, InboxEntry, Settlement, NewDelivery } from '../inbox.ts';
 import { repetition, type Repetition } from '../repetition.ts';
 
 const INSERT = `INSERT INTO "_sync_deliveries" ("delivery_id", "received_at", "headers", "body") VALUES (?, ?, ?, ?)
@@ -33,7 +33,7 @@ export function inboxWriter(db: Database): (entries: readonly InboxEntry[]) => I
     return repeat[repetition(earlier.state, delivery.is_id_sent)](earlier.seq, delivery);
   }
 
-  function settle(to: InboxSettlement): InboxEffect {
+  function settle(to: Settlement): InboxEffect {
     const values = [to.state, to.attempts, to.due_at, to.finished_at, to.reason, to.kind, to.resource, to.record_id];
     return settleRow.run(...values, to.seq, to.readEvents).changes > 0 ? 'settled' : 'overtaken';
   }

@@ -4,14 +4,7 @@ import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { askDrain } from '../../trigger/work-queue/ask-drain.ts';
 import { queueName } from '../../trigger/work-queue/queue-name.ts';
-import type {
-  Inbox,
-  InboxEffect,
-  InboxEntry,
-  InboxFigures,
-  InboxSettlement,
-  NewDelivery,
-} from '../../warehouse/inbox.ts';
+import type { Inbox, InboxEffect, InboxEntry, InboxFigures, Settlement, NewDelivery } from '../../warehouse/inbox.ts';
 import type { InboxOptions } from '../../warehouse/open-inbox.ts';
 import { patientInbox } from './patient-inbox.ts';
 import type { ReceiverNote } from './messages.ts';
@@ -23,7 +16,7 @@ export interface SourceInbox {
   readonly problem: unknown;
   /** Resolves once the delivery is committed; rejects where it is not stored. */
   store(delivery: NewDelivery): Promise<InboxEffect>;
-  settle(settlements: readonly InboxSettlement[]): Promise<void>;
+  settle(settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
   /** Commits what waits, and closes. */
   close(): Promise<void>;
@@ -103,7 +96,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
 
 async function settleAll(
   commits: GroupCommit<InboxEntry, InboxEffect>,
-  settlements: readonly InboxSettlement[],
+  settlements: readonly Settlement[],
 ): Promise<void> {
   await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
 }
