@@ -6,6 +6,7 @@ import * as freshness from '../../migrations/003-freshness.ts';
 import * as proofs from '../../migrations/004-proofs.ts';
 import * as olderStates from '../../migrations/005-older-states.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
+import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
@@ -20,7 +21,10 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '004-proofs': proofs,
   '005-older-states': olderStates,
 };
-export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
+export const INBOX_MIGRATIONS: Migrations = {
+  '001-deliveries': deliveries,
+  '002-room-and-differences': roomAndDifferences,
+};
 
 export interface MigrateOptions {
   migrations: Migrations;

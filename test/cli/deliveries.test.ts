@@ -64,6 +64,16 @@ describe('content-sync deliveries', () => {
     ]);
   });
 
+  it('says of a delivery that another body came under its id first', async () => {
+    const stage = await stageWith({ id: 'msg_1', body: '{"a":1}' }, { id: 'msg_1', body: '{"a":2}' });
+    const [, , other = '', first = ''] = (await run(stage, 'list')).stdout.split('\n');
+    expect(other).toMatch(/ msg_1#[0-9a-f]{16} +another body came under the id msg_1 first$/);
+    expect(first).toMatch(/ msg_1$/);
+    const [number = ''] = other.trim().split(' ', 1);
+    expect((await run(stage, 'show', number)).stdout).toMatch(/\ndiffers_from +msg_1\n/);
+    expect((await run(stage, 'show', 'msg_1')).stdout).toMatch(/\{"a":1\}\n$/);
+  });
+
   it('lists by state, no more than asked for, and as JSON for programs', async () => {
     const stage = await stageWith(...THREE);
     expect(JSON.parse((await run(stage, 'list', '--json', '--limit', '1')).stdout)).toMatchObject({

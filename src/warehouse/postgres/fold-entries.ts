@@ -57,19 +57,19 @@ export function foldEntries(
   function store(delivery: NewDelivery): InboxEffect {
     const { delivery_id, is_id_sent } = delivery;
     const seq = seqs.get(delivery_id);
-    if (seq === undefined) return storeFirst(delivery_id);
+    if (seq === undefined) return storeFirst(delivery);
     const standing = standingAt(seq);
     const { effect, of } = REPEATED[repetition(standing.state, is_id_sent)];
     change(standing, { repeats: standing.repeats + 1, ...of(standing, delivery) });
     return effect;
   }
 
-  function storeFirst(delivery_id: string): InboxEffect {
+  function storeFirst({ delivery_id, differs_from }: NewDelivery): InboxEffect {
     const seq = fresh.get(delivery_id);
     if (seq === undefined) throw new Error('a delivery that is there and is not');
     seqs.set(delivery_id, seq);
     bySeq.set(seq, inserted(seq, delivery_id));
-    return 'new';
+    return differs_from === undefined ? 'new' : 'different';
   }
 
   function settle({ readEvents, ...settlement }: Settlement): InboxEffect {

@@ -98,6 +98,7 @@ async function openSource(source: ReceivedSource, { setup, host, masked, isOpene
     turn: setup.sources.indexOf(source) / setup.sources.length,
     inboxes: setup.sources.length,
     keepMs: keepMsOf(source),
+    most: { rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size },
     clock: host.clock,
     limits: setup.limits,
     arrived: (count) => host.arrived(name, count),
