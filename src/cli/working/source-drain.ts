@@ -57,7 +57,8 @@ export class SourceDrain {
     const walk: DrainOptions['walk'] = (resource, command) =>
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
-    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS });
+    const persist = (): Promise<void> => app.warehouse.persist();
+    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
     this.#yielding = this.#keepYielding();
   }
 
