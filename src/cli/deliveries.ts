@@ -136,7 +136,7 @@ async function numbersOf(inbox: InboxViewer, names: Set<string>): Promise<number
 }
 
 function told(row: DeliveryRow): object {
-  const { body, headers: _headers, ...rest } = row;
+  const { body, headers: _headers, size: _size, ...rest } = row;
   return { ...rest, bytes: body.byteLength };
 }
 
@@ -160,7 +160,7 @@ function tableOf(rows: readonly DeliveryRow[]): string {
       row.record_id ?? '–',
       String(row.attempts),
       row.delivery_id,
-      row.reason ?? '',
+      noteOf(row),
     ].map(visibleText),
   );
   const widths = HEAD.map((title, at) => Math.max(title.length, ...cells.map((row) => row[at]?.length ?? 0)));
@@ -169,8 +169,13 @@ function tableOf(rows: readonly DeliveryRow[]): string {
   return [HEAD, ...cells].map((row) => line(row).trimEnd()).join('\n');
 }
 
+function noteOf({ differs_from, reason }: DeliveryRow): string {
+  const different = differs_from === null ? null : `another body came under the id ${differs_from} first`;
+  return [different, reason].filter((text) => text !== null).join('; ');
+}
+
 function pageOf(source: string, row: DeliveryRow): string {
-  const { headers, body, ...fields } = row;
+  const { headers, body, size: _size, ...fields } = row;
   const lines = Object.entries({ source, ...fields }).filter(([, value]) => value !== null);
   const text = textOf(body);
   return [

@@ -96,7 +96,8 @@ class Keeper implements SourceKeeper {
     opened.defer(() => this.#letGo(app));
     await this.#hold(app);
     const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
-    const way = { walk: scheduler.requestWalk, refetch: refetchBy(app, reading.signal) };
+    const persist = (): Promise<void> => app.warehouse.persist();
+    const way = { walk: scheduler.requestWalk, refetch: refetchBy(app, reading.signal), persist };
     const drain = drainFor(this.#options, this.#options.inbox, way);
     // At once: what the drain has in hand is read to its end, but not the walks that it waits for.
     opened.defer(async () => void (await Promise.all([scheduler.stop(), drain?.stop()])));

@@ -10,6 +10,8 @@ const OF_SOURCE = {
   limit_share_ratio: 'Part of the limit used over the last hour.',
   limit_pause_seconds: 'Time until the next request may be sent.',
   inbox_waiting: 'Webhook deliveries that wait to be worked on.',
+  inbox_full_ratio: 'Part of what may wait that does: at 1 further webhooks are refused.',
+  inbox_different: 'Webhook deliveries that came under the id of another one, with another body.',
   inbox_oldest_age_seconds: 'Age of the oldest delivery that waits.',
   dead_letters: 'Webhook deliveries that could not be worked on.',
 } as const;

@@ -3,11 +3,11 @@ import { LOG_LEVELS, type LogLevel } from '../model/words.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { authSchema } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
-import { byteSize, duration } from '../source/measures.ts';
+import { duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
-import type { WebhookSecret } from '../source/signature-secret.ts';
 import type { Fault } from './fault.ts';
 import { warehouseSchema } from './warehouse-address.ts';
+import { webhookSchema } from './webhook-schema.ts';
 
 const URL_EXPECTED =
   'expected an http(s) URL without user name, password, query and fragment, such as https://cms.example.com';
@@ -58,46 +58,6 @@ const scheduleSchema = z
   })
   .meta({ description: 'When `serve` and `sync --due` do what' });
 
-const secretText = z.string().min(1);
-
-/** Written as a text, or as a map where it has a name or an end; read as `source/signature-secret.ts` has it. */
-const webhookSecretSchema = z
-  .union([
-    secretText,
-    z.strictObject({
-      value: secretText,
-      id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
-      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
-    }),
-  ])
-  .transform((given): WebhookSecret => {
-    if (typeof given === 'string') return { value: given };
-    return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
-  });
-
-const webhookSchema = z
-  .strictObject({
-    secrets: z
-      .array(webhookSecretSchema)
-      .min(1)
-      .meta({ description: 'Secrets that sign deliveries; all of them are accepted' }),
-    public_url: z
-      .url({ protocol: /^https?$/ })
-      .optional()
-      .meta({ description: 'Address at which the service sees the receiver, for schemes that sign it' }),
-    max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
-    keep: duration
-      .prefault('7d')
-      .meta({ description: 'How long a delivery that is done is kept, also against repeats' }),
-    attempts: z
-      .int()
-      .min(1)
-      .max(50)
-      .default(8)
-      .meta({ description: 'Readings of a record before its delivery is dead' }),
-  })
-  .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
-
 const deletesSchema = z.strictObject({
   max_rows: z
     .int()
@@ -126,7 +86,10 @@ const serveSchema = z
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
     port: z.int().min(0).max(65_535).default(8080),
     auth: z
-      .strictObject({ user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'), password: secretText })
+      .strictObject({
+        user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
+        password: z.string().min(1),
+      })
       .optional()
       .meta({ description: 'Basic authentication for the status page and the metrics' }),
   })

@@ -18,6 +18,8 @@ export interface NewDelivery {
   headers: string;
   /** As it came, but for secrets of ours. */
   body: Uint8Array;
+  /** The sender's id of it, where another body stands under that: then `delivery_id` is one of our own making. */
+  differs_from?: string;
 }
 
 export interface DeliveryRow {
@@ -43,6 +45,10 @@ export interface DeliveryRow {
   repeats: number;
   /** Events that it stands for: grows whenever it has to be worked on anew, so that none is settled unread. */
   events: number;
+  /** Of body and headers, about in bytes; 0 for one that was finished before sizes were written down. */
+  size: number;
+  /** The sender's id of it, where another body came under that first; else null. */
+  differs_from: string | null;
 }
 
 /** The tables of an inbox, made by `migrations/inbox/`. */
@@ -50,27 +56,31 @@ export interface InboxTables {
   _sync_deliveries: DeliveryRow;
 }
 
-/** What became of a delivery; the columns that it changes. */
-export type Settlement = Pick<
+/** The columns that a settlement changes. */
+export type SettledColumns = Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
-/** What stood in an inbox when a settlement was decided: one that has come again since waits on. */
-export interface InboxSettlement extends Settlement {
-  /** `events` of the row as it was read; null where that does not matter. */
+/** What became of a delivery. */
+export interface Settlement extends SettledColumns {
+  /** `events` of the row as it was first read for this: one that has come again since waits on. Null where that does not matter. */
   readEvents: number | null;
 }
 
 /** What is written to an inbox in one transaction, in this order. */
-export type InboxEntry = { delivery: NewDelivery } | { settlement: InboxSettlement };
+export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 
 /**
- * What an entry came to. `new`: it stands there now. `repeat`: it stood there, and was counted. `again`: it stood there
- * as finished and waits again. `settled`. `overtaken`: it came again before it was settled, and waits on.
+ * What an entry came to. `new`: it stands there now. `different`: so it does, beside another one that came under the
+ * same id with another body. `repeat`: it stood there, and was counted. `again`: it stood there as finished and waits
+ * again. `settled`. `overtaken`: it came again before it was settled, and waits on.
  */
-export const INBOX_EFFECTS = ['new', 'repeat', 'again', 'settled', 'overtaken'] as const;
+export const INBOX_EFFECTS = ['new', 'different', 'repeat', 'again', 'settled', 'overtaken'] as const;
 export type InboxEffect = (typeof INBOX_EFFECTS)[number];
+
+/** What leaves a delivery waiting that nobody may know of yet. */
+export const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
 
 /** What a person may look at: the newest first. */
 export interface DeliveryFilter {
@@ -81,7 +91,11 @@ export interface DeliveryFilter {
 /** Figures of an inbox for status and metrics. */
 export interface InboxFigures {
   waiting: number;
+  /** Bodies and headers of those that wait. */
+  waitingBytes: number;
   dead: number;
+  /** Deliveries that came under the id of another one, with another body. */
+  different: number;
   /** When the oldest that waits was received. */
   oldest: TimestampText | null;
   /** Size of the file and of its write-ahead log; on Postgres of the table, whose log is the server's: 0. */

@@ -7,6 +7,7 @@ import * as proofs from '../../migrations/004-proofs.ts';
 import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
+import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import type { Words } from '../../migrations/words.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
@@ -22,7 +23,10 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '005-older-states': olderStates,
   '007-lease-fences': leaseFences,
 };
-export const INBOX_MIGRATIONS: Migrations = { '001-deliveries': deliveries };
+export const INBOX_MIGRATIONS: Migrations = {
+  '001-deliveries': deliveries,
+  '002-room-and-differences': roomAndDifferences,
+};
 
 /** The last step that this version knows of: they are done in the order of their names. */
 const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';

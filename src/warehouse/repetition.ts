@@ -1,4 +1,5 @@
-import type { DeliveryState } from './inbox.ts';
+import { createHash } from 'node:crypto';
+import type { DeliveryState, NewDelivery } from './inbox.ts';
 
 /** What a request means whose delivery stands there already. */
 export type Repetition = 'count' | 'countEvent' | 'waitAgain';
@@ -10,4 +11,27 @@ export type Repetition = 'count' | 'countEvent' | 'waitAgain';
 export function repetition(state: DeliveryState, isIdSent: boolean): Repetition {
   if (isIdSent) return state === 'dead' ? 'waitAgain' : 'count';
   return state === 'waiting' ? 'countEvent' : 'waitAgain';
+}
+
+/** Of the SHA-256 of a body; enough that no two bodies under one id meet by chance. */
+const APART_DIGITS = 16;
+
+/** SHA-256 in hexadecimal, as Postgres writes it too. */
+export function bodyDigest(body: Uint8Array): string {
+  return createHash('sha256').update(body).digest('hex');
+}
+
+/**
+ * A delivery under an id of its own, because another body stands under the one that it was sent with: the first one
+ * stays as it is, and this one is worked on beside it. The headers do not count: they are not signed as a rule, and
+ * whoever has captured one delivery could make as many of it as there are headers to think of.
+ */
+export function setApart(delivery: NewDelivery): NewDelivery {
+  const { delivery_id, body, differs_from = delivery_id } = delivery;
+  return { ...delivery, delivery_id: `${delivery_id}#${bodyDigest(body).slice(0, APART_DIGITS)}`, differs_from };
+}
+
+/** What a delivery takes up while it waits: bytes of its body, and characters of its headers, which are mostly as many. */
+export function sizeOf({ body, headers }: Pick<NewDelivery, 'body' | 'headers'>): number {
+  return body.byteLength + headers.length;
 }

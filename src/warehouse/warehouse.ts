@@ -166,6 +166,8 @@ export interface Warehouse {
   count(table: string): Promise<number>;
   /** Rows that were deleted at `since` or later ('' for all); 0 where the table is not there yet. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
+  /** Resolves once all that was committed before survives a power cut. */
+  persist(): Promise<void>;
   /** What the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
   upkeep(): Promise<Upkeep>;
   close(): Promise<void>;

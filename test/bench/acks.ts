@@ -52,7 +52,14 @@ try {
   const inbox = inboxAddress(address);
   await useUp(inbox);
   const asks = await askedIn(address);
-  const webhook = { secrets: [{ value: secret }], max_body: 1_048_576, keep: 7 * 86_400_000, attempts: 8 };
+  const webhook = {
+    secrets: [{ value: secret }],
+    max_body: 1_048_576,
+    keep: 7 * 86_400_000,
+    attempts: 8,
+    max_waiting: 1_000_000,
+    max_waiting_size: 1_073_741_824,
+  };
   const receiver = await startReceiver({
     serve: { host: '127.0.0.1', port: 0 },
     sources: [{ name: 'bench', inbox, asks, webhook, profile: webhooks }],

@@ -29,7 +29,7 @@ async function stageWith(...given: readonly Given[]): Promise<Journey> {
   await inbox.write(
     given.map(({ id, body }) => ({ delivery: { ...stored, delivery_id: id, body: Buffer.from(body) } })),
   );
-  const none = { kind: null, resource: null, record_id: null, reason: null, due_at: null };
+  const none = { kind: null, resource: null, record_id: null, reason: null, due_at: null, readEvents: null };
   await inbox.settle(
     given.flatMap(({ settled }, at) =>
       settled === undefined ? [] : [{ ...none, seq: at + 1, attempts: 8, finished_at: now, ...settled }],
@@ -62,6 +62,16 @@ describe('content-sync deliveries', () => {
       ['2', '2026-11-20 08:00:00', 'dead', '–', '–', '–', '8', 'msg_2', 'no\\u000ause\\u001b[2J'],
       ['1', '2026-11-20 08:00:00', 'done', 'content.updated', 'content', 'a1', '8', 'msg_1'],
     ]);
+  });
+
+  it('says of a delivery that another body came under its id first', async () => {
+    const stage = await stageWith({ id: 'msg_1', body: '{"a":1}' }, { id: 'msg_1', body: '{"a":2}' });
+    const [, , other = '', first = ''] = (await run(stage, 'list')).stdout.split('\n');
+    expect(other).toMatch(/ msg_1#[0-9a-f]{16} +another body came under the id msg_1 first$/);
+    expect(first).toMatch(/ msg_1$/);
+    const [number = ''] = other.trim().split(' ', 1);
+    expect((await run(stage, 'show', number)).stdout).toMatch(/\ndiffers_from +msg_1\n/);
+    expect((await run(stage, 'show', 'msg_1')).stdout).toMatch(/\{"a":1\}\n$/);
   });
 
   it('lists by state, no more than asked for, and as JSON for programs', async () => {

@@ -229,15 +229,38 @@ describe('the id of a delivery', () => {
   });
 
   it('is the digest of the body where the sender names none that can be used', () => {
-    const github = signatureSchema.parse('github');
-    const verify = createVerifier(github, [{ value: 'secret' }], null);
-    const delivery = signDelivery(github, { value: 'secret' }, draft);
-    const without = { ...delivery, headers: { ...delivery.headers, 'x-github-delivery': undefined } };
+    const timed = { type: 'hmac', value: { from: 'header:x-signature' }, timestamp: { from: 'header:x-time' } };
+    const scheme = signatureSchema.parse({ ...timed, id: 'header:x-id', signed: '{ts}.{body}' });
+    const verify = createVerifier(scheme, [{ value: 'secret' }], null);
+    const delivery = signDelivery(scheme, { value: 'secret' }, draft);
+    const without = { ...delivery, headers: { ...delivery.headers, 'x-id': undefined } };
     expect(verify(delivery, NOW)).toMatchObject({ deliveryId: 'msg_1', idFrom: 'sent' });
     expect(verify(without, NOW)).toMatchObject({
       deliveryId: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
       idFrom: 'body',
     });
+  });
+
+  it.each([
+    ['a time', { timestamp: { from: 'header:x-time' }, id: 'header:x-id', signed: '{ts}{body}' }, 'sent'],
+    ['the header of the id', { id: 'header:x-id', signed: '{header:X-Id}{body}' }, 'sent'],
+    ['the id itself', { id: 'header:x-id', signed: '{id}.{body}' }, 'sent'],
+    ['the address with the id', { id: 'query:x-id', signed: '{path}{body}' }, 'sent'],
+    ['the body with the id', { id: 'json:x-id', signed: '{body}' }, 'sent'],
+    ['the body alone', { id: 'header:x-id', signed: '{body}' }, 'body'],
+    ['the body and another header', { id: 'header:x-id', signed: '{header:x-other}{body}' }, 'body'],
+    ['the body and no address', { id: 'query:x-id', signed: '{body}' }, 'body'],
+  ])('is only believed where nobody can change it for ever: %s is signed', (_, fields, idFrom) => {
+    const scheme = signatureSchema.parse({ type: 'hmac', value: { from: 'header:x-signature' }, ...fields });
+    const sent = { ...draft, body: Buffer.from('{"x-id":"msg_1"}'), path: '/webhooks/blog?x-id=msg_1' };
+    const delivery = signDelivery(scheme, { value: 'secret' }, { ...sent, headers: { 'x-other': 'o' } });
+    expect(createVerifier(scheme, [{ value: 'secret' }], null)(delivery, NOW)).toMatchObject({ idFrom });
+  });
+
+  it('is that of the body where only a secret is sent along: who has that may say what it likes', () => {
+    const scheme = signatureSchema.parse({ base: 'bearer', id: 'header:x-id' });
+    const delivery = signDelivery(scheme, { value: 'secret' }, draft);
+    expect(createVerifier(scheme, [{ value: 'secret' }], null)(delivery, NOW)).toMatchObject({ idFrom: 'body' });
   });
 });
 

@@ -14,5 +14,5 @@ export function delivery(id: string, changes: Partial<NewDelivery> = {}): { deli
 export function settlement(seq: number, state: DeliveryState, changes: Partial<Settlement> = {}): Settlement {
   const finished_at = state === 'waiting' ? null : moment(30);
   const found = { kind: 'content.updated', resource: 'content', record_id: '1' };
-  return { seq, state, attempts: 1, due_at: null, finished_at, reason: null, ...found, ...changes };
+  return { seq, state, attempts: 1, due_at: null, finished_at, reason: null, ...found, readEvents: null, ...changes };
 }

@@ -152,13 +152,13 @@ describe.for(DATABASES)('a delivery that comes again on $name', (database) => {
     const { inbox } = await tempInbox(database);
     const hashed = delivery('sha256:1', { is_id_sent: false });
     await inbox.write([hashed]);
-    await inbox.waiting(0, T(0), 9);
+    const [first] = await inbox.waiting(0, T(0), 9);
     // It comes while the record is read for the first one, and is handed out again before that is settled.
     expect(await inbox.write([hashed])).toEqual(['repeat']);
-    await inbox.waiting(0, T(0), 9);
-    await inbox.settle([settlement(1, 'done')]);
+    const [second] = await inbox.waiting(0, T(0), 9);
+    await inbox.settle([settlement(1, 'done', { readEvents: first?.events ?? null })]);
     expect(await inbox.waiting(0, T(0), 9)).toEqual([expect.objectContaining({ state: 'waiting', attempts: 0 })]);
-    await inbox.settle([settlement(1, 'done')]);
+    await inbox.settle([settlement(1, 'done', { readEvents: second?.events ?? null })]);
     expect(await inbox.get(1)).toMatchObject({ state: 'done', repeats: 1 });
     expect(await inbox.write([hashed])).toEqual(['again']);
   });
@@ -166,10 +166,10 @@ describe.for(DATABASES)('a delivery that comes again on $name', (database) => {
   it('and was replayed by hand meanwhile is not settled unread either', async () => {
     const { inbox, address } = await tempInbox(database);
     await inbox.write([delivery('a')]);
-    await inbox.waiting(0, T(0), 9);
+    const [first] = await inbox.waiting(0, T(0), 9);
     const byHand = await openedFor(address);
     await byHand.replay([1]);
-    await inbox.settle([settlement(1, 'dead')]);
+    await inbox.settle([settlement(1, 'dead', { readEvents: first?.events ?? null })]);
     expect(await inbox.get(1)).toMatchObject({ state: 'waiting' });
   });
 });

@@ -156,6 +156,8 @@ async function keepFlooding(stage: Stage, signal: AbortSignal): Promise<void> {
 const WEBHOOK = {
   secrets: [{ value: `whsec_${Buffer.alloc(32, 7).toString('base64')}` }],
   max_body: 1_048_576,
+  max_waiting: 1_000_000,
+  max_waiting_size: 1_073_741_824,
   keep: 3_600_000,
   attempts: 8,
 };

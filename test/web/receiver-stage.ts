@@ -25,7 +25,14 @@ export function receivedSource(
   changes: Partial<ReceivedSource> & { webhooks?: object } = {},
 ): ReceivedSource {
   const { webhooks, ...own } = changes;
-  const webhook = { secrets: [{ value: SECRET }], max_body: 1_048_576, keep: 7 * 86_400_000, attempts: 8 };
+  const webhook = {
+    secrets: [{ value: SECRET }],
+    max_body: 1_048_576,
+    keep: 7 * 86_400_000,
+    attempts: 8,
+    max_waiting: 1_000_000,
+    max_waiting_size: 1_073_741_824,
+  };
   return { name: 'blog', inbox: inboxAddress(warehouse), webhook, profile: webhookProfile(webhooks), ...own };
 }
 

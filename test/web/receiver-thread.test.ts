@@ -15,7 +15,15 @@ import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
 
 const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
 const LATER = '2999-01-01 00:00:00.000';
-const SETTLED = { attempts: 1, due_at: null, reason: null, kind: null, resource: 'content', record_id: '1' };
+const SETTLED = {
+  attempts: 1,
+  due_at: null,
+  reason: null,
+  kind: null,
+  resource: 'content',
+  record_id: '1',
+  readEvents: null,
+};
 
 interface Threaded {
   receiver: Receiver;

@@ -60,11 +60,18 @@ describe.for(DATABASES)('a delivery on $name', (database) => {
       database,
       clock,
       source: {
-        webhook: { secrets: [{ value: 'abc' }], max_body: 9_999, keep: HOUR_MS, attempts: 8 },
-        webhooks: { signature: 'github' },
+        webhook: {
+          secrets: [{ value: 'abc' }],
+          max_body: 9_999,
+          keep: HOUR_MS,
+          attempts: 8,
+          max_waiting: 1_000_000,
+          max_waiting_size: 1_073_741_824,
+        },
+        webhooks: { signature: 'vercel' },
       },
     });
-    const delivery = signed(stage.source, { id: 'msg_a' });
+    const delivery = signed(stage.source, { id: 'msg_a', body: '{"id":"msg_a"}' });
     await send(stage.port, delivery);
     const finished = { kind: null, resource: null, record_id: null, reason: null, attempts: 1, due_at: null };
     const finished_at = timestampText(clock.now());
@@ -218,5 +225,12 @@ describe('what is refused', () => {
 });
 
 function plainSecret() {
-  return { secrets: [{ value: 'abc' }], max_body: 99_999, keep: HOUR_MS, attempts: 8 };
+  return {
+    secrets: [{ value: 'abc' }],
+    max_body: 99_999,
+    keep: HOUR_MS,
+    attempts: 8,
+    max_waiting: 1_000_000,
+    max_waiting_size: 1_073_741_824,
+  };
 }

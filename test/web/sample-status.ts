@@ -88,6 +88,8 @@ export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}
     waiting: 3,
     oldest_at: NOW - 800,
     dead: 0,
+    full: 0,
+    different: 0,
     last_received_at: NOW - 2_400,
     received: minutes.reduce((sum, minute) => sum + minute.received, 0),
     refused: 4,

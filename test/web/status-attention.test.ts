@@ -42,6 +42,17 @@ describe('what needs attention of a source', () => {
       ['look', '1 webhook delivery could not be worked on'],
     ],
     [
+      'an inbox that is nearly full',
+      { webhooks: webhooksWith('blog', { waiting: 1_900, full: 0.957 }) },
+      ['late', '1,900 webhook deliveries wait, 95 % of what may; beyond that senders are told to come again (503)'],
+    ],
+    ['not one that is half full', { webhooks: webhooksWith('blog', { full: 0.5 }) }, null],
+    [
+      'a body under the id of another one',
+      { webhooks: webhooksWith('blog', { different: 1 }) },
+      ['look', '1 webhook delivery came under the id of another one with another body'],
+    ],
+    [
       'a delivery that waits for long',
       { webhooks: webhooksWith('blog', { waiting: 7, oldest_at: NOW - 6 * MINUTE }) },
       ['late', 'The oldest of 7 waiting deliveries came 6m 00s ago'],

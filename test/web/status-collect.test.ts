@@ -2,6 +2,7 @@ import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { SourceActivity } from '../../src/observe/activity.ts';
+import { webhookSchema } from '../../src/settings/webhook-schema.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { placeOfProcess } from '../../src/state/process-lookup.ts';
 import { createCollector, type Collector, type StatusParts } from '../../src/web/status/collect.ts';
@@ -35,6 +36,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     warehouse: `sqlite:${file}`,
     resources: ['content'],
     rate: { share: 0.9 },
+    webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
   };
   const governor = {
     requests: 0,
@@ -235,7 +237,7 @@ describe('F159 a warehouse that cannot be reached', () => {
 describe('what this process has done', () => {
   it('tells progress, requests, refusals, webhooks and who told of changes', async () => {
     const { activity, clock, source } = await stage({
-      inbox: async () => ({ waiting: 4, dead: 1, oldest: '2026-11-20 13:59:58.000' }),
+      inbox: async () => ({ waiting: 4, waitingBytes: 100, dead: 1, different: 2, oldest: '2026-11-20 13:59:58.000' }),
     });
     activity.walkStarted('content', 'incremental', { records: 0, pages: 0, requests: 0, total: 400 });
     for (let second = 1; second <= 90; second += 1) {
@@ -253,7 +255,14 @@ describe('what this process has done', () => {
     expect(status.limit).toMatchObject({ allowed_per_second: 2, requests: 90, limited: 3 });
     expect(status.limit.used).toBeCloseTo(0.5, 1);
     expect(status.limit.minutes.slice(0, 58).every((minute) => minute.used === null)).toBe(true);
-    expect(status.webhooks).toMatchObject({ received: 20, refused: 3, waiting: 4, dead: 1 });
+    expect(status.webhooks).toMatchObject({
+      received: 20,
+      refused: 3,
+      waiting: 4,
+      full: 0.25,
+      dead: 1,
+      different: 2,
+    });
     expect(status.webhooks?.delay_p95_ms).toBeGreaterThan(105);
     expect(status.changes).toStrictEqual({ by_webhook: 1, by_schedule: 35 });
   });

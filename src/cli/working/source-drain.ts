@@ -6,7 +6,6 @@ import { queueName } from '../../trigger/work-queue/queue-name.ts';
 import { resourceKey } from '../../trigger/work-queue/work-items.ts';
 import type { WorkQueue } from '../../trigger/work-queue/work-queue.ts';
 import type { Inbox, InboxPort } from '../../warehouse/inbox.ts';
-import { inboxPort } from '../../warehouse/inbox-port.ts';
 import { drainFor, refetchBy, type DrainParts } from '../drain-for.ts';
 import { walkNow } from './ask-walk.ts';
 
@@ -58,7 +57,8 @@ export class SourceDrain {
     const walk: DrainOptions['walk'] = (resource, command) =>
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
-    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS });
+    const persist = (): Promise<void> => app.warehouse.persist();
+    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
     this.#yielding = this.#keepYielding();
   }
 
@@ -133,10 +133,10 @@ export class SourceDrain {
 
 /** Settles in transactions of its own: on Postgres every process may write to the inbox. */
 function portOf(inbox: Inbox): InboxPort {
-  return inboxPort({
+  return {
     waiting: (...asked) => inbox.waiting(...asked),
     settle: async (settlements) => void (await inbox.write(settlements.map((settlement) => ({ settlement })))),
-  });
+  };
 }
 
 function madeWay(resource: string): SyncError {

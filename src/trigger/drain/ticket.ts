@@ -82,7 +82,8 @@ function attemptsAfter({ attempts }: Ticket, fault: DrainFault, limits: TicketLi
 function rowOf({
   seq,
   attempts,
+  events,
   found,
-}: Ticket): Pick<Settlement, 'seq' | 'attempts' | 'kind' | 'resource' | 'record_id'> {
-  return { seq, attempts, ...found };
+}: Ticket): Pick<Settlement, 'seq' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'readEvents'> {
+  return { seq, attempts, ...found, readEvents: events };
 }

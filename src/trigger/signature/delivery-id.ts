@@ -1,4 +1,5 @@
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import { hasToken } from '../../source/signature-template.ts';
 import type { Delivery } from './delivery.ts';
 import { textAt, type Parts } from './text-at.ts';
 
@@ -22,11 +23,35 @@ export function signedIdReader({ id, signed }: SignatureScheme): (delivery: Deli
   };
 }
 
-/** Makes the function that says by what a delivery is known again when it is repeated. */
-export function deliveryIdReader({ id }: SignatureScheme) {
+/**
+ * Makes the function that says by what a delivery is known again when it is repeated. Where neither the id nor a time is
+ * signed, a delivery that somebody has captured is as good under any other id, for ever: then it is known by its body.
+ */
+export function deliveryIdReader(scheme: SignatureScheme) {
+  const { id, timestamp } = scheme;
+  const isTrusted = timestamp !== null || isIdSigned(scheme);
   return (delivery: Delivery, parts: Parts): { deliveryId: string; idFrom: 'sent' | 'body' } => {
-    const text = id.from === 'sha256' ? null : textAt(id, delivery, parts);
+    const text = isTrusted ? textAt(id, delivery, parts) : null;
     if (text !== null && USABLE_ID.test(text)) return { deliveryId: text, idFrom: 'sent' };
     return { deliveryId: textAt({ from: 'sha256', name: 'body' }, delivery, NO_PARTS) ?? '', idFrom: 'body' };
   };
+}
+
+/** By the place at which the id stands, what of the signed content holds it. */
+const SIGNED_WITH: Readonly<Record<SignatureScheme['id']['from'], (scheme: SignatureScheme, name: string) => boolean>> =
+  {
+    header: ({ signed, signed_headers }, name) =>
+      signed.some((one) => typeof one !== 'string' && one.token === 'header' && one.name === name) ||
+      (hasToken(signed, 'signed_headers') && signed_headers?.required.includes(name) === true),
+    part: ({ signed }, name) =>
+      signed.some((one) => typeof one !== 'string' && one.token.startsWith('part') && one.name === name),
+    query: ({ signed }) => hasToken(signed, 'url', 'path'),
+    json: ({ signed }) => hasToken(signed, 'body', 'body_json', 'body_sha256'),
+    // The digest of the body itself.
+    sha256: () => false,
+  };
+
+function isIdSigned(scheme: SignatureScheme): boolean {
+  const { id, signed } = scheme;
+  return hasToken(signed, 'id') || SIGNED_WITH[id.from](scheme, id.name);
 }

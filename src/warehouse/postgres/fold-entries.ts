@@ -1,8 +1,8 @@
-import type { InboxEffect, InboxEntry, InboxSettlement, NewDelivery, Settlement } from '../inbox.ts';
+import type { InboxEffect, InboxEntry, NewDelivery, SettledColumns, Settlement } from '../inbox.ts';
 import { repetition, type Repetition } from '../repetition.ts';
 
 /** A delivery as it stands while entries are folded into it. */
-export interface Standing extends Settlement {
+export interface Standing extends SettledColumns {
   delivery_id: string;
   repeats: number;
   events: number;
@@ -57,22 +57,22 @@ export function foldEntries(
   function store(delivery: NewDelivery): InboxEffect {
     const { delivery_id, is_id_sent } = delivery;
     const seq = seqs.get(delivery_id);
-    if (seq === undefined) return storeFirst(delivery_id);
+    if (seq === undefined) return storeFirst(delivery);
     const standing = standingAt(seq);
     const { effect, of } = REPEATED[repetition(standing.state, is_id_sent)];
     change(standing, { repeats: standing.repeats + 1, ...of(standing, delivery) });
     return effect;
   }
 
-  function storeFirst(delivery_id: string): InboxEffect {
+  function storeFirst({ delivery_id, differs_from }: NewDelivery): InboxEffect {
     const seq = fresh.get(delivery_id);
     if (seq === undefined) throw new Error('a delivery that is there and is not');
     seqs.set(delivery_id, seq);
     bySeq.set(seq, inserted(seq, delivery_id));
-    return 'new';
+    return differs_from === undefined ? 'new' : 'different';
   }
 
-  function settle({ readEvents, ...settlement }: InboxSettlement): InboxEffect {
+  function settle({ readEvents, ...settlement }: Settlement): InboxEffect {
     const standing = bySeq.get(settlement.seq);
     if (standing === undefined || (readEvents ?? standing.events) !== standing.events) return 'overtaken';
     change(standing, settlement);

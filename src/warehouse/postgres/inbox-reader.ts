@@ -9,9 +9,11 @@ export function inboxReader(database: Database, table: string): InboxReader {
   const askOnce = execute(database, { patienceMs: 0 });
   const waiting = `SELECT * FROM ${table}
     WHERE "state" = 'waiting' AND "seq" > $1 AND ("due_at" IS NULL OR "due_at" <= $2) ORDER BY "seq" LIMIT $3`;
-  // Both counts are answered by an index alone. `state <> 'waiting'` tells the planner that it may use the second one.
-  const counts = `SELECT count(*) AS "waiting", min("received_at") AS "oldest", 0 AS "walBytes",
+  // All counts are answered by an index alone. `state <> 'waiting'` tells the planner that it may use the second one.
+  const counts = `SELECT count(*) AS "waiting", coalesce(sum("size"), 0)::bigint AS "waitingBytes",
+    min("received_at") AS "oldest", 0 AS "walBytes",
     (SELECT count(*) FROM ${table} WHERE "state" = 'dead' AND "state" <> 'waiting') AS "dead",
+    (SELECT count(*) FROM ${table} WHERE "differs_from" IS NOT NULL) AS "different",
     pg_total_relation_size($1::regclass) AS "bytes"
     FROM ${table} WHERE "state" = 'waiting'`;
   const list = `SELECT * FROM ${table} WHERE "state" = coalesce($1, "state") ORDER BY "seq" DESC LIMIT $2`;

@@ -1,6 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
-import { inboxPort } from '../inbox-port.ts';
-import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../inbox.ts';
+import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
 import { inboxReader } from './inbox-reader.ts';
 import { writeEntries } from './inbox-writer.ts';
@@ -13,9 +12,6 @@ const TABLES = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' }
 
 /** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
 const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
-
-/** What leaves a delivery waiting that nobody may know of yet. */
-const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'again', 'overtaken']);
 
 const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
@@ -65,10 +61,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
 
   return {
     ...read,
-    ...inboxPort({
-      waiting: read.waiting,
-      settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
-    }),
+    settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
     write: (entries) => write(entries, ONCE),
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),

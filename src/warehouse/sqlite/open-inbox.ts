@@ -1,8 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { inboxPort } from '../inbox-port.ts';
-import type { Inbox, InboxSettlement, InboxTables } from '../inbox.ts';
+import type { Inbox, Settlement, InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
 import type { TimestampText } from '../own-tables.ts';
 import { isFull, sqliteError } from './errors.ts';
@@ -49,11 +48,12 @@ function sqliteInbox({ db, own, patiently }: OpenFile<InboxTables>, file: string
   });
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-  const settle = async (settlements: readonly InboxSettlement[]): Promise<void> => {
+  const settle = async (settlements: readonly Settlement[]): Promise<void> => {
     await patiently(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
   };
   return {
-    ...inboxPort({ waiting: (...asked) => patiently(() => read.waiting(...asked)), settle }),
+    waiting: (...asked) => patiently(() => read.waiting(...asked)),
+    settle,
     write: (entries) => once(file, () => withRoom(db, () => write.immediate(entries))),
     purge: (before, limit) => once(file, () => purge.immediate(before, limit)),
     figures: () => once(file, () => read.figures()),

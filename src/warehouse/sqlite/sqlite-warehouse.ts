@@ -11,6 +11,7 @@ import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
 import { countUntimed, latestKeys } from './row-times.ts';
 import { storedRows } from './stored-rows.ts';
+import { syncLog } from './sync-log.ts';
 import type { Patiently } from './wait-for-lock.ts';
 import { walUpkeep } from './wal-upkeep.ts';
 
@@ -74,6 +75,7 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     count: (table) => count(own, table),
     countDeleted: (table, since) => countDeleted(own, table, since),
+    persist: () => syncLog(db.name),
     upkeep: () => upkeep.run(),
     close: async () => {
       // Where another program has the file open too, closing does not copy what was written.

@@ -4,6 +4,8 @@ import { statusOf, type Outcome, type RefusalReason } from './outcome.ts';
 
 /** A lock or a full disk is looked at again after so many seconds by whoever was refused for it. */
 const RETRY_AFTER_S = '2';
+/** An inbox that is full has not been worked on for long, and will not be within seconds. */
+const FULL_RETRY_AFTER_S = '60';
 /** A body up to this size that nobody reads is passed over, so that the connection can be used on. */
 const SMALL_BODY = 65_536;
 /** How long a connection stays that is to be cut, so that its sender sees the answer before the cut. */
@@ -48,7 +50,7 @@ function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: 
   response.statusCode = status;
   response.setHeader('content-length', '0');
   if (status === 405 && !response.hasHeader('allow')) response.setHeader('allow', 'POST');
-  if (status === 503) response.setHeader('retry-after', RETRY_AFTER_S);
+  if (status === 503) response.setHeader('retry-after', reason === 'inbox_full' ? FULL_RETRY_AFTER_S : RETRY_AFTER_S);
   if (hasLittleLeft(request)) return void response.end();
   response.shouldKeepAlive = false;
   response.flushHeaders();

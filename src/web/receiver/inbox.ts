@@ -4,18 +4,21 @@ import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { askDrain } from '../../trigger/work-queue/ask-drain.ts';
 import { queueName } from '../../trigger/work-queue/queue-name.ts';
-import type {
-  Inbox,
-  InboxEffect,
-  InboxEntry,
-  InboxFigures,
-  InboxSettlement,
-  NewDelivery,
+import {
+  TO_WORK_ON,
+  type Inbox,
+  type InboxEffect,
+  type InboxEntry,
+  type InboxFigures,
+  type NewDelivery,
+  type Settlement,
 } from '../../warehouse/inbox.ts';
 import type { InboxOptions } from '../../warehouse/open-inbox.ts';
+import { sizeOf } from '../../warehouse/repetition.ts';
 import { patientInbox } from './patient-inbox.ts';
 import type { ReceiverNote } from './messages.ts';
 import type { Asks, ReceiverLimits } from './setup.ts';
+import { createWaitingRoom, type Entry, type Load, type WaitingRoom } from './waiting-room.ts';
 
 /** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
 export interface SourceInbox {
@@ -23,7 +26,7 @@ export interface SourceInbox {
   readonly problem: unknown;
   /** Resolves once the delivery is committed; rejects where it is not stored. */
   store(delivery: NewDelivery): Promise<InboxEffect>;
-  settle(settlements: readonly InboxSettlement[]): Promise<void>;
+  settle(settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
   /** Commits what waits, and closes. */
   close(): Promise<void>;
@@ -41,6 +44,8 @@ interface SourceInboxOptions {
   inboxes: number;
   /** How long what is finished is kept. */
   keepMs: number;
+  /** What may wait in it. */
+  most: Load;
   clock: Clock;
   limits: ReceiverLimits;
   /** Deliveries were stored that have to be worked on. */
@@ -58,7 +63,6 @@ const PASSING: ReadonlySet<string> = new Set([
 ]);
 /** The drain has time: nobody waits for an answer. */
 const SETTLE_MS = 30_000;
-const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'again', 'overtaken']);
 
 const PURGE_MS = 60_000;
 const PURGE_ROWS = 500;
@@ -84,15 +88,25 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   const { problem } = inbox;
   if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
   const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
+  const room = createWaitingRoom(options.most);
+  const figures = sparingly(clock, restOf(options), () => countedFigures(inbox, room));
   const stop = new AbortController();
   const purging = keepPurging(inbox, options, stop.signal);
   return {
     get problem() {
       return inbox.problem;
     },
-    store: (delivery) => commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }),
+    store: async (delivery) => {
+      const entry = room.enter(sizeOf(delivery));
+      if (entry === null) {
+        // Where much was worked on since the last count, the next one to come is let in.
+        figures().catch(() => undefined);
+        throw full(options);
+      }
+      return storedWith(entry, commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }));
+    },
     settle: (settlements) => settleAll(commits, settlements),
-    figures: sparingly(clock, restOf(options), () => inbox.figures()),
+    figures,
     close: async () => {
       stop.abort();
       await Promise.all([commits.idle(), purging]);
@@ -103,9 +117,37 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
 
 async function settleAll(
   commits: GroupCommit<InboxEntry, InboxEffect>,
-  settlements: readonly InboxSettlement[],
+  settlements: readonly Settlement[],
 ): Promise<void> {
   await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
+}
+
+/** What has no answer may wait there all the same: the next count tells. */
+async function storedWith(entry: Entry, storing: Promise<InboxEffect>): Promise<InboxEffect> {
+  try {
+    const effect = await storing;
+    if (TO_WORK_ON.has(effect)) entry.stays();
+    else entry.leaves();
+    return effect;
+  } catch (error) {
+    entry.leaves();
+    throw error;
+  }
+}
+
+async function countedFigures(inbox: Inbox, room: WaitingRoom): Promise<InboxFigures> {
+  const counted = room.counting();
+  const figures = await inbox.figures();
+  counted({ rows: figures.waiting, bytes: figures.waitingBytes });
+  return figures;
+}
+
+function full({ source, most }: SourceInboxOptions): SyncError {
+  const message = `as many deliveries for ${source} wait as may: ${most.rows}, or ${most.bytes} bytes of them`;
+  return new SyncError('inbox_full', message, {
+    recovery: 'retry',
+    hint: 'see why they are not worked on; webhook.max_waiting and webhook.max_waiting_size allow more',
+  });
 }
 
 function mayPass(error: unknown): boolean {

@@ -1,4 +1,4 @@
-import type { InboxSettlement } from '../../warehouse/inbox.ts';
+import type { Settlement } from '../../warehouse/inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 
 /** A request for something that the main thread makes: the status page, metrics, readiness. */
@@ -34,7 +34,7 @@ export interface ErrorMessage {
 
 /** What the main thread says, by kind. Those with a `call` are answered under the same number. */
 export interface ToReceiver {
-  settle: { call: number; source: string; settlements: readonly InboxSettlement[] };
+  settle: { call: number; source: string; settlements: readonly Settlement[] };
   figures: { call: number };
   close: { call: number };
   page: { call: number; answer: PageAnswer | null };

@@ -12,6 +12,8 @@ const REFUSALS = {
   too_large: 413,
   /** Too much at once; the sender is asked to come again. */
   overloaded: 503,
+  /** As much waits in the inbox as may. */
+  inbox_full: 503,
   /** The inbox could not take it. */
   not_stored: 503,
   /** A bug of ours: the sender is asked to come again all the same. */

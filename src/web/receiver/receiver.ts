@@ -1,5 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
-import type { InboxSettlement } from '../../warehouse/inbox.ts';
+import type { Settlement } from '../../warehouse/inbox.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections } from './connections.ts';
 import { fewAtATime } from './few-at-a-time.ts';
@@ -28,7 +28,7 @@ export interface ReceiverHost {
 export interface OpenReceiver {
   port: number;
   /** Resolves once they are committed. */
-  settle(source: string, settlements: readonly InboxSettlement[]): Promise<void>;
+  settle(source: string, settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<ReceiverFigures>;
   /** From now on these are not stored either. */
   mask: (secrets: readonly string[]) => void;
@@ -98,6 +98,7 @@ async function openSource(source: ReceivedSource, { setup, host, masked, isOpene
     turn: setup.sources.indexOf(source) / setup.sources.length,
     inboxes: setup.sources.length,
     keepMs: keepMsOf(source),
+    most: { rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size },
     clock: host.clock,
     limits: setup.limits,
     arrived: (count) => host.arrived(name, count),

@@ -1,5 +1,4 @@
 import type { Clock } from '../../model/clock.ts';
-import { inboxPort } from '../../warehouse/inbox-port.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
 import { patientInbox } from './patient-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
@@ -57,7 +56,8 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
       const inbox = inboxes.get(source);
       if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);
       return {
-        ...inboxPort({ waiting: (...asked) => inbox.waiting(...asked), settle: thread.settle(source) }),
+        waiting: (...asked) => inbox.waiting(...asked),
+        settle: thread.settle(source),
         figures: () => inbox.figures(),
       };
     },

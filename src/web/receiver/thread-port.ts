@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { SyncError, messageOf } from '../../model/errors.ts';
-import type { InboxSettlement } from '../../warehouse/inbox.ts';
+import type { Settlement } from '../../warehouse/inbox.ts';
 import { errorOf } from './error-message.ts';
 import { openCalls, type OpenCalls } from './open-calls.ts';
 import type { ReceiverFigures } from './figures.ts';
@@ -31,7 +31,7 @@ interface MainSide {
 export interface ReceiverThread {
   /** The port that it listens on; rejects where it could not begin. */
   listening: Promise<number>;
-  settle: (source: string) => (settlements: readonly InboxSettlement[]) => Promise<void>;
+  settle: (source: string) => (settlements: readonly Settlement[]) => Promise<void>;
   figures: () => Promise<ReceiverFigures>;
   failed: Promise<never>;
   close: () => Promise<void>;

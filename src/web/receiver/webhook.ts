@@ -5,7 +5,7 @@ import { receiveDelivery, type Recipient } from './receive-delivery.ts';
 import type { BodyBudget } from './body.ts';
 import { countUp, observe, type SourceFigures } from './figures.ts';
 import type { ReceiverNote } from './messages.ts';
-import { refused, type Outcome } from './outcome.ts';
+import { refused, type Outcome, type RefusalReason } from './outcome.ts';
 import { nobodyLike } from './recipient.ts';
 
 /** A source as its address sees it. */
@@ -23,6 +23,9 @@ interface WebhookParts {
   note: (note: ReceiverNote) => void;
 }
 
+/** Why an inbox has not taken a delivery, by the code of its error. */
+const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: 'overloaded', inbox_full: 'inbox_full' };
+
 /** Receives deliveries by the name in their address, and counts what came of them. Never throws. */
 export function webhookReceiver({ clock, budget, addressees, unclaimed, note }: WebhookParts) {
   const [example] = addressees.values();
@@ -30,7 +33,7 @@ export function webhookReceiver({ clock, budget, addressees, unclaimed, note }: 
 
   /** A delivery that was proved, or may have been, and could not be kept: the sender has to repeat it. */
   function outcomeOf(error: unknown, source: string): Outcome {
-    if (error instanceof SyncError) return refused(error.code === 'inbox_overloaded' ? 'overloaded' : 'not_stored');
+    if (error instanceof SyncError) return refused(NOT_TAKEN[error.code] ?? 'not_stored');
     note({ level: 'error', event: 'delivery_failed', source, error: messageOf(error) });
     return refused('failed');
   }

@@ -25,6 +25,7 @@ type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | read
 /** A walk without a new page for so long stands still, unless the service asked for a pause. */
 const STUCK_MS = 15 * 60_000;
 const OLD_DELIVERY_MS = 5 * 60_000;
+const NEARLY_FULL = 0.9;
 /** So much log means that a reader keeps the database from folding it back. */
 const LARGE_WAL = 256_000_000;
 /** The schedule finds a few changes before their webhooks are worked on. */
@@ -77,6 +78,17 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (webhooks === null || webhooks.dead === 0) return null;
     const what = `${countOf(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be worked on`;
     return finding('look', what, 'see why, then replay them', `content-sync deliveries list --source ${source}`);
+  },
+  function fullInbox({ webhooks }) {
+    if (webhooks === null || webhooks.full < NEARLY_FULL) return null;
+    const what = `${countOf(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait')}, ${Math.floor(webhooks.full * 100)} % of what may; beyond that senders are told to come again (503)`;
+    return finding('late', what, 'see why they wait; webhook.max_waiting and webhook.max_waiting_size allow more');
+  },
+  function differentBodies({ source, webhooks }) {
+    if (webhooks === null || webhooks.different === 0) return null;
+    const what = `${countOf(webhooks.different, 'webhook delivery', 'webhook deliveries')} came under the id of another one with another body`;
+    const next = 'the first one stays, and what the other one names is read as well; ask the sender why its ids repeat';
+    return finding('look', what, next, `content-sync deliveries list --source ${source}`);
   },
   function oldDelivery({ webhooks }, now) {
     const oldest = webhooks?.oldest_at ?? null;

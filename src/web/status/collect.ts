@@ -26,9 +26,11 @@ import type {
 } from './snapshot.ts';
 import { changesStatus, limitStatus, webhookTraffic } from './traffic.ts';
 
+type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
+
 /** What the page needs of one source that is being served. */
 export interface StatusParts {
-  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate'>;
+  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'>;
   activity: SourceActivity;
   /** Throws where the source could not be opened, and says why. */
   warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
@@ -36,7 +38,7 @@ export interface StatusParts {
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
   /** Null where no webhooks are configured. */
-  inbox: (() => Promise<Pick<InboxFigures, 'waiting' | 'dead' | 'oldest'>>) | null;
+  inbox: (() => Promise<WaitingFigures>) | null;
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
@@ -170,15 +172,24 @@ function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<Stored
   };
 }
 
-async function webhookStatus({ activity, inbox, scrub }: StatusParts, now: number): Promise<WebhookStatus | null> {
+async function webhookStatus(parts: StatusParts, now: number): Promise<WebhookStatus | null> {
+  const { activity, inbox, scrub, source } = parts;
   if (inbox === null) return null;
   const traffic = webhookTraffic(activity, now);
   try {
-    const { waiting, dead, oldest } = await inbox();
-    return { ...traffic, problem: null, waiting, dead, oldest_at: oldest === null ? null : timestampMs(oldest) };
+    const figures = await inbox();
+    const { waiting, dead, different, oldest } = figures;
+    const oldest_at = oldest === null ? null : timestampMs(oldest);
+    return { ...traffic, problem: null, waiting, full: fullness(figures, source.webhook), dead, different, oldest_at };
   } catch (error) {
-    return { ...traffic, problem: problemOf(error, scrub), waiting: 0, dead: 0, oldest_at: null };
+    const nothing = { waiting: 0, full: 0, dead: 0, different: 0, oldest_at: null };
+    return { ...traffic, problem: problemOf(error, scrub), ...nothing };
   }
+}
+
+function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
+  if (webhook === null) return 0;
+  return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
 }
 
 function problemOf(error: unknown, scrub: (text: string) => string): Problem {

@@ -24,6 +24,8 @@ function exposeSource(gauges: StatusGauges, { source, warehouse, limit, webhooks
   if (webhooks === null || webhooks.problem !== null) return;
   gauges.source(source, {
     inbox_waiting: webhooks.waiting,
+    inbox_full_ratio: webhooks.full,
+    inbox_different: webhooks.different,
     inbox_oldest_age_seconds: webhooks.oldest_at === null ? 0 : secondsSince(webhooks.oldest_at, now),
     dead_letters: webhooks.dead,
   });

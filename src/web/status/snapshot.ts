@@ -150,8 +150,12 @@ export interface WebhookStatus {
   /** Null where the inbox can be read. */
   problem: Problem | null;
   waiting: number;
+  /** Part of what may wait, by number or by size; at 1 further ones are refused. */
+  full: number;
   oldest_at: Moment;
   dead: number;
+  /** Deliveries that came under the id of another one with another body, of those that are kept. */
+  different: number;
   last_received_at: Moment;
   /** Of the last hour. */
   received: number;

@@ -54,7 +54,7 @@ function usedIn({ at, count }: Minute, rate: number | null, { now, startedAt }: 
 export function webhookTraffic(
   activity: SourceActivity,
   now: number,
-): Omit<WebhookStatus, 'problem' | 'waiting' | 'oldest_at' | 'dead'> {
+): Omit<WebhookStatus, 'problem' | 'waiting' | 'full' | 'oldest_at' | 'dead' | 'different'> {
   const delays = activity.delays.total(now);
   const [refused, spread] = [activity.refused.minutes(now), activity.delays.minutes(now)];
   return {
