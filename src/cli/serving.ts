@@ -6,6 +6,7 @@ import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
+import { NAMED } from '../warehouse/name-state.ts';
 import { inboxAddress } from '../warehouse/open-inbox.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
@@ -215,6 +216,7 @@ function statusParts({ secrets }: CliContext, { source, activity, keeper }: Serv
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
+    names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { inboxPort } from '../inbox-port.ts';
 import type { Inbox, InboxEffect, InboxEntry, InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
+import { NAMED } from '../name-state.ts';
 import { inboxReader } from './inbox-reader.ts';
 import { writeEntries } from './inbox-writer.ts';
 import { openDatabase, type OpenDatabase } from './open-database.ts';
@@ -72,6 +73,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
     write: (entries) => write(entries, ONCE),
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
+    nameState: () => NAMED,
     close: () => opened.close(),
   };
 }

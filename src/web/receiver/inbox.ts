@@ -25,6 +25,10 @@ export interface SourceInbox {
   store(delivery: NewDelivery): Promise<InboxEffect>;
   settle(settlements: readonly InboxSettlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
+  /** While it is held back, nothing is stored: who moves the warehouse moves the inbox next. */
+  hold(isHeld: boolean): void;
+  /** Opens the file anew that has its name now. Does not throw: where it cannot be opened, that is its `problem`. */
+  reopen(): Promise<void>;
   /** Commits what waits, and closes. */
   close(): Promise<void>;
 }
@@ -84,15 +88,28 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   const { problem } = inbox;
   if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
   const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
+  let isHeld = false;
   const stop = new AbortController();
   const purging = keepPurging(inbox, options, stop.signal);
   return {
     get problem() {
       return inbox.problem;
     },
-    store: (delivery) => commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }),
+    store: async (delivery) => {
+      if (isHeld) throw heldBack();
+      return commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored });
+    },
+    hold: (held) => void (isHeld = held),
     settle: (settlements) => settleAll(commits, settlements),
     figures: sparingly(clock, restOf(options), () => inbox.figures()),
+    reopen: async () => {
+      // What was meant for the old file is refused by now: none of it must end up in the new one.
+      await commits.idle();
+      await inbox.letGo();
+      await inbox.open();
+      if (inbox.problem === null) note({ level: 'info', event: 'inbox_reopened', source });
+      else note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(inbox.problem) });
+    },
     close: async () => {
       stop.abort();
       await Promise.all([commits.idle(), purging]);
@@ -106,6 +123,10 @@ async function settleAll(
   settlements: readonly InboxSettlement[],
 ): Promise<void> {
   await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
+}
+
+function heldBack(): SyncError {
+  return new SyncError('warehouse_gone', 'the warehouse is not in its place', { recovery: 'stop' });
 }
 
 function mayPass(error: unknown): boolean {
