@@ -6,6 +6,7 @@ import v8 from 'node:v8';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
+const OWNER_ONLY = 0o077;
 const INTERRUPTED = 130;
 const FAILED = 1;
 
@@ -36,6 +37,8 @@ async function main(): Promise<void> {
   // It grows once, from 1 to 4 MB, while the modules are loaded: with less, a quarter of a backfill is collecting.
   v8.setFlagsFromString('--semi-space-growth-factor=4');
   v8.setFlagsFromString('--heap-growing-percent=100');
+  // What is made before the settings are read, or without any, is nobody else's.
+  process.umask(OWNER_ONLY);
   const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/program.ts'),
     import('./cli/tell-error.ts'),

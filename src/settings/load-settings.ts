@@ -6,6 +6,7 @@ import { checkFile, type CheckedFile } from './check-file.ts';
 import { placeFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
 import type { Fault } from './fault.ts';
+import { isReadableByOthers } from './literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { profileReader } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
@@ -69,7 +70,8 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const places = placeFindings(data.warehouse, Object.keys(data.sources), false);
   const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
-  const found = { ...data, profiles, refused: [], secrets: checked.secrets };
+  const exposed = exposedFile(file, checked);
+  const found = { ...data, profiles, refused: [], secrets: checked.secrets, exposed };
   return { settings: assemble(file.path, found, place), faults };
 }
 
@@ -102,8 +104,13 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     profiles: new Map(good.map(({ name, profile }) => [name, profile])),
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
+    exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
   };
   return { settings: assemble(file.path, parts, place), faults };
+}
+
+function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
+  return holdsSecret && isReadableByOthers(path) ? [file] : [];
 }
 
 /** The same file with what is wrong with its place in the warehouse. */
@@ -116,10 +123,11 @@ function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placeFind
 interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
   sources: SourcesFile;
   refused: readonly RefusedSource[];
+  exposed: readonly string[];
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, serve, log } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, log } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profileOf(name, profiles);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
@@ -127,7 +135,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const secrets = withParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
-  return { path, sources: Object.fromEntries(sources), refused, serve, log, secrets };
+  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
 }
 
 function profileOf(source: string, profiles: ReadonlyMap<string, Profile>): Profile {
