@@ -9,6 +9,7 @@ import v8 from 'node:v8';
 const GRACE_MS = 9_500;
 /** Whoever reads the log and reads nothing for so long at the end does not read it. */
 const READER_MS = 500;
+const OWNER_ONLY = 0o077;
 const INTERRUPTED = 130;
 const FAILED = 1;
 
@@ -57,6 +58,8 @@ async function main(): Promise<void> {
   // It grows once, from 1 to 4 MB, while the modules are loaded: with less, a quarter of a backfill is collecting.
   v8.setFlagsFromString('--semi-space-growth-factor=4');
   v8.setFlagsFromString('--heap-growing-percent=100');
+  // What is made before the settings are read, or without any, is nobody else's.
+  process.umask(OWNER_ONLY);
   const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/program.ts'),
     import('./cli/tell-error.ts'),

@@ -14,6 +14,8 @@ export interface CliContext {
   clock: Clock;
   /** Texts that must not be written anywhere; filled by whoever reads the settings. */
   secrets: string[];
+  /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
+  umask: (mask: number) => void;
   /** A command says here how the process is to end. */
   exit: (code: ExitCode) => void;
 }

@@ -7,17 +7,19 @@ import type { Drain } from '../trigger/drain/options.ts';
 import { createPings } from '../trigger/ping.ts';
 import type { ScheduleFigures } from '../trigger/schedule/resource.ts';
 import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
-import type { InboxPort } from '../warehouse/inbox.ts';
+import { NAMED, type NameState } from '../warehouse/name-state.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { ReceivedInbox } from '../web/receiver/start-receiver.ts';
 import { drainFor, refetchBy, syncedResources } from './drain-for.ts';
 import { hintOf, REOPEN_MS, type KeeperOptions, type SourceKeeper } from './source-keeper.ts';
+import { untilReopening } from './watch-names.ts';
 
 /** How often the write-ahead log is looked after, and what a person has decided about deletes is carried out. */
 const UPKEEP_MS = 10_000;
 
 interface AloneOptions extends KeeperOptions {
   /** Null where no webhooks are received. */
-  inbox: InboxPort | null;
+  inbox: ReceivedInbox | null;
 }
 
 /** What works on a source once it is open. */
@@ -40,6 +42,8 @@ class Keeper implements SourceKeeper {
   readonly #held = new Set<string>();
   #open: OpenSource | null = null;
   #problem: unknown = null;
+  /** Its files were moved or replaced: what is open is closed, and opened anew. */
+  #isReopening = false;
 
   constructor(options: AloneOptions) {
     this.#options = options;
@@ -49,6 +53,10 @@ class Keeper implements SourceKeeper {
   warehouse(): Warehouse {
     if (this.#open === null) throw this.#problem;
     return this.#open.app.warehouse;
+  }
+
+  nameState(): NameState {
+    return this.#open?.app.warehouse.nameState() ?? NAMED;
   }
 
   governor(): GovernorFigures | null {
@@ -64,26 +72,32 @@ class Keeper implements SourceKeeper {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort(new SyncError('interrupted', 'serve is ending', { recovery: 'stop' }));
+    this.#stopping.abort(ending());
     await this.#work;
   }
 
   async #keep(): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock, log, inbox } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      this.#isReopening = false;
       try {
+        // Only here, where nothing of the old one is in hand any more.
+        if (inbox?.nameState().is === 'replaced') await inbox.reopen();
         await this.#serve();
       } catch (error) {
         this.#problem = error;
-        log.error({ err: error, hint: hintOf(error) }, `the source cannot be opened: ${messageOf(error)}`);
+        // What could not be stored at the end in a file that was replaced is no reason not to open the new one.
+        if (!this.#isReopening) {
+          log.error({ err: error, hint: hintOf(error) }, `the source cannot be opened: ${messageOf(error)}`);
+        }
       }
       // An abort ends the pause as its own end does.
-      await clock.sleep(REOPEN_MS, signal).catch(() => undefined);
+      if (!this.#isReopening) await clock.sleep(REOPEN_MS, signal).catch(() => undefined);
     }
   }
 
-  /** Until it is stopped; throws where the source cannot be opened. */
+  /** Until it is stopped or has to be opened anew; throws where the source cannot be opened. */
   async #serve(): Promise<void> {
     await using opened = new AsyncDisposableStack();
     const { source, clock, log, secrets, watcher } = this.#options;
@@ -92,7 +106,7 @@ class Keeper implements SourceKeeper {
     const pings = createPings(source.ping, log);
     opened.defer(() => pings.close());
     const reading = new AbortController();
-    opened.defer(() => reading.abort(this.#stopping.signal.reason));
+    opened.defer(() => reading.abort(ending()));
     opened.defer(() => this.#letGo(app));
     await this.#hold(app);
     const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
@@ -102,12 +116,21 @@ class Keeper implements SourceKeeper {
     // At once: what the drain has in hand is read to its end, but not the walks that it waits for.
     opened.defer(async () => void (await Promise.all([scheduler.stop(), drain?.stop()])));
     this.#problem = null;
+    this.#options.inbox?.hold(false);
     this.#open = { app, scheduler, drain };
     opened.defer(() => {
       this.#open = null;
     });
     scheduler.start();
-    await this.#upkeep(app);
+    const lost = new AbortController();
+    const upkeep = this.#upkeep(app, AbortSignal.any([this.#stopping.signal, lost.signal]));
+    const names = (): NameState[] => [this.nameState(), this.#options.inbox?.nameState() ?? NAMED];
+    const hold = (): void => this.#options.inbox?.hold(true);
+    await untilReopening(names, { clock, log, lost: hold, signal: this.#stopping.signal });
+    this.#isReopening = !this.#stopping.signal.aborted;
+    if (this.#isReopening) log.info('opening the files of the warehouse anew');
+    lost.abort(ending());
+    await upkeep;
   }
 
   #schedule(app: App, around: (resource: string, work: () => Promise<RunReport>) => Promise<RunReport>): Scheduler {
@@ -148,9 +171,8 @@ class Keeper implements SourceKeeper {
     this.#held.clear();
   }
 
-  /** Housekeeping, until the source is stopped; a service that keeps one part waiting does not keep the other. */
-  async #upkeep(app: App): Promise<void> {
-    const { signal } = this.#stopping;
+  /** Housekeeping, until the signal; a service that keeps one part waiting does not keep the other. */
+  async #upkeep(app: App, signal: AbortSignal): Promise<void> {
     const own = async (): Promise<void> => {
       await app.warehouse.upkeep();
       await this.#hold(app);
@@ -158,12 +180,11 @@ class Keeper implements SourceKeeper {
     const settle = async (): Promise<void> => {
       for (const resource of this.#held) await app.settleReleased(resource, signal);
     };
-    await Promise.all([this.#nowAndThen(own), this.#nowAndThen(settle)]);
+    await Promise.all([this.#nowAndThen(own, signal), this.#nowAndThen(settle, signal)]);
   }
 
-  async #nowAndThen(work: () => Promise<void>): Promise<void> {
+  async #nowAndThen(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
-    const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
         await work();
@@ -173,4 +194,8 @@ class Keeper implements SourceKeeper {
       await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
     }
   }
+}
+
+function ending(): SyncError {
+  return new SyncError('interrupted', 'serve is ending', { recovery: 'stop' });
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
+import { umaskOf } from '../settings/file-mode.ts';
 import { loadSettings } from '../settings/load-settings.ts';
 import { refusalOf } from '../settings/refusal.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
@@ -65,10 +66,11 @@ function chooseSources(
   }));
 }
 
-/** The settings that the command line names; from here on none of their secrets is written. Throws `ConfigError`. */
+/** The settings that the command line names; from here on none of their secrets is written, and files get their rights. Throws `ConfigError`. */
 export function readSettings(context: CliContext, options: SourceOptions): Settings {
   const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
   context.secrets.push(...settings.secrets);
+  context.umask(umaskOf(settings.file_mode));
   return settings;
 }
 

@@ -112,6 +112,7 @@ export async function runCli(
     signal,
     secrets,
     clock: systemClock,
+    umask: (mask) => void process.umask(mask),
     exit: (chosen) => {
       code = chosen;
     },

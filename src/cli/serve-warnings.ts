@@ -1,4 +1,4 @@
-import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
+import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 
 /** What an operator should know of settings that can be used all the same. */
 export interface ServeWarning {
@@ -38,4 +38,12 @@ function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarn
   }
   const message = `${ended.length} of ${secrets.length} webhook secrets hold no more, the last one since ${since}`;
   return [{ source: name, message, hint: 'take out of webhook.secrets what the sender does not use any more' }];
+}
+
+/** A secret that stands in a file of the settings is everybody's who may read that file. */
+export function exposedFiles({ exposed }: Pick<Settings, 'exposed'>): readonly ServeWarning[] {
+  return exposed.map((file) => ({
+    message: `${file} holds secrets, and others than its owner may read it`,
+    hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
+  }));
 }

@@ -7,6 +7,7 @@ import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
+import { NAMED } from '../warehouse/name-state.ts';
 import { inboxAddress } from '../warehouse/open-inbox.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
@@ -20,7 +21,7 @@ import type { CliContext } from './context.ts';
 import { keepSource } from './keep-source.ts';
 import { logWalks } from './log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
-import { serveWarnings } from './serve-warnings.ts';
+import { exposedFiles, serveWarnings } from './serve-warnings.ts';
 import type { KeeperWatcher, SourceKeeper } from './source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
 import type { WorkedSource } from './working/open-apps.ts';
@@ -66,7 +67,8 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const state = { isStopping: false };
   const address = { ...settings.serve, host: options.host ?? settings.serve.host };
   const serve = { ...address, port: options.port ?? settings.serve.port };
-  for (const { message, ...about } of serveWarnings(serve, sources, startedAt)) log.warn(about, message);
+  const warnings = [...serveWarnings(serve, sources, startedAt), ...exposedFiles(settings)];
+  for (const { message, ...about } of warnings) log.warn(about, message);
   const prepared = sources.map((source) => prepare(parts, source));
   const shared = prepared.filter(({ source }) => isOnPostgres(source));
   const team = joinTeam({ sources: shared, clock: context.clock, log, secrets: context.secrets });
@@ -216,6 +218,7 @@ function statusParts({ secrets }: CliContext, { source, activity, keeper }: Serv
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
+    names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };
 }

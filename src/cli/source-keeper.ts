@@ -7,6 +7,7 @@ import type { SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { DrainEvent } from '../trigger/drain/options.ts';
 import type { ScheduleFigures } from '../trigger/schedule/resource.ts';
+import type { NameState } from '../warehouse/name-state.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** Hears of all that goes on in a source. Must not throw. */
@@ -27,6 +28,8 @@ export interface KeeperOptions {
 export interface SourceKeeper {
   /** Throws why the source cannot be opened where it cannot. */
   warehouse(): Warehouse;
+  /** Of the warehouse; `named` where it is not open. */
+  nameState(): NameState;
   /** Null while no request goes out from this process. */
   governor(): GovernorFigures | null;
   /** Of what this process schedules; empty where another one does. */

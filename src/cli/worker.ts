@@ -7,6 +7,7 @@ import type { CliContext } from './context.ts';
 import { EXIT_CODES, type ExitCode } from './exit-code.ts';
 import { logWalks } from './log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
+import { exposedFiles } from './serve-warnings.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { isOnPostgres, joinTeam } from './working/team.ts';
 
@@ -28,6 +29,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   refuseSqlite(sources);
   await tellRefused(context, settings, options.source);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: context.stderr });
+  for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
   const worked = sources.map((source) => {
     const own = log.child({ source: source.name });
     const watcher = { ...logWalks(own, clock, 'info'), attempted: () => undefined, settled: () => undefined };

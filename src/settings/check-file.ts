@@ -6,6 +6,7 @@ import { valueAt } from './explain.ts';
 import type { Fault, Finding } from './fault.ts';
 import { pathKey } from './fault.ts';
 import { interpolate, type Surroundings } from './interpolate.ts';
+import { holdsLiteralSecret } from './literal-secrets.ts';
 import type { LoadedProfile } from './load-profile.ts';
 import type { SourcesFile } from './settings.ts';
 import { insecureFindings } from './transport.ts';
@@ -24,6 +25,8 @@ export interface CheckedFile<T> {
   profiles: Map<string, Profile>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
+  /** True where a secret stands in the file itself. */
+  holdsSecret: boolean;
 }
 
 /** Leads from the name or path of a profile to what it says. */
@@ -46,10 +49,12 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   const crossed = [...crossFindings(sources, loaded.profiles), ...insecureFindings(sources)];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];
   const faults = [...all.map(locate), ...loaded.faults];
-  return { data, faults, profiles: loaded.profiles, secrets: [...filled.secrets, ...loaded.secrets] };
+  const secrets = [...filled.secrets, ...loaded.secrets];
+  const holdsSecret = holdsLiteralSecret(value, filled.paths);
+  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret };
 }
 
-interface LoadedProfiles extends Omit<CheckedFile<never>, 'data'> {
+interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'> {
   findings: Finding[];
 }
 

@@ -6,6 +6,7 @@ import { checkFile, type CheckedFile } from './check-file.ts';
 import { placeFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
 import type { Fault, Finding } from './fault.ts';
+import { isReadableByOthers } from './literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { profileReader } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
@@ -73,7 +74,8 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   ];
   const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
-  const found = { ...data, profiles, refused: [], secrets: checked.secrets };
+  const exposed = exposedFile(file, checked);
+  const found = { ...data, profiles, refused: [], secrets: checked.secrets, exposed };
   return { settings: assemble(file.path, found, place), faults };
 }
 
@@ -106,6 +108,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     profiles: new Map(good.map(({ name, profile }) => [name, profile])),
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
+    exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
   };
   return { settings: assemble(file.path, parts, place), faults };
 }
@@ -113,6 +116,10 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
 function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): Finding[] {
   const message = warehouseTransportFault(warehouse, env);
   return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
+}
+
+function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
+  return holdsSecret && isReadableByOthers(path) ? [file] : [];
 }
 
 /** The same file with what is wrong with its place in the warehouse. */
@@ -125,10 +132,11 @@ function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placeFind
 interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
   sources: SourcesFile;
   refused: readonly RefusedSource[];
+  exposed: readonly string[];
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, serve, log } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, log } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profileOf(name, profiles);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
@@ -136,7 +144,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const secrets = withParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
-  return { path, sources: Object.fromEntries(sources), refused, serve, log, secrets };
+  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
 }
 
 function profileOf(source: string, profiles: ReadonlyMap<string, Profile>): Profile {

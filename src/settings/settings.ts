@@ -6,6 +6,7 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import { duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
 import type { Fault } from './fault.ts';
+import { fileMode } from './file-mode.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';
 
@@ -136,6 +137,7 @@ const folderSchema = z
   .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
 
 const beside = {
+  file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
 };
@@ -200,6 +202,10 @@ export interface Settings {
   readonly sources: Readonly<Record<string, SourceSettings>>;
   /** Sources of a folder that were left out: to be told (`refusalOf`) at the start, on the page and by the exit code. */
   readonly refused: readonly RefusedSource[];
+  /** Rights of the files that are made, such as `0o640`. */
+  readonly file_mode: number;
+  /** Files of the settings that others may read and that hold secrets, as shown to a person. */
+  readonly exposed: readonly string[];
   readonly serve: ServeSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials that the settings hold: texts that must not be logged or printed. */

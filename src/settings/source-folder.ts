@@ -4,6 +4,7 @@ import { messageOf } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { checkFile, type ReadProfile } from './check-file.ts';
 import type { Fault } from './fault.ts';
+import { isReadableByOthers } from './literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
 import { readYamlFile } from './yaml-file.ts';
@@ -18,6 +19,8 @@ export interface SourceFile {
   source: { settings: SourcesFile[string]; profile: Profile } | null;
   faults: Fault[];
   secrets: string[];
+  /** True where a secret stands in the file itself, and others may read it. */
+  isExposed: boolean;
 }
 
 /** Reads every source of a folder, in the order of their names. Hidden files, folders and other kinds are left alone. */
@@ -45,7 +48,14 @@ function fileNames(folder: string): { found: string[] } | { problem: string } {
 function readSource(path: string, fileName: string, place: ProfilePlace, readProfile: ReadProfile): SourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
-  const refused = (faults: Fault[]): SourceFile => ({ name, file, source: null, faults, secrets: [] });
+  const refused = (faults: Fault[]): SourceFile => ({
+    name,
+    file,
+    source: null,
+    faults,
+    secrets: [],
+    isExposed: false,
+  });
   if (!fileName.endsWith(ENDING) || !SOURCE_NAME.test(name)) {
     const message = `expected a file name such as blog.yaml, in lower case, got ${JSON.stringify(fileName)}`;
     return refused([{ file, line: 1, column: 1, field: '', message }]);
@@ -59,5 +69,6 @@ function readSource(path: string, fileName: string, place: ProfilePlace, readPro
   const settings = checked.data?.sources[name];
   const profile = checked.profiles.get(name);
   const source = settings === undefined || profile === undefined ? null : { settings, profile };
-  return { name, file, source, faults: checked.faults, secrets: checked.secrets };
+  const isExposed = checked.holdsSecret && isReadableByOthers(path);
+  return { name, file, source, faults: checked.faults, secrets: checked.secrets, isExposed };
 }

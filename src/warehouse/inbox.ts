@@ -1,3 +1,4 @@
+import type { NameState } from './name-state.ts';
 import type { TimestampText } from './own-tables.ts';
 
 /**
@@ -116,7 +117,7 @@ export interface Inbox extends InboxPort {
   /**
    * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
    * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is, and
-   * `warehouse_unreachable` where the server is away; what was on its way then may be stored, and its repeat counts as one.
+   * `warehouse_unreachable` where the server is away, `warehouse_gone` where the file has lost its name; what was on its way then may be stored, and its repeat counts as one.
    */
   write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
   /** Removes finished deliveries from before a moment, dead ones from before another; returns how many went. */
@@ -127,5 +128,7 @@ export interface Inbox extends InboxPort {
   get(delivery: number | string): Promise<DeliveryRow | null>;
   /** Makes these deliveries, or all dead ones, wait again from the start; returns how many. */
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;
+  /** Cheap enough to be asked all the time. Does not throw. */
+  nameState(): NameState;
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/words.ts';
+import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 
 /** What is known of a row that is already there. */
@@ -170,5 +171,7 @@ export interface Warehouse {
   persist(): Promise<void>;
   /** What the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
   upkeep(): Promise<Upkeep>;
+  /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` where it is not `named`. */
+  nameState(): NameState;
   close(): Promise<void>;
 }

@@ -25,7 +25,18 @@ export async function runInProcess(
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const context = { version: '0.0.0', env, cwd, stdout, stderr, signal, clock, secrets: [], exit };
+  const context = {
+    version: '0.0.0',
+    env,
+    cwd,
+    stdout,
+    stderr,
+    signal,
+    clock,
+    secrets: [],
+    umask: () => undefined,
+    exit,
+  };
   await make(context).exitOverride().parseAsync(args, { from: 'user' });
   return { code, stdout: stdout.text(), stderr: stderr.text() };
 }

@@ -89,6 +89,7 @@ async function atTerminal(make: (context: CliContext) => Command, args: readonly
     signal,
     clock: systemClock,
     secrets,
+    umask: () => undefined,
     exit,
   };
   try {

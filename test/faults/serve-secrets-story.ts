@@ -381,7 +381,18 @@ async function inProcess(
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const context = { version: '0.0.0', env, cwd, stdout, stderr, signal, clock: systemClock, secrets: [], exit };
+  const context = {
+    version: '0.0.0',
+    env,
+    cwd,
+    stdout,
+    stderr,
+    signal,
+    clock: systemClock,
+    secrets: [],
+    umask: () => undefined,
+    exit,
+  };
   try {
     await make(context)
       .exitOverride()

@@ -143,6 +143,7 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
     signal: new AbortController().signal,
     clock,
     secrets: [],
+    umask: () => undefined,
     exit: (chosen) => {
       code = chosen;
     },

@@ -53,6 +53,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
+    names: () => [warehouse.nameState()],
     scrub: (text) => text.replaceAll('s3cret', '***'),
     ...parts,
   };

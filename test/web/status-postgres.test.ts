@@ -28,6 +28,7 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       governor: () => null,
       schedule: () => ({ incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null }),
       inbox: null,
+      names: () => [],
       scrub: (text) => text,
     };
     const sizeNow = async (): Promise<number> => {

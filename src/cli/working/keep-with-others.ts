@@ -10,6 +10,7 @@ import { createScheduler, type Scheduler } from '../../trigger/schedule/schedule
 import type { TickSource } from '../../trigger/schedule/tick.ts';
 import { queueName } from '../../trigger/work-queue/queue-name.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
+import { NAMED, type NameState } from '../../warehouse/name-state.ts';
 import { openWarehouse } from '../../warehouse/open.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { syncedResources } from '../drain-for.ts';
@@ -65,6 +66,10 @@ class Keeper implements TogetherKeeper {
   warehouse(): Warehouse {
     if (this.#warehouse === null) throw this.#problem;
     return this.#warehouse;
+  }
+
+  nameState(): NameState {
+    return NAMED;
   }
 
   governor(): GovernorFigures | null {

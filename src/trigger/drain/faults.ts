@@ -54,7 +54,7 @@ const FAULTS: readonly FaultRow[] = [
   },
   // Somebody holds it for a moment: whoever waits for minutes comes too late.
   { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
-  { codes: ['lease_lost', 'warehouse_busy'], kind: 'passing', waits: MOMENT_WAITS },
+  { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: MOMENT_WAITS },
 ];
 
 /** What an error means for those who wait for its work. */

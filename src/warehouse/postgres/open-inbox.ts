@@ -1,6 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
+import { NAMED } from '../name-state.ts';
 import { inboxReader } from './inbox-reader.ts';
 import { writeEntries } from './inbox-writer.ts';
 import { openDatabase, type OpenDatabase } from './open-database.ts';
@@ -65,6 +66,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
     write: (entries) => write(entries, ONCE),
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
+    nameState: () => NAMED,
     close: () => opened.close(),
   };
 }

@@ -1,4 +1,5 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
 import type { Step } from './batch.ts';
@@ -67,6 +68,7 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
     upkeep: () => Promise.resolve({ walBytes: 0 }),
+    nameState: () => NAMED,
     close,
   };
 }

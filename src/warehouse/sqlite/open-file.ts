@@ -7,6 +7,7 @@ import { ConfigError, messageOf } from '../../model/errors.ts';
 import { migrate, type Migrations } from '../migrate.ts';
 import { checkFile } from './check-file.ts';
 import { sqliteError } from './errors.ts';
+import { namedFile, type NamedFile } from './named-file.ts';
 import { patientDialect } from './patient-dialect.ts';
 import { BUSY_TIMEOUT_MS, patience, type Patiently } from './wait-for-lock.ts';
 import { SQLITE_WORDS } from './words.ts';
@@ -15,39 +16,47 @@ interface FileKind {
   migrations: Migrations;
   /** Sets what the connection is to be like; tried again while another program holds the lock. */
   configure: (db: Database.Database) => void;
+  /** True for one who only reads what another connection of this process has made; it makes and migrates nothing. */
+  isReader?: boolean;
 }
 
 /** A database file of ours: open, checked and up to date. */
 export interface OpenFile<Tables> {
   db: Database.Database;
   own: Kysely<Tables>;
+  /** Throws `warehouse_gone`, too, where the file is not the one of its name any more. */
   patiently: Patiently;
+  name: NamedFile;
+  close: () => Promise<void>;
 }
 
 /** Opens (and makes, and migrates) a database file. Throws `ConfigError` where it cannot be used. */
 export async function openFile<Tables>(
   file: string,
   clock: Clock,
-  { migrations, configure }: FileKind,
+  { migrations, configure, isReader = false }: FileKind,
 ): Promise<OpenFile<Tables>> {
-  const db = openDatabase(file);
-  const patiently = patience(clock, file);
+  const name = namedFile(file);
+  const db = openDatabase(file, isReader);
+  const waiting = patience(clock, file);
+  const patiently: Patiently = (work) => waiting(() => name.whileNamed(work));
   const own = new Kysely<Tables>({ dialect: patientDialect(db, patiently) });
   try {
     await patiently(() => configure(db));
     await patiently(() => checkFile(db, file));
-    await migrateLocked({ db, own, patiently }, migrations, file);
-    return { db, own, patiently };
+    if (!isReader) await migrateLocked({ db, own, patiently }, migrations, file);
+    name.opened();
+    return { db, own, patiently, name, close: () => (isReader ? own.destroy() : name.close(db, () => own.destroy())) };
   } catch (error) {
     db.close();
     throw sqliteError(error, file);
   }
 }
 
-function openDatabase(file: string): Database.Database {
+function openDatabase(file: string, isReader: boolean): Database.Database {
   try {
-    makeFolder(path.dirname(file));
-    return new Database(file, { timeout: BUSY_TIMEOUT_MS });
+    if (!isReader) makeFolder(path.dirname(file));
+    return new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: isReader });
   } catch (error) {
     const known = sqliteError(error, file);
     if (known !== error) throw known;
@@ -71,7 +80,7 @@ function makeFolder(folder: string): void {
 }
 
 async function migrateLocked<Tables>(
-  { db, own, patiently }: OpenFile<Tables>,
+  { db, own, patiently }: Pick<OpenFile<Tables>, 'db' | 'own' | 'patiently'>,
   migrations: Migrations,
   file: string,
 ): Promise<void> {

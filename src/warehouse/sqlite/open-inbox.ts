@@ -14,14 +14,23 @@ const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM 
 const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
 
+export interface SqliteInboxOptions {
+  /** True for one that only reads what another one of this process has made. */
+  isReader?: boolean;
+}
+
 /** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
-export async function openSqliteInbox(file: string, clock: Clock): Promise<Inbox> {
-  return sqliteInbox(await openInboxFile(file, clock), file);
+export async function openSqliteInbox(file: string, clock: Clock, options: SqliteInboxOptions = {}): Promise<Inbox> {
+  return sqliteInbox(await openInboxFile(file, clock, options), file);
 }
 
 /** The file itself, set up so that what was committed stays through a power cut. */
-export function openInboxFile(file: string, clock: Clock): Promise<OpenFile<InboxTables>> {
-  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure });
+export function openInboxFile(
+  file: string,
+  clock: Clock,
+  { isReader = false }: SqliteInboxOptions = {},
+): Promise<OpenFile<InboxTables>> {
+  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure, isReader });
 }
 
 function configure(db: Database): void {
@@ -34,7 +43,8 @@ function configure(db: Database): void {
   db.pragma('journal_size_limit = 8388608');
 }
 
-function sqliteInbox({ db, own, patiently }: OpenFile<InboxTables>, file: string): Inbox {
+function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file: string): Inbox {
+  const once = <T>(work: () => T): Promise<T> => onceOn(file, () => name.whileNamed(work));
   const read = inboxReader(db, file);
   const write = db.transaction(inboxWriter(db));
   const purgeState = db.prepare(PURGE);
@@ -54,13 +64,14 @@ function sqliteInbox({ db, own, patiently }: OpenFile<InboxTables>, file: string
   return {
     waiting: (...asked) => patiently(() => read.waiting(...asked)),
     settle,
-    write: (entries) => once(file, () => withRoom(db, () => write.immediate(entries))),
-    purge: (before, limit) => once(file, () => purge.immediate(before, limit)),
-    figures: () => once(file, () => read.figures()),
+    write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
+    purge: (before, limit) => once(() => purge.immediate(before, limit)),
+    figures: () => once(() => read.figures()),
     list: (filter) => patiently(() => read.list(filter)),
     get: (delivery) => patiently(() => read.get(delivery)),
     replay: (deliveries) => patiently(() => replay.immediate(deliveries)),
-    close: () => own.destroy(),
+    nameState: () => name.state(),
+    close,
   };
 }
 
@@ -87,9 +98,9 @@ function withRoom<T>(db: Database, work: () => T): T {
 }
 
 /** One attempt. */
-async function once<T>(file: string, work: () => T): Promise<T> {
+async function onceOn<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     throw asSyncError(sqliteError(error, file));
   }

@@ -10,8 +10,7 @@ import { sqliteWarehouse } from './sqlite-warehouse.ts';
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` where it cannot be used. */
 export async function openSqlite(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
-  const { db, own, patiently } = await openFile<OwnTables>(file, clock, kind);
-  return sqliteWarehouse(db, own, patiently, clock);
+  return sqliteWarehouse(await openFile<OwnTables>(file, clock, kind), clock);
 }
 
 function configure(db: Database): void {

@@ -4,25 +4,28 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import type { LeaseProof, Warehouse } from '../warehouse.ts';
+import type { LeaseProof, Upkeep, Warehouse } from '../warehouse.ts';
 import { bury, keysAfter, liveSample, purge } from './burial.ts';
 import { growTables } from './grow-tables.ts';
 import { createPageWriter } from './page-writer.ts';
 import { rewriteRows } from './row-rewriter.ts';
 import { countUntimed, latestKeys } from './row-times.ts';
 import { storedRows } from './stored-rows.ts';
+import type { OpenFile } from './open-file.ts';
 import { syncLog } from './sync-log.ts';
-import type { Patiently } from './wait-for-lock.ts';
 import { walUpkeep } from './wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
-export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently: Patiently, clock: Clock): Warehouse {
+export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
+  const { db, own, patiently, name } = open;
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
   const checkLease = leaseChecker(db);
-  const upkeep = walUpkeep(db);
   const checkVersion = versionChecker(db);
+  const wal = walUpkeep(db);
+  // By its path: that of another file is none of ours to fold back.
+  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? wal.run() : Promise.resolve({ walBytes: 0 }));
 
   /** One transaction, under the lease where one is given. */
   async function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
@@ -76,11 +79,12 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
     count: (table) => count(own, table),
     countDeleted: (table, since) => countDeleted(own, table, since),
     persist: () => syncLog(db.name),
-    upkeep: () => upkeep.run(),
+    upkeep,
+    nameState: () => name.state(),
     close: async () => {
       // Where another program has the file open too, closing does not copy what was written.
-      await upkeep.run();
-      await own.destroy();
+      await upkeep();
+      await open.close();
     },
   };
 }

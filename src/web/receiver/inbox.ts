@@ -28,6 +28,10 @@ export interface SourceInbox {
   store(delivery: NewDelivery): Promise<InboxEffect>;
   settle(settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
+  /** While it is held back, nothing is stored: who moves the warehouse moves the inbox next. */
+  hold(isHeld: boolean): void;
+  /** Opens the file anew that has its name now. Does not throw: where it cannot be opened, that is its `problem`. */
+  reopen(): Promise<void>;
   /** Commits what waits, and closes. */
   close(): Promise<void>;
 }
@@ -90,6 +94,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
   const room = createWaitingRoom(options.most);
   const figures = sparingly(clock, restOf(options), () => countedFigures(inbox, room));
+  let isHeld = false;
   const stop = new AbortController();
   const purging = keepPurging(inbox, options, stop.signal);
   return {
@@ -97,6 +102,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       return inbox.problem;
     },
     store: async (delivery) => {
+      if (isHeld) throw heldBack();
       const entry = room.enter(sizeOf(delivery));
       if (entry === null) {
         // Where much was worked on since the last count, the next one to come is let in.
@@ -105,8 +111,17 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       }
       return storedWith(entry, commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }));
     },
+    hold: (held) => void (isHeld = held),
     settle: (settlements) => settleAll(commits, settlements),
     figures,
+    reopen: async () => {
+      // What was meant for the old file is refused by now: none of it must end up in the new one.
+      await commits.idle();
+      await inbox.letGo();
+      await inbox.open();
+      if (inbox.problem === null) note({ level: 'info', event: 'inbox_reopened', source });
+      else note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(inbox.problem) });
+    },
     close: async () => {
       stop.abort();
       await Promise.all([commits.idle(), purging]);
@@ -148,6 +163,10 @@ function full({ source, most }: SourceInboxOptions): SyncError {
     recovery: 'retry',
     hint: 'see why they are not worked on; webhook.max_waiting and webhook.max_waiting_size allow more',
   });
+}
+
+function heldBack(): SyncError {
+  return new SyncError('warehouse_gone', 'the warehouse is not in its place', { recovery: 'stop' });
 }
 
 function mayPass(error: unknown): boolean {

@@ -36,6 +36,9 @@ export interface ErrorMessage {
 export interface ToReceiver {
   settle: { call: number; source: string; settlements: readonly Settlement[] };
   figures: { call: number };
+  reopen: { call: number; source: string };
+  /** While it is held back, nothing is taken for the source. */
+  hold: { source: string; isHeld: boolean };
   close: { call: number };
   page: { call: number; answer: PageAnswer | null };
   /** It lives; the answer to figures. With the secrets that it has learned since. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
+import { NAMED } from '../../warehouse/name-state.ts';
 import { openInbox, type InboxOptions } from '../../warehouse/open-inbox.ts';
 
 /** An inbox that may not be there yet. */
@@ -9,6 +10,8 @@ export interface PatientInbox extends Inbox {
   readonly problem: unknown;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
   open(): Promise<void>;
+  /** Closes what is open, if anything is: what is asked of it next opens it anew, at once. */
+  letGo(): Promise<void>;
 }
 
 /** Between two attempts, which somebody has to ask for: a disk that is not mounted yet, or a file that is put back. */
@@ -42,6 +45,13 @@ export function patientInbox(address: string, clock: Clock, options?: InboxOptio
     throw notOpen(problem);
   }
 
+  async function letGo(): Promise<void> {
+    await opening;
+    const was = open;
+    [open, notBefore] = [null, -Infinity];
+    await was?.close();
+  }
+
   return {
     open: async () => void (await opened().catch(() => undefined)),
     get problem() {
@@ -55,10 +65,11 @@ export function patientInbox(address: string, clock: Clock, options?: InboxOptio
     replay: async (deliveries) => (await opened()).replay(deliveries),
     waiting: async (...asked) => (await opened()).waiting(...asked),
     settle: async (settlements) => (await opened()).settle(settlements),
+    nameState: () => open?.nameState() ?? NAMED,
+    letGo,
     close: async () => {
       isClosed = true;
-      await opening;
-      await open?.close();
+      await letGo();
     },
   };
 }

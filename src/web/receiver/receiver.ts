@@ -30,6 +30,10 @@ export interface OpenReceiver {
   /** Resolves once they are committed. */
   settle(source: string, settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<ReceiverFigures>;
+  /** Opens the inbox file of a source anew, which was replaced by another one. */
+  reopen(source: string): Promise<void>;
+  /** While it is held back, deliveries for the source are refused. */
+  hold(source: string, isHeld: boolean): void;
   /** From now on these are not stored either. */
   mask: (secrets: readonly string[]) => void;
   /** Answers what is in hand, commits it, and closes everything. */
@@ -126,6 +130,8 @@ async function serve(
     port: bound,
     settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
     figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
+    reopen: async (source) => sources.get(source)?.inbox.reopen(),
+    hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
     close: () => {
       isStopping = true;
       return opened.disposeAsync();

@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
-import { patientInbox } from './patient-inbox.ts';
+import { patientInbox, type PatientInbox } from './patient-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
@@ -22,9 +22,13 @@ export interface ReceiverOptions {
   limits?: Partial<ReceiverLimits>;
 }
 
-/** An inbox as the drain sees it, and its figures. */
-export interface ReceivedInbox extends InboxPort {
+/** An inbox as the drain sees it, its figures, and how its file stands to its name. */
+export interface ReceivedInbox extends InboxPort, Pick<Inbox, 'nameState'> {
   figures(): Promise<InboxFigures>;
+  /** Opens the file anew that has its name now, for all who have it open here: to be called while nothing is drained. */
+  reopen(): Promise<void>;
+  /** While it is held back, deliveries are answered 503. */
+  hold(isHeld: boolean): void;
 }
 
 /** The receiver, in a thread of its own. */
@@ -47,9 +51,9 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...(options.secrets ?? [])], limits };
   const thread = speakWithReceiver(setup, options);
   const port = await thread.listening;
-  const inboxes = new Map<string, Inbox>();
+  const inboxes = new Map<string, PatientInbox>();
   // By now they are made and migrated where they can be: this thread only reads them, some of them perhaps never.
-  for (const { name, inbox } of sources) inboxes.set(name, patientInbox(inbox, clock));
+  for (const { name, inbox } of sources) inboxes.set(name, patientInbox(inbox, clock, { isReader: true }));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (source) => {
@@ -59,6 +63,13 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
         waiting: (...asked) => inbox.waiting(...asked),
         settle: thread.settle(source),
         figures: () => inbox.figures(),
+        nameState: () => inbox.nameState(),
+        hold: (isHeld) => thread.hold(source, isHeld),
+        reopen: async () => {
+          // First here: the last one who closes a file folds its log back.
+          await inbox.letGo();
+          await thread.reopen(source);
+        },
       };
     },
     figures: thread.figures,

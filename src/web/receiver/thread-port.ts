@@ -33,6 +33,10 @@ export interface ReceiverThread {
   listening: Promise<number>;
   settle: (source: string) => (settlements: readonly Settlement[]) => Promise<void>;
   figures: () => Promise<ReceiverFigures>;
+  /** Opens the inbox file of a source anew, which was replaced by another one. */
+  reopen: (source: string) => Promise<void>;
+  /** While it is held back, what comes for the source is answered 503. */
+  hold: (source: string, isHeld: boolean) => void;
   failed: Promise<never>;
   close: () => Promise<void>;
 }
@@ -73,6 +77,10 @@ export function speakWithReceiver(setup: ReceiverSetup, main: MainSide, script: 
       if (figures === null) throw gone('it gave no figures');
       return figures;
     },
+    reopen: async (source) => {
+      await ask((call) => ({ kind: 'reopen', body: { call, source } }));
+    },
+    hold: (source, isHeld) => say({ kind: 'hold', body: { source, isHeld } }),
     close: async () => {
       if (isEnded()) return;
       closing();

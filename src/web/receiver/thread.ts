@@ -82,6 +82,8 @@ function hearersFor(receiver: OpenReceiver, { figuresMs, pages, main, say, end }
     page: ({ call, answer }) => pages.resolve(call, answer),
     figures: ({ call }) => void tellFigures(call),
     settle: ({ call, source, settlements }) => void done(call, receiver.settle(source, settlements)),
+    reopen: ({ call, source }) => void done(call, receiver.reopen(source)),
+    hold: ({ source, isHeld }) => receiver.hold(source, isHeld),
     close: ({ call }) => {
       clearInterval(beat);
       void done(call, receiver.close()).then(end);

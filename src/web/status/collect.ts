@@ -7,6 +7,7 @@ import type { GovernorFigures } from '../../queue/governor.ts';
 import { renderFaults } from '../../settings/fault.ts';
 import type { RefusedSource, SourceSettings } from '../../settings/settings.ts';
 import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { NameState } from '../../warehouse/name-state.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { shownPlace } from '../../warehouse/shown-place.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -39,6 +40,8 @@ export interface StatusParts {
   schedule: (resource: string) => ScheduleStatus;
   /** Null where no webhooks are configured. */
   inbox: (() => Promise<WaitingFigures>) | null;
+  /** How the files that are open stand to their names, warehouse and inbox; empty where none are. */
+  names: () => readonly NameState[];
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
@@ -71,7 +74,8 @@ export function createCollector(options: CollectorOptions): Collector {
   const refused = (options.refused ?? []).map(refusedStatus);
   const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
   const probes = sources.map(
-    (parts) => [parts.source.name, createSparingReader(() => probe(parts), { clock, ...PROBE })] as const,
+    (parts) =>
+      [parts.source.name, createSparingReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
   );
   return {
     snapshot: async () => {
@@ -92,7 +96,13 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
+/** What was read of a file that has lost its name since says nothing of what stands there now. */
+function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
+  return { isStale: () => names().some(({ is }) => is !== 'named') };
+}
+
 async function probe(parts: StatusParts): Promise<true> {
+  if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
   const own = (): Kysely<OwnTables> => parts.warehouse().own;
   await storedSizes(parts.source.warehouse, own);
   await own().selectFrom('_sync_leases').select('name').limit(1).execute();
@@ -115,7 +125,7 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () =
       const sizes = await storedSizes(source.warehouse, () => parts.warehouse().own);
       return { sizes, state: await readState(parts.warehouse().own, source.resources, clock.now()) };
     },
-    { clock, ...STATE },
+    { clock, ...STATE, ...stalenessOf(parts) },
   );
   const counters = source.resources.map((resource) =>
     createSparingReader(() => countRows(parts, resource), { clock, ...COUNT }),

@@ -8,6 +8,8 @@ export interface SparingOptions {
   keepTimes: number;
   /** Who asks waits no longer than this; the reading goes on for those who ask later. */
   patienceMs: number;
+  /** True where what was read last no longer holds, however young it is. */
+  isStale?: () => boolean;
 }
 
 /** What was read last, and what went wrong since. */
@@ -28,7 +30,7 @@ export interface LastRead<T> {
  */
 export function createSparingReader<T>(
   read: () => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs }: SparingOptions,
+  { clock, keepMs, keepTimes, patienceMs, isStale = () => false }: SparingOptions,
 ): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
@@ -46,7 +48,7 @@ export function createSparingReader<T>(
     return last;
   };
   return async () => {
-    if (reading === null && clock.monotonic() < goodUntil) return last;
+    if (reading === null && clock.monotonic() < goodUntil && !isStale()) return last;
     reading ??= readNow();
     const waiting = new AbortController();
     const patience = clock.sleep(patienceMs, waiting.signal).then(
