@@ -13,13 +13,22 @@ export function serveWarnings(
   sources: readonly SourceSettings[],
   now: number,
 ): readonly ServeWarning[] {
-  return [...openPages(serve), ...sources.flatMap((source) => endedSecrets(source, now))];
+  return [...openPages(serve), ...shortPassword(serve), ...sources.flatMap((source) => endedSecrets(source, now))];
 }
 
 function openPages({ host, auth }: ServeSettings): ServeWarning[] {
   if (auth !== undefined || isLoopback(host)) return [];
   const message = `serve listens on ${host}, and whoever reaches it may read the status page and the metrics`;
   return [{ message, hint: 'set serve.auth, or serve.host to 127.0.0.1 behind a proxy that asks for a password' }];
+}
+
+/** Shorter ones are guessed, however slowly each guess is answered. */
+const LEAST_PASSWORD = 12;
+
+function shortPassword({ auth }: ServeSettings): ServeWarning[] {
+  if (auth === undefined || auth.password.length >= LEAST_PASSWORD) return [];
+  const message = `the password of the status page has fewer than ${LEAST_PASSWORD} characters`;
+  return [{ message, hint: 'set serve.auth.password to a longer one, such as what `openssl rand -base64 18` prints' }];
 }
 
 function isLoopback(host: string): boolean {

@@ -9,6 +9,7 @@ import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/s
 import type { RunWatcher } from '../sync/run-options.ts';
 import { NAMED } from '../warehouse/name-state.ts';
 import { inboxAddress } from '../warehouse/open-inbox.ts';
+import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
 import type { ReceiverNote } from '../web/receiver/messages.ts';
@@ -163,13 +164,22 @@ function receiverFor(
         exposeStatus(metrics.status, await collector().snapshot());
         return metrics.text();
       },
-      auth: serve.auth ?? null,
+      door: doorFor(parts, serve),
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
     }),
     onArrival: (source) => served.get(source)?.keeper.wake(),
     onFigures: (figures) => noteFigures(parts, figures),
     onNote: (note) => noteReceiver(log, note),
   });
+}
+
+function doorFor({ context, log, metrics }: ServingParts, { auth, host, hosts }: ServeSettings) {
+  const refused = (lately: number): void => {
+    metrics.pageRefused();
+    // Few lines, however many guesses: the 1st, 2nd, 4th, 8th and so on.
+    if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
+  };
+  return createDoor({ access: auth ?? null, hosts: [...hosts, host], clock: context.clock, refused });
 }
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {

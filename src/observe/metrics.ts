@@ -20,6 +20,8 @@ export interface Metrics {
   runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
   /** Deliveries whose records were read again, so many seconds after their receipt. */
   delivered(source: string, seconds: number, deliveries: number): void;
+  /** A wrong name or password was sent for the page. */
+  pageRefused(): void;
   /** What holds at the moment of a scrape. */
   readonly status: StatusGauges;
   /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
@@ -95,7 +97,9 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     ['source'],
     DELAY_SECONDS,
   );
+  const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
   return {
+    pageRefused: () => refusals.inc(),
     attempted: (source, outcome, seconds) => {
       requests.inc({ source, outcome });
       latency.observe({ source }, seconds);

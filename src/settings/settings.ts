@@ -86,6 +86,12 @@ const serveSchema = z
   .strictObject({
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
     port: z.int().min(0).max(65_535).default(8080),
+    hosts: z
+      .array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com'))
+      .default([])
+      .meta({
+        description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
+      }),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),

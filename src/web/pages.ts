@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { PageAnswer, PageRequest } from './receiver/messages.ts';
-import { CHALLENGE, isAuthorized, type Access } from './basic-auth.ts';
+import { CHALLENGE } from './basic-auth.ts';
+import type { Visitor } from './door.ts';
 import { attentionOf, headlineOf } from './status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import type { StatusSnapshot } from './status/snapshot.ts';
 
-/** Whether this process can do its work. Everybody may read it, so it names no paths and no messages. */
+/** Whether this process can do its work. It names no paths and no messages, and sources to those only who may see them. */
 export interface Readiness {
   ready: boolean;
   stopping: boolean;
@@ -18,16 +19,16 @@ export interface PagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
-  /** Null where everybody may see everything. */
-  auth: Access | null;
+  /** Says who may see the pages. */
+  door: (request: PageRequest) => Promise<Visitor>;
   /** Hears of what went wrong: the answer says nothing of it. */
   failed: (error: unknown) => void;
 }
 
 interface Page {
-  /** True where the page asks for name and password, if any are set. */
+  /** True where only those may see it who may see everything; else it tells the others less. */
   guarded: boolean;
-  answer: (options: PagesOptions) => Promise<PageAnswer>;
+  answer: (options: PagesOptions, seesAll: boolean) => Promise<PageAnswer>;
 }
 
 const PAGES: Readonly<Record<string, Page>> = {
@@ -60,15 +61,24 @@ export function createPages(options: PagesOptions): (request: PageRequest) => Pr
   };
 }
 
-async function answerOf(options: PagesOptions, { path, headers }: PageRequest): Promise<PageAnswer> {
-  const name = path.split('?', 1)[0] ?? '';
+async function answerOf(options: PagesOptions, request: PageRequest): Promise<PageAnswer> {
+  const name = request.path.split('?', 1)[0] ?? '';
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   if (page === undefined) return text(404, 'There is no such page.');
-  const { authorization } = headers;
-  const mayRead =
-    options.auth === null || isAuthorized(options.auth, typeof authorization === 'string' ? authorization : undefined);
-  if (page.guarded && !mayRead) return text(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
-  return page.answer(options);
+  const visitor = await options.door(request);
+  if (page.guarded && visitor !== 'in') return TURNED_AWAY[visitor]();
+  return page.answer(options, visitor === 'in');
+}
+
+const TURNED_AWAY: Readonly<Record<Exclude<Visitor, 'in'>, () => PageAnswer>> = {
+  unnamed: askForPassword,
+  wrong: askForPassword,
+  busy: () => text(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),
+  elsewhere: () => text(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
+};
+
+function askForPassword(): PageAnswer {
+  return text(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
 async function statusPage({ snapshot }: PagesOptions): Promise<PageAnswer> {
@@ -93,10 +103,10 @@ async function metricsPage({ metrics }: PagesOptions): Promise<PageAnswer> {
   return { status: 200, headers, body: await metrics() };
 }
 
-async function readyPage({ ready, failed }: PagesOptions): Promise<PageAnswer> {
+async function readyPage({ ready, failed }: PagesOptions, seesAll: boolean): Promise<PageAnswer> {
   try {
-    const readiness = await ready();
-    return json(readiness.ready ? 200 : 503, readiness);
+    const { sources, ...readiness } = await ready();
+    return json(readiness.ready ? 200 : 503, seesAll ? { ...readiness, sources } : readiness);
   } catch (error) {
     failed(error);
     return json(503, { ready: false, reason: 'it cannot be told' });

@@ -85,7 +85,7 @@ describe('the settings of serve', () => {
 
   it('have defaults, and null for what is not wanted', () => {
     const { sources, serve } = load({ 'config.yaml': config() });
-    expect(serve).toEqual({ host: '127.0.0.1', port: 8080 });
+    expect(serve).toEqual({ host: '127.0.0.1', port: 8080, hosts: [] });
     expect(sources['blog']).toMatchObject({
       schedule: { incremental: '*/10 * * * *', full: '17 3 * * *', timezone: 'UTC', jitter: 30_000, resources: {} },
       webhook: null,

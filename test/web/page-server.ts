@@ -17,7 +17,7 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     snapshot: async () => snapshot(),
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
     metrics: async () => 'up 1\n',
-    auth: null,
+    door: () => Promise.resolve('in'),
     failed: (error) => {
       throw error;
     },

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { createDoor, type DoorOptions } from '../../src/web/door.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { hurriedClock } from '../support/hurried-clock.ts';
 import { pagesOf } from './page-server.ts';
 import { snapshotWith } from './sample-status.ts';
 
@@ -6,6 +9,21 @@ const AUTH = { user: 'ops', password: 'pässword:with colon' };
 
 function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers: Record<string, string> = {}) {
   return pagesOf(() => snapshotWith(), options)({ method: 'GET', path, headers });
+}
+
+/** Asks for a name and a password; nobody waits for long. */
+function guarded(changes: Partial<DoorOptions> = {}) {
+  return createDoor({ access: AUTH, hosts: [], clock: hurriedClock(1_000), refused: () => undefined, ...changes });
+}
+
+/** Leaves out nobody but those who ask for a name that is not ours. */
+function open(hosts: readonly string[] = []) {
+  return guarded({ access: null, hosts });
+}
+
+async function readiness(headers: Record<string, string>): Promise<unknown> {
+  const { status, body } = await get('/readyz', { door: guarded() }, headers);
+  return [status, JSON.parse(String(body))];
 }
 
 function basic(text: string): Record<string, string> {
@@ -104,7 +122,7 @@ describe('basic authentication', () => {
     ['junk behind the base64', { authorization: `${basic(`ops:${AUTH.password}`)['authorization']}!!` }],
   ])('refuses %s', async (_, headers: Record<string, string>) => {
     for (const path of ['/', '/status.json', '/metrics']) {
-      const answer = await get(path, { auth: AUTH }, headers);
+      const answer = await get(path, { door: guarded() }, headers);
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     }
@@ -112,10 +130,87 @@ describe('basic authentication', () => {
 
   it.each(['Basic', 'basic', 'BASIC'])('takes the right one, with the scheme written %s', async (scheme) => {
     const value = Buffer.from(`ops:${AUTH.password}`).toString('base64');
-    expect((await get('/', { auth: AUTH }, { authorization: `${scheme} ${value}` })).status).toBe(200);
+    expect((await get('/', { door: guarded() }, { authorization: `${scheme} ${value}` })).status).toBe(200);
   });
 
-  it('leaves readiness open, for whoever restarts containers', async () => {
-    expect((await get('/readyz', { auth: AUTH })).status).toBe(200);
+  it('leaves readiness open, for whoever restarts containers, but names the sources only to those who may see them', async () => {
+    const known = { authorization: `Basic ${Buffer.from(`ops:${AUTH.password}`).toString('base64')}` };
+    const short = { ready: true, stopping: false };
+    expect(await readiness({})).toStrictEqual([200, short]);
+    expect(await readiness(basic('ops:nope'))).toStrictEqual([200, short]);
+    expect(await readiness(known)).toStrictEqual([200, { ...short, sources: { blog: 'ok' } }]);
+  });
+
+  it('keeps those waiting who are wrong, longer each time, and counts them; whoever is right never waits', async () => {
+    const clock = new HandClock();
+    const counts: number[] = [];
+    const door = guarded({ clock, refused: (lately) => counts.push(lately) });
+    const waits: number[] = [];
+    for (let guess = 0; guess < 7; guess += 1) {
+      const answer = get('/', { door }, basic('ops:nope'));
+      const { at } = await waitOf(clock, answer);
+      waits.push(at);
+      const began = clock.monotonic();
+      expect((await get('/', { door }, basic(`ops:${AUTH.password}`))).status).toBe(200);
+      expect((await get('/', { door })).status).toBe(401);
+      expect(clock.monotonic()).toBe(began);
+    }
+    expect(waits).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000]);
+    expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    await clock.advance(60_001);
+    void get('/', { door }, basic('ops:nope'));
+    expect(counts.at(-1)).toBe(1);
+  });
+
+  it('does not look at guesses that are sent all at once, and readiness is told meanwhile', async () => {
+    const clock = new HandClock();
+    const counts: number[] = [];
+    const door = guarded({ clock, refused: (lately) => counts.push(lately) });
+    const guesses = Array.from({ length: 40 }, (_, guess) => get('/', { door }, basic(`ops:${guess}`)));
+    expect((await get('/readyz', { door })).status).toBe(200);
+    await clock.advance(2_000);
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401).length).toBe(8);
+    expect(statuses.filter((status) => status === 429).length).toBe(32);
+    expect(counts.length).toBe(8);
+  });
+});
+
+/** How long an answer keeps somebody waiting, to 100 ms. */
+async function waitOf(clock: HandClock, answer: Promise<unknown>): Promise<{ at: number }> {
+  const began = clock.monotonic();
+  const over = { is: false };
+  const ended = answer.then(() => (over.is = true));
+  while (!over.is) {
+    await clock.advance(100);
+    await Promise.race([ended, new Promise((resolve) => setImmediate(resolve))]);
+  }
+  return { at: clock.monotonic() - began };
+}
+
+describe('a page that everybody may see', () => {
+  it.each(['127.0.0.1:8080', '[::1]:8080', 'localhost:8080', '10.1.2.3', 'content-sync:8080', 'Status.Internal', ''])(
+    'is given to who asks for it at "%s"',
+    async (host) => {
+      expect((await get('/', { door: open() }, { host })).status).toBe(200);
+    },
+  );
+
+  it.each(['rebound.example.com', 'rebound.example.com:8080', '127.0.0.1.example.com', 'example.com.'])(
+    'is not given to a browser that was led here under the name "%s"',
+    async (host) => {
+      for (const path of ['/', '/status.json', '/metrics']) {
+        const answer = await get(path, { door: open() }, { host });
+        expect([answer.status, String(answer.body)]).toEqual([421, expect.stringContaining('serve.hosts')]);
+      }
+      const { body } = await get('/readyz', { door: open() }, { host });
+      expect(JSON.parse(String(body))).toStrictEqual({ ready: true, stopping: false });
+    },
+  );
+
+  it('is given out under the names that are set', async () => {
+    const door = open(['status.example.com']);
+    expect((await get('/', { door }, { host: 'STATUS.example.com:443' })).status).toBe(200);
+    expect((await get('/', { door }, { host: 'example.com' })).status).toBe(421);
   });
 });
