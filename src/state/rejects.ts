@@ -10,17 +10,17 @@ const ROWS_PER_STATEMENT = 200;
 /** Few statements for many records: one for each would take several kilobytes. */
 export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], seenAt: string): CompiledQuery[] {
   const times = { first_seen: seenAt, last_seen: seenAt, resolved_at: null };
-  const rows = distinct(rejects).map((reject) => ({ ...reject, ...times }));
+  const rows = distinct(rejects).map((reject) => Object.assign({}, reject, times));
   const statements: CompiledQuery[] = [];
   for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
     const insert = own
       .insertInto('_sync_rejects')
       .values(rows.slice(start, start + ROWS_PER_STATEMENT))
       .onConflict((conflict) =>
-        conflict.columns(['resource', 'hash', 'reason']).doUpdateSet(({ ref }) => ({
+        conflict.columns(['resource', 'hash', 'reason']).doUpdateSet((update) => ({
           last_seen: seenAt,
-          run_id: ref('excluded.run_id'),
-          detail: ref('excluded.detail'),
+          run_id: update.ref('excluded.run_id'),
+          detail: update.ref('excluded.detail'),
           resolved_at: null,
         })),
       );

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { AheadWindow } from '../../src/extract/ahead-window.ts';
 import type { ApiClient } from '../../src/http/client.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { pageProfile, serve } from './five-styles.ts';
 import { startListing } from './listing-server.ts';
 import type { ListingServer, Responder } from './listing-server.ts';
@@ -191,6 +192,23 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     });
     const { pages } = await collect(walkOver(server, page, { around: jumbled, clock: steppingClock(1) }));
     expect(idsOf(pages)).toEqual(numbered(100).map((record) => record.id));
+  });
+
+  it('are asked for again in their turn where there was no memory for them before', async () => {
+    const server = await slowListing(serve(style, numbered(100)));
+    let refused = 0;
+    const full = (client: ApiClient): ApiClient => ({
+      ...client,
+      get: async (request) => {
+        if (request.whenFull !== 'fail') return { ...(await client.get(request)), latencyMs: 50 };
+        refused += 1;
+        throw new SyncError('memory_full', 'no memory', { recovery: 'retry' });
+      },
+    });
+    const { pages, error } = await collect(walkOver(server, page, { around: full, clock: steppingClock(1) }));
+    expect(error).toBeNull();
+    expect(idsOf(pages)).toEqual(numbered(100).map((record) => record.id));
+    expect(refused).toBeGreaterThan(0);
   });
 
   it('F039 report an error only after every page before it', async () => {

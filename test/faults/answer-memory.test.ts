@@ -28,5 +28,5 @@ describe.skipIf(!existsSync('/proc/self/status'))('in a container of 512 MiB', (
     expect(survived.hints.get('too_many_values')).toContain('http.max_values');
     expect(survived.peakMib).toBeLessThan(CONTAINER_MIB);
     expect(survived.end).toEqual({ code: 0, signal: null });
-  });
+  }, 300_000);
 });
