@@ -4,6 +4,7 @@ import module from 'node:module';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
+import { excludeEnvironment } from './observe/exclude-environment.ts';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
@@ -43,6 +44,7 @@ async function leaveUnread(code: number): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  excludeEnvironment();
   const folder = packageFolder();
   const version = versionIn(folder);
   // Answered before anything else is loaded: scripts ask it often.

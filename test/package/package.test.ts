@@ -142,7 +142,7 @@ describe('the Dockerfile', () => {
 
   it('runs the built command line as an ordinary user, who may write to the one volume', () => {
     const text = lines.join('\n');
-    expect(text).toContain(`ENTRYPOINT ["node", "/app/${manifest.bin['content-sync']}"]`);
+    expect(text).toContain(`ENTRYPOINT ["node", "--report-exclude-env", "/app/${manifest.bin['content-sync']}"]`);
     expect(text).toMatch(/npm ci --omit=dev --ignore-scripts/);
     const last = text.slice(text.lastIndexOf('FROM'));
     expect(last).toMatch(/^USER node$/m);

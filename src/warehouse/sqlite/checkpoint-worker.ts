@@ -1,5 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import Database from 'better-sqlite3';
+import { excludeEnvironment } from '../../observe/exclude-environment.ts';
 
 /** How often what was written meanwhile is copied once more. */
 const PASSES = 3;
@@ -14,6 +15,7 @@ interface Checkpoint {
   checkpointed: number;
 }
 
+excludeEnvironment();
 const file: unknown = workerData;
 if (typeof file !== 'string') throw new TypeError('the worker is given the path of a database');
 const db = new Database(file, { fileMustExist: true, timeout: 0 });

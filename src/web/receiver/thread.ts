@@ -1,4 +1,5 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { excludeEnvironment } from '../../observe/exclude-environment.ts';
 import { systemClock } from '../../observe/system-clock.ts';
 import { errorMessage } from './error-message.ts';
 import { openCalls, type OpenCalls } from './open-calls.ts';
@@ -20,6 +21,7 @@ const ARRIVALS_MS = 10;
 
 type Say = (message: Message<FromReceiver>) => void;
 
+excludeEnvironment();
 if (parentPort === null) throw new Error('this is a thread of `serve`, not a program');
 await run(parentPort, workerData);
 
