@@ -54,7 +54,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 async function attempt(options: RunOptions, part: Prepared, tally: Tally, startedAt: number): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
   const { holding, resource, run, plan, stopped } = part;
-  const stop = plan === null ? stopped : await walked(options, part, plan, tally);
+  const stop = plan === null || stopped !== null ? stopped : await walked(options, part, plan, tally);
   let end = await runEnd(options, part, tally, stop);
   const ended = () => endRun(warehouse.own, { ...run, mode: tally.mode }, end, clock.now());
   // Only what is all still there may be called whole.

@@ -18,20 +18,8 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
-  const checkLease = leaseChecker(db);
+  const transact = transactions(db, patiently);
   const upkeep = walUpkeep(db);
-
-  /** One transaction, under the lease where one is given. */
-  async function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
-    const transaction = db.transaction(() => {
-      if (lease !== undefined) checkLease(lease);
-      return work();
-    });
-    // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-    const result = await patiently(() => transaction.immediate());
-    lease?.committed();
-    return result;
-  }
 
   return {
     own,
@@ -77,6 +65,23 @@ export function sqliteWarehouse(db: Database, own: Kysely<OwnTables>, patiently:
       await upkeep.run();
       await own.destroy();
     },
+  };
+}
+
+/** Runs work in one transaction, under the lease where one is given. */
+function transactions(db: Database, patiently: Patiently) {
+  const checkLease = leaseChecker(db);
+  return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
+    const transaction = db.transaction(() => {
+      if (lease !== undefined) checkLease(lease);
+      return work();
+    });
+    return patiently(() => {
+      // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+      const result = transaction.immediate();
+      lease?.committed();
+      return result;
+    });
   };
 }
 
