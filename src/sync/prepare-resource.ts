@@ -77,7 +77,7 @@ export async function prepareAgain(options: RunOptions, part: Prepared, tally: T
   if (again.run.mode === 'full') tally.mode = 'full';
   const told = new Set(tally.warnings.map(({ code }) => code));
   tally.warnings.push(...[...again.warnings, SET_BACK].filter(({ code }) => !told.has(code)));
-  return again;
+  return { ...again, stopped: part.stopped ?? again.stopped };
 }
 
 function commandFor(resource: string, { command }: RunOptions): SyncCommand {

@@ -1,3 +1,4 @@
+import { createAnswerMemory } from '../../src/http/answer-memory.ts';
 import { decodeText } from '../../src/http/decode-text.ts';
 import { interpret } from '../../src/http/interpret.ts';
 import { columnName, tableName } from '../../src/shape/column-name.ts';
@@ -87,10 +88,12 @@ function bodyText(text: string): unknown {
   return [attempt(() => decodeText(bytes, 'text/plain')), attempt(() => decodeText(bytes, text))];
 }
 
+const LIMITS = { values: 2_000_000, digits: 1_000_000, hold: createAnswerMemory(1_073_741_824).open() };
+
 function answers(text: string): unknown {
   const bytes = Buffer.from(text);
   const answer = { ...WIRE, bytes, headers: { 'content-type': text } };
-  return [200, 400].map((status) => interpret({ ...answer, status }, () => false));
+  return [200, 400].map((status) => interpret({ ...answer, status }, () => false, LIMITS));
 }
 
 function scanned(text: string): unknown {

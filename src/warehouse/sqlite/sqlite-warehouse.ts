@@ -13,6 +13,7 @@ import { countUntimed, latestKeys } from './row-times.ts';
 import { storedRows } from './stored-rows.ts';
 import type { OpenFile } from './open-file.ts';
 import { syncLog } from './sync-log.ts';
+import type { Patiently } from './wait-for-lock.ts';
 import { walUpkeep } from './wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
@@ -21,24 +22,10 @@ export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Wareho
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
-  const checkLease = leaseChecker(db);
-  const checkVersion = versionChecker(db);
+  const transact = transactions(db, patiently);
   const wal = walUpkeep(db);
   // By its path: that of another file is none of ours to fold back.
   const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? wal.run() : Promise.resolve({ walBytes: 0 }));
-
-  /** One transaction, under the lease where one is given. */
-  async function transact<T>(lease: LeaseProof | undefined, work: () => T): Promise<T> {
-    const transaction = db.transaction(() => {
-      if (lease !== undefined) checkVersion();
-      if (lease !== undefined) checkLease(lease);
-      return work();
-    });
-    // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
-    const result = await patiently(() => transaction.immediate());
-    lease?.committed();
-    return result;
-  }
 
   return {
     own,
@@ -86,6 +73,26 @@ export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Wareho
       await upkeep();
       await open.close();
     },
+  };
+}
+
+/** Runs work in one transaction, under the lease where one is given. */
+function transactions(db: Database, patiently: Patiently) {
+  const [checkVersion, checkLease] = [versionChecker(db), leaseChecker(db)];
+  return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
+    const transaction = db.transaction(() => {
+      if (lease !== undefined) {
+        checkVersion();
+        checkLease(lease);
+      }
+      return work();
+    });
+    return patiently(() => {
+      // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+      const result = transaction.immediate();
+      lease?.committed();
+      return result;
+    });
   };
 }
 
