@@ -2,7 +2,7 @@ import type { HostileRun } from './hostile-run.ts';
 
 const MOST_BYTES = 512 * 2 ** 20;
 /** Bounds that a busy machine does not break: a loop that stands still does so for minutes, or for ever. */
-const MOST_STALLED_MS = 10_000;
+const MOST_STALLED_MS = 20_000;
 const MOST_STOP_MS = 20_000;
 
 /** Ends that the README knows, for what was asked and how it ended. */
@@ -23,7 +23,6 @@ export function faultsOf(run: HostileRun, isHostile: boolean): string[] {
   const faults = [
     wrongEnd(run, isHostile),
     BUG.test(said) ? `it says that it has a bug: ${around(said)}` : null,
-
     watch === null ? 'it died without a word' : null,
     watch !== null && !(watch.peakBytes <= MOST_BYTES) ? `it took ${watch.peakBytes} bytes of memory` : null,
     watch !== null && !(watch.stalledMs <= MOST_STALLED_MS) ? `its loop stood still for ${watch.stalledMs} ms` : null,

@@ -1,6 +1,6 @@
 /**
  * Tricks under which the product is known to break: in their place the service does what is right. A name leaves this
- * list with the mend, and then every seed draws the trick where it stood; an empty list is how it should be.
+ * list with its mend; every seed then plays the trick where it was drawn. The list should be empty.
  */
 const NOT_YET_MENDED: readonly string[] = [
   // The scrubber's time grows with runs of backslashes; tokens beyond the alphabet of RFC 6750 are taken.
