@@ -29,6 +29,8 @@ export interface BudgetAnswer {
 export interface RestoredBudget {
   pausedUntil: number;
   refusals: number;
+  /** When the latest request was due; null where nothing holds the next one back. */
+  due: number | null;
   peak: number | null;
   quotas: Quota[];
 }
@@ -68,7 +70,7 @@ const SHORTEST_PAUSE_MS = 1_000;
 const MOST_JITTER_MS = 1_000;
 /** Pauses of our own choosing grow up to this. */
 const LONGEST_OWN_PAUSE_MS = 60_000;
-/** A quota that was not spoken of for so long is forgotten. */
+/** A quota that was not spoken of for so long is forgotten, while answers speak of others; else with its window. */
 const FORGET_MS = 60_000;
 
 export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: number): Budget {
@@ -86,7 +88,8 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     refusedAt: at,
     open: new Map(),
     started: 0,
-    due: at - CATCH_UP_MS,
+    // A process that is started again and again must not begin to wait anew each time.
+    due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
     shutAt: at - CATCH_UP_MS,
   };
 }
@@ -155,7 +158,7 @@ function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at
   const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
   const position = { request, started: budget.started, earlierOpen, sentAt, at };
   for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
-  if (hint.quotas.length === 0) return;
+  if (hint.quotas.length === 0) return forgetUnspoken(budget, at);
   const named = new Set(hint.quotas.map((said) => said.name));
   for (const quota of budget.quotas.values()) if (!named.has(quota.name)) notNamed(budget, quota, at);
 }
@@ -164,6 +167,14 @@ function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at
 function notNamed(budget: Budget, quota: Quota, at: number): void {
   quota.spendable = Math.min(quota.spendable + 1, quota.remaining ?? 0);
   if (at > Math.max(quota.answeredAt + FORGET_MS, quota.blockedUntil)) budget.quotas.delete(quota.name);
+}
+
+/** A service that states no limits any more, or stated one by mistake, is not held to it for ever. */
+function forgetUnspoken(budget: Budget, at: number): void {
+  for (const quota of budget.quotas.values()) {
+    const silentFrom = quota.answeredAt + Math.max(FORGET_MS, quota.windowMs ?? quota.longestResetMs);
+    if (at > Math.max(silentFrom, quota.blockedUntil)) budget.quotas.delete(quota.name);
+  }
 }
 
 function quotaOf(budget: Budget, hint: QuotaHint): Quota {

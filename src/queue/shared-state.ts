@@ -67,7 +67,7 @@ const SET_BACK_MS = 1_000;
 /** Reads what `storeShared` wrote. A text that is not of it counts as nothing known: the service will tell again. */
 export function restoreShared(text: string | null, options: BudgetOptions, now: number): SharedState {
   const stored = storedSchema.safeParse(parsed(text));
-  const nothing = { pausedUntil: 0, refusals: 0, peak: null, quotas: [] };
+  const nothing = { pausedUntil: 0, refusals: 0, due: null, peak: null, quotas: [] };
   const budget = newBudget(options, nothing, now);
   if (!stored.success) {
     return { budget, holders: new Map(), seen: new Map(), claims: new Map(), turns: 0, liveAt: 0 };

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { DeferredError } from '../../src/model/errors.ts';
+import type { Attempted, Governor } from '../../src/queue/governor.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { governorFor } from './limited-service.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const THREE_AN_HOUR = { 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2', 'x-ratelimit-reset': '3600' };
+
+/** A service that states a quota in its first answers, and nothing any more from then on. */
+function forgetful(clock: HandClock, stated: number) {
+  const sent: number[] = [];
+  const attempt = async (): Promise<Attempted<null>> => {
+    sent.push(clock.now());
+    await clock.sleep(5);
+    const headers = {
+      date: new Date(clock.now()).toUTCString(),
+      ...(sent.length <= stated ? THREE_AN_HOUR : {}),
+    };
+    const facts = { status: 200, headers, body: undefined, receivedAt: clock.now(), latencyMs: 5, limited: false };
+    return { result: null, facts };
+  };
+  return { sent, attempt };
+}
+
+/** True where a request was sent, false where it was put off. */
+async function wasSent(clock: HandClock, governor: Governor, attempt: () => Promise<Attempted<null>>) {
+  try {
+    await clock.finish(governor.run('backfill', attempt));
+    return true;
+  } catch (error) {
+    if (error instanceof DeferredError) return false;
+    throw error;
+  }
+}
+
+describe('a quota that allows a request in a longer time than max_wait', () => {
+  it('lets the next process send once that time has passed, however often it was put off before', async () => {
+    const clock = new HandClock();
+    const { sent, attempt } = forgetful(clock, Number.POSITIVE_INFINITY);
+    let restored: string | undefined;
+    for (let start = 0; start < 12 * 60; start += 5) {
+      const governor = governorFor(clock, { maxWaitMs: MINUTE, ...(restored === undefined ? {} : { restored }) });
+      await wasSent(clock, governor, attempt);
+      restored = governor.state();
+      await clock.advance(5 * MINUTE);
+    }
+    const gaps = sent.slice(1).map((time, index) => time - (sent[index] ?? 0));
+    expect(sent.length).toBeGreaterThan(24);
+    expect(Math.min(...gaps)).toBeGreaterThan(9 * MINUTE);
+  });
+});
+
+describe('a quota of which no answer speaks any more', () => {
+  it('is forgotten once its window has passed', async () => {
+    const clock = new HandClock();
+    const governor = governorFor(clock);
+    const { sent, attempt } = forgetful(clock, 1);
+    await wasSent(clock, governor, attempt);
+    expect(governor.figures().allowedPerSecond).toBeCloseTo(3 / 3_600, 6);
+    await clock.advance(HOUR + MINUTE);
+    const began = clock.now();
+    for (let request = 0; request < 20; request += 1) await wasSent(clock, governor, attempt);
+    expect(sent).toHaveLength(21);
+    expect(clock.now() - began).toBeLessThan(MINUTE);
+    expect(governor.figures().allowedPerSecond).toBeNull();
+  });
+
+  it('holds until then', async () => {
+    const clock = new HandClock();
+    const governor = governorFor(clock, { maxWaitMs: 2 * HOUR });
+    const { sent, attempt } = forgetful(clock, 1);
+    for (let request = 0; request < 3; request += 1) await wasSent(clock, governor, attempt);
+    expect(clock.now() - (sent[0] ?? 0)).toBeGreaterThan(15 * MINUTE);
+  });
+
+  it('is forgotten by a process that begins after its window as well', async () => {
+    const clock = new HandClock();
+    const first = governorFor(clock);
+    const { sent, attempt } = forgetful(clock, 1);
+    await wasSent(clock, first, attempt);
+    await clock.advance(2 * HOUR);
+    const next = governorFor(clock, { maxWaitMs: MINUTE, restored: first.state() });
+    for (let request = 0; request < 20; request += 1) expect(await wasSent(clock, next, attempt)).toBe(true);
+    expect(sent).toHaveLength(21);
+  });
+});
