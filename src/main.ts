@@ -4,7 +4,6 @@ import module from 'node:module';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
-import { excludeEnvironment } from './observe/exclude-environment.ts';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
@@ -44,7 +43,6 @@ async function leaveUnread(code: number): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  excludeEnvironment();
   const folder = packageFolder();
   const version = versionIn(folder);
   // Answered before anything else is loaded: scripts ask it often.
@@ -52,6 +50,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${version}\n`);
     return;
   }
+  (await import('./observe/exclude-environment.ts')).excludeEnvironment();
   // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
   // read-only, a start just takes longer.
   module.enableCompileCache(path.join(folder, 'node_modules', '.cache', 'content-sync'));

@@ -12,7 +12,6 @@ export const FLOORS: readonly (readonly string[])[] = [
   ['extract'],
   ['sync'],
   ['trigger'],
-  ['open-governor.ts'],
   ['app.ts'],
   ['cli', 'web'],
   ['main.ts'],

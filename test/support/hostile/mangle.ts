@@ -3,7 +3,6 @@ import { withHeader, withoutHeader, type Answer, type Draw, type HeaderLines, ty
 import { CODECS } from './codecs.ts';
 import { BODIES } from './hostile-bodies.ts';
 import { HEADERS } from './hostile-headers.ts';
-import { isPlayed } from './not-yet-mended.ts';
 import { STATUSES } from './statuses.ts';
 import { TOKEN_TRICKS, tokenAnswer } from './tokens.ts';
 import { TRANSPORTS, whole, type Parts, type Wire } from './transports.ts';
@@ -50,15 +49,14 @@ export function mangled(
   return { wire, names };
 }
 
-/** A trick of its kind, drawn and named; null where the one that was drawn is not played yet. */
+/** A trick of its kind, drawn and named; null where there is none. */
 function played<T>(draw: Draw, tricks: Tricks<T>, names: string[]): T | null {
   const name = draw.random.pick(Object.keys(tricks));
   const trick = tricks[name];
-  // The same draws with it and without it: what comes after does not change with the list.
-  const own = { ...draw, random: fork(draw.random) };
-  if (trick === undefined || !isPlayed(name)) return null;
+  if (trick === undefined) return null;
   names.push(name);
-  return trick(own);
+  // What comes after does not change with what one trick draws.
+  return trick({ ...draw, random: fork(draw.random) });
 }
 
 function fork(random: Random): Random {

@@ -1,10 +1,10 @@
-import type { Clock } from './model/clock.ts';
-import { createGovernor, type Governor, type GovernorOptions } from './queue/governor.ts';
-import type { SharedBudget } from './queue/shared-row.ts';
-import { rateDialectSchema } from './source/rate-dialect.ts';
-import { readLimit, saveLimit } from './state/limits.ts';
-import type { Hub } from './warehouse/hub.ts';
-import type { Warehouse } from './warehouse/warehouse.ts';
+import type { Clock } from '../model/clock.ts';
+import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
+import type { SharedBudget } from '../queue/shared-row.ts';
+import { rateDialectSchema } from '../source/rate-dialect.ts';
+import { readLimit, saveLimit } from './limits.ts';
+import type { Hub } from '../warehouse/hub.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** How often the governor's knowledge is stored, so that a restart does not start a storm. */
 const SAVE_LIMITS_MS = 1_000;
