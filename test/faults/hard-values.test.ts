@@ -99,7 +99,7 @@ describe('values that are hard to keep', () => {
 
   it('F106 a text of 20 MB and one of 5 MB', async () => {
     const [html, base64] = [`<p>${'grün '.repeat(4_000_000)}</p>`, Buffer.alloc(3_900_000, 7).toString('base64')];
-    await onStage({}, async (stage) => {
+    await onStage({ profile: { http: { max_body: '64MiB' } } }, async (stage) => {
       list(stage, [...GOOD, record('big', { html, base64 })]);
       expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
       const [row] = await stage.query<{ html: string; base64: string }>(

@@ -63,8 +63,8 @@ describe('a file of the settings that others may read', () => {
       true,
     ],
     ['a client and its scope', config({ 'auth: { type: api_key, key: canary-4711 }': oauth }), false],
-    ['a password in the address', config(postgres('postgres://me:canary-4711@db/warehouse')), true],
-    ['an address without one', config(postgres('postgres://me@db/warehouse')), false],
+    ['a password in the address', config(postgres('postgres://me:canary-4711@db/warehouse?sslmode=require')), true],
+    ['an address without one', config(postgres('postgres://me@db/warehouse?sslmode=require')), false],
   ])('is told of, or not: %s', (_what, text, isTold) => {
     expect(exposedWith(0o644, { 'config.yaml': text })).toEqual(isTold ? ['config.yaml'] : []);
     expect(exposedWith(0o640, { 'config.yaml': text })).toEqual(isTold ? ['config.yaml'] : []);
