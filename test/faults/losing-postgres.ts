@@ -8,7 +8,7 @@ import type { PostgresServer } from '../support/postgres-server.ts';
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 const TERMINATE = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE application_name = 'content-sync' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`;
+  WHERE application_name = 'content-sync' AND datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`;
 
 /** A service that is copied in so many pages for each resource, each of which takes a moment. */
 export function slowStage(database: TestDatabase, pages: number): Promise<Journey> {

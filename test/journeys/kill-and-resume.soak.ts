@@ -12,14 +12,13 @@ describe.for(DATABASES)(`kill -9 at random moments, for long (SEED=${seed}) on $
       kills: 200,
       seed,
       pagination: 'cursor',
-      again: 1,
     });
     expect(midWalk).toBeGreaterThan(50);
     expect(walks).toBeGreaterThan(3);
   });
 
   it('F060 loses nothing in 60 kills of a walk that fetches ahead', async () => {
-    const { midWalk } = await killLoop({ database, kills: 60, seed, pagination: 'page', again: 9 });
+    const { midWalk } = await killLoop({ database, kills: 60, seed, pagination: 'page' });
     expect(midWalk).toBeGreaterThan(15);
   });
 });
