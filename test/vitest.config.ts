@@ -27,7 +27,7 @@ export default defineConfig({
     },
     // The tests wait more than they compute: two cores take three files at once.
     maxWorkers: Math.max(3, availableParallelism()),
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });
