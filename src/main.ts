@@ -86,7 +86,9 @@ async function main(): Promise<void> {
   const { signal } = interruption;
   const code = await runCli(process.argv.slice(2), { version, signal, secrets });
   process.exitCode = code;
-  process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  // The work is done: a signal that comes now changes no exit code.
+  const leave = (): void => process.exit(code);
+  process.on('SIGINT', leave).on('SIGTERM', leave).off('SIGINT', onSignal).off('SIGTERM', onSignal);
   await leaveUnread(code);
 }
 

@@ -34,7 +34,9 @@ export function faultsOf(run: HostileRun, isHostile: boolean): string[] {
 
 function wrongEnd({ command, isStopped, ended }: HostileRun, isHostile: boolean): string | null {
   const kind = command === 'serve' ? 'serve' : !isHostile ? 'honest' : isStopped ? 'stopped' : 'hostile';
-  const isRight = MAY_END[kind].some((code) => code === ended.code);
+  // A signal that meets a process whose work is told, while Node takes it down, finds nobody who listens to it.
+  const isOver = kind === 'stopped' && ended.signal === 'SIGTERM' && ended.stdout.split('\n').some(isReport);
+  const isRight = isOver || MAY_END[kind].some((code) => code === ended.code);
   return isRight ? null : `exit ${ended.code ?? ended.signal}, expected ${MAY_END[kind].join(', ')}: ${told(ended)}`;
 }
 
@@ -45,8 +47,12 @@ function told({ code, stdout, stderr }: HostileRun['ended']): string {
   return [...reports, ...last].join('; ');
 }
 
+function isReport(line: string): boolean {
+  return line.startsWith('{');
+}
+
 function reportIn(line: string): string[] {
-  if (!line.startsWith('{')) return [];
+  if (!isReport(line)) return [];
   const { source, resources }: Report = JSON.parse(line);
   return resources.map(({ status, error, warnings = [] }) =>
     [source, status, error?.code, error?.message, ...warnings.map((warning) => warning.code)]
