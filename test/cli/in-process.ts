@@ -19,24 +19,23 @@ export async function runInProcess(
   cwd: string,
   world: Partial<Pick<CliContext, 'clock' | 'env' | 'signal'>> = {},
 ): Promise<Ended> {
+  const { context, ended } = inMemory(cwd, world);
+  await make(context).exitOverride().parseAsync(args, { from: 'user' });
+  return ended();
+}
+
+/** What a command is given in place of the process, and what it has printed and how it would have ended. */
+export function inMemory(
+  cwd: string,
+  world: Partial<Pick<CliContext, 'clock' | 'env' | 'signal'>>,
+): { context: CliContext; ended: () => Ended } {
   const [stdout, stderr] = [collector(), collector()];
   const { clock = systemClock, env = {}, signal = new AbortController().signal } = world;
   let code = 0;
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const context = {
-    version: '0.0.0',
-    env,
-    cwd,
-    stdout,
-    stderr,
-    signal,
-    clock,
-    secrets: [],
-    umask: () => undefined,
-    exit,
-  };
-  await make(context).exitOverride().parseAsync(args, { from: 'user' });
-  return { code, stdout: stdout.text(), stderr: stderr.text() };
+  const outside = { stdout, stderr, umask: () => undefined };
+  const context = { version: '0.0.0', env, cwd, ...outside, signal, clock, secrets: [], exit };
+  return { context, ended: () => ({ code, stdout: stdout.text(), stderr: stderr.text() }) };
 }

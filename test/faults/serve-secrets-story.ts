@@ -11,11 +11,10 @@ import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
 import { tellError } from '../../src/cli/tell-error.ts';
 import { webhooksCommand } from '../../src/cli/webhooks.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
-import { collector } from '../support/collector.ts';
+import { inMemory } from '../cli/in-process.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, leakFinder, type Leak } from './canaries.ts';
 import { ECHOES, startEchoingService, type EchoingService } from './echoing-service.ts';
@@ -375,31 +374,16 @@ async function inProcess(
   cwd: string,
   env: NodeJS.ProcessEnv,
 ): Promise<{ code: number; text: string }> {
-  const [stdout, stderr] = [collector(), collector()];
-  const { signal } = new AbortController();
-  let code = 0;
-  const exit = (chosen: number): void => {
-    code = chosen;
-  };
-  const context = {
-    version: '0.0.0',
-    env,
-    cwd,
-    stdout,
-    stderr,
-    signal,
-    clock: systemClock,
-    secrets: [],
-    umask: () => undefined,
-    exit,
-  };
+  const { context, ended } = inMemory(cwd, { env });
+  let hasFailed = false;
   try {
     await make(context)
       .exitOverride()
       .parseAsync([...args, '--config', 'config.yaml', '--log-level', 'trace'], { from: 'user' });
   } catch (error) {
-    code = 1;
+    hasFailed = true;
     await tellError(context, error);
   }
-  return { code, text: `$ ${args.join(' ')}\n${stdout.text()}${stderr.text()}` };
+  const { code, stdout, stderr } = ended();
+  return { code: hasFailed ? 1 : code, text: `$ ${args.join(' ')}\n${stdout}${stderr}` };
 }
