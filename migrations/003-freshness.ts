@@ -1,5 +1,5 @@
 import { sql, type Kysely, type RawBuilder } from 'kysely';
-import type { Words } from './words.ts';
+import type { Words } from './dialect.ts';
 
 /**
  * How old the copy is, for those who read it and for dashboards: a view, because it is a promise where our tables are

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely';
 import { freshness, lastRun } from './003-freshness.ts';
-import type { Words } from './words.ts';
+import type { Words } from './dialect.ts';
 
 /** What a run could not prove is kept with it and shown; and what the next one tries the service with. */
 export async function up(db: Kysely<unknown>, words: Words): Promise<void> {

@@ -24,13 +24,13 @@ describe('the floors', () => {
   it.each([
     [
       'an import that rises',
-      'src/queue/budget.ts',
+      'src/queue/budget/budget.ts',
       "import { createClient } from '../http/client.ts';",
       'queue may not see http',
     ],
     [
       'a neighbour',
-      'src/shape/cells.ts',
+      'src/shape/columns/cells.ts',
       "import type { Settings } from '../settings/settings.ts';",
       'shape may not see settings',
     ],
@@ -48,7 +48,7 @@ describe('the floors', () => {
     ],
     [
       'the sandbox looking around',
-      'src/sandbox/store.ts',
+      'src/sandbox/records/store.ts',
       "import { scrub } from '../observe/scrub.ts';",
       'sandbox may not see observe',
     ],

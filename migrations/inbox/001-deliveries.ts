@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely';
-import type { Words } from '../words.ts';
+import type { Words } from '../dialect.ts';
 
 const timestamp = sql`timestamp`;
 

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { decodeText } from '../http/decode-text.ts';
+import { decodeText } from '../http/body/decode-text.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';

@@ -1,5 +1,5 @@
-import { scrubOwn } from '../observe/scrub.ts';
-import { scrubJson } from '../observe/scrub-json.ts';
+import { scrubOwn } from '../observe/scrub/scrub.ts';
+import { scrubJson } from '../observe/scrub/scrub-json.ts';
 import type { CliContext } from './context.ts';
 
 /**

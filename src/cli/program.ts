@@ -71,7 +71,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'demo',
     about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
-    load: async () => (await import('./demo.ts')).demoCommand,
+    load: async () => (await import('./demo/demo.ts')).demoCommand,
   },
   {
     name: 'sandbox',

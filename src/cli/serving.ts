@@ -4,7 +4,7 @@ import { SourceActivity } from '../observe/activity.ts';
 import { lostLines } from '../observe/log-stream.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { scrubOwn } from '../observe/scrub.ts';
+import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import { NAMED } from '../warehouse/name-state.ts';
@@ -15,18 +15,18 @@ import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts'
 import type { ReceiverNote } from '../web/receiver/messages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
-import { createCollector, type Collector, type StatusParts } from '../web/status/collect.ts';
-import { exposeStatus } from '../web/status/metrics.ts';
-import { activityWatcher, noteDelivered } from '../web/status/watcher.ts';
+import { createCollector, type Collector, type StatusParts } from '../serve/status/collect.ts';
+import { exposeStatus } from '../serve/status/metrics.ts';
+import { activityWatcher, noteDelivered } from '../serve/status/watcher.ts';
 import type { CliContext } from './context.ts';
-import { keepSource } from './keep-source.ts';
-import { logWalks } from './log-walks.ts';
+import { keepSource } from '../serve/keep-source.ts';
+import { logWalks } from '../serve/log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
-import { exposedFiles, serveWarnings } from './serve-warnings.ts';
-import type { KeeperWatcher, SourceKeeper } from './source-keeper.ts';
+import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
+import type { KeeperWatcher, SourceKeeper } from '../serve/source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
-import type { WorkedSource } from './working/open-apps.ts';
-import { isOnPostgres, joinTeam, type Team } from './working/team.ts';
+import type { WorkedSource } from '../serve/cluster/open-apps.ts';
+import { isOnPostgres, joinTeam, type Team } from '../serve/cluster/team.ts';
 
 export interface ServeOptions extends SourceOptions {
   host?: string;

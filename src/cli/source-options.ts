@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { LOG_LEVELS, type LogLevel } from '../model/words.ts';
+import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 
 /** Options of every command that works on configured sources. */
 export interface SourceOptions {

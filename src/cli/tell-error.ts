@@ -1,6 +1,6 @@
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { scrubOwn } from '../observe/scrub.ts';
+import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { CliContext } from './context.ts';
 
 /**

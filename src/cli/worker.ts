@@ -5,11 +5,11 @@ import type { SourceSettings } from '../settings/settings.ts';
 import { aborted } from './aborted.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, type ExitCode } from './exit-code.ts';
-import { logWalks } from './log-walks.ts';
+import { logWalks } from '../serve/log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
-import { exposedFiles } from './serve-warnings.ts';
+import { exposedFiles } from '../serve/serve-warnings.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { isOnPostgres, joinTeam } from './working/team.ts';
+import { isOnPostgres, joinTeam } from '../serve/cluster/team.ts';
 
 interface WorkerOptions extends SourceOptions {
   atOnce?: number;

@@ -1,5 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
-import type { WalkEnd } from './walk-end.ts';
+import type { WalkEnd } from './guards/walk-end.ts';
 
 /** Where a walk stands: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;

@@ -1,12 +1,12 @@
 import type { ApiClient, RequestMeter } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
-import type { Lane } from '../model/words.ts';
-import { recordKey } from '../shape/record-key.ts';
-import { selectRecord } from '../shape/select-records.ts';
-import { fieldAt, isObject } from '../shape/field-at.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { selectRecord } from '../shape/records/select-records.ts';
+import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { listingUrl, type ListingTarget } from './listing-url.ts';
+import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
 
 /** What is needed to read records of one resource alone. */
 export interface ItemSource {

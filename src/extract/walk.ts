@@ -1,18 +1,18 @@
 import type { Clock } from '../model/clock.ts';
-import { fieldAt } from '../shape/field-at.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { oneByOne, type AnswerSource, type PageAnswer } from './answer-source.ts';
-import { askFor, type Ask, type AskOptions } from './ask.ts';
-import { WalkGuard } from './guards.ts';
-import { listingUrl, type ListingTarget } from './listing-url.ts';
-import { admitRecords, PageMemory } from './page-memory.ts';
+import { oneByOne, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
+import { askFor, type Ask, type AskOptions } from './requests/ask.ts';
+import { WalkGuard } from './guards/guards.ts';
+import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
+import { admitRecords, PageMemory } from './requests/page-memory.ts';
 import type { Page, PagePosition } from './page.ts';
-import { PageReader } from './page-reader.ts';
-import type { PageStyle } from './page-style.ts';
-import { openPageStyle } from './page-styles.ts';
-import { positionOf, urlAt } from './position.ts';
-import { RunAhead } from './run-ahead.ts';
-import { WalkLedger, type WalkBefore } from './walk-ledger.ts';
+import { PageReader } from './requests/page-reader.ts';
+import type { PageStyle } from './page-styles/page-style.ts';
+import { openPageStyle } from './page-styles/page-styles.ts';
+import { positionOf, urlAt } from './page-styles/position.ts';
+import { RunAhead } from './requests/run-ahead.ts';
+import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {

@@ -1,16 +1,16 @@
 import type { SourceRecord } from '../model/json.ts';
-import { KEY_FINGERPRINT_BYTES } from '../shape/key-fingerprint.ts';
-import { fieldAt } from '../shape/field-at.ts';
-import { parseInstant } from '../shape/timestamps.ts';
+import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
+import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { PageProfile } from '../source/page-style.ts';
-import { walkError, type GuardFault } from './guard-fault.ts';
-import { isNumericStep } from './numeric-step.ts';
-import { lastKnown, sameKeys } from './page-keys.ts';
+import { walkError, type GuardFault } from './guards/guard-fault.ts';
+import { isNumericStep } from './page-styles/numeric-step.ts';
+import { lastKnown, sameKeys } from './guards/page-keys.ts';
 import type { Page, PagePosition } from './page.ts';
-import type { PageReader, SteppedPage, UnsteppedPage } from './page-reader.ts';
-import type { ReadPage } from './read-page.ts';
-import type { Doubt, WalkEnd } from './walk-end.ts';
-import type { LedgerEntry, WalkLedger } from './walk-ledger.ts';
+import type { PageReader, SteppedPage, UnsteppedPage } from './requests/page-reader.ts';
+import type { ReadPage } from './requests/read-page.ts';
+import type { Doubt, WalkEnd } from './guards/walk-end.ts';
+import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
 
 /** What its pages are made with. */
 interface WalkedPagesOptions {

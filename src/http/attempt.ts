@@ -1,13 +1,13 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Attempted } from '../queue/governor.ts';
-import type { AnswerHold } from './answer-memory.ts';
-import type { Credentials } from './auth.ts';
+import type { AnswerHold } from './body/answer-memory.ts';
+import type { Credentials } from './auth/auth.ts';
 import type { OtherCaller, RequestMeter } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
-import { interpret } from './interpret.ts';
-import type { BodyBounds, Reading } from './interpret.ts';
-import type { Seen } from './outcome-row.ts';
-import type { Verdict } from './outcome.ts';
+import { interpret } from './outcome/interpret.ts';
+import type { BodyBounds, Reading } from './outcome/interpret.ts';
+import type { Seen } from './outcome/outcome-row.ts';
+import type { Verdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 
 /** What one slot was used for. */

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
-import type { Lane, Outcome } from '../model/words.ts';
-import type { AnswerHold } from './answer-memory.ts';
+import type { Lane, Outcome } from '../model/vocabulary.ts';
+import type { AnswerHold } from './body/answer-memory.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
 export interface RequestMeter {

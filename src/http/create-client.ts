@@ -4,17 +4,17 @@ import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import type { Profile } from '../source/profile.ts';
-import { answerMemory, type AnswerMemory } from './answer-memory.ts';
+import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota } from './backoff.ts';
 import type { BackoffLimits } from './backoff.ts';
-import { recordFinder } from './body-place.ts';
+import { recordFinder } from './outcome/body-place.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
-import { createCredentials } from './credentials.ts';
+import { createCredentials } from './auth/credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
-import { createJudge } from './outcome.ts';
+import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
-import type { ShownQuery } from './safe-text.ts';
-import type { TokenStore } from './shared-token.ts';
+import type { ShownQuery } from './body/safe-text.ts';
+import type { TokenStore } from './auth/shared-token.ts';
 
 export interface ClientOptions {
   baseUrl: URL;

@@ -3,9 +3,9 @@ import { Agent, errors, request as send } from 'undici';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
-import type { AnswerHold } from './answer-memory.ts';
-import { ACCEPTED_ENCODINGS, decompress, readWhole } from './body.ts';
-import type { AnswerHeaders } from './outcome-row.ts';
+import type { AnswerHold } from './body/answer-memory.ts';
+import { ACCEPTED_ENCODINGS, decompress, readWhole } from './body/body.ts';
+import type { AnswerHeaders } from './outcome/outcome-row.ts';
 
 const MAX_HEADER_BYTES = 16_384;
 /** The body of an error answer is only shown, in part. */

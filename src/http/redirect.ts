@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors.ts';
-import { holdsSecret } from '../observe/scrub.ts';
+import { holdsSecret } from '../observe/scrub/scrub.ts';
 
 const MAX_HOPS = 3;
 

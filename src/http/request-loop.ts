@@ -1,19 +1,19 @@
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
-import type { Outcome } from '../model/words.ts';
+import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
-import type { AnswerHold, AnswerMemory } from './answer-memory.ts';
+import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { attempt } from './attempt.ts';
 import type { AttemptParts, AttemptResult } from './attempt.ts';
 import { backoffDelay } from './backoff.ts';
 import type { BackoffLimits, RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
-import { requestError, requestId } from './failure-message.ts';
+import { requestError, requestId } from './outcome/failure-message.ts';
 import { firstHop, nextHop } from './redirect.ts';
-import { hintFor } from './request-hint.ts';
+import { hintFor } from './outcome/request-hint.ts';
 import type { Hop, OriginPolicy } from './redirect.ts';
-import { shownUrl, type ShownQuery } from './safe-text.ts';
+import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;

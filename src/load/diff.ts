@@ -1,6 +1,6 @@
 import type { Cell } from '../model/table.ts';
-import { canonicalHash } from '../shape/fingerprint.ts';
-import { parseInstant } from '../shape/timestamps.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
+import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 

@@ -1,9 +1,9 @@
 import type { SourceRecord } from '../model/json.ts';
-import { canonicalHash, textHash } from '../shape/fingerprint.ts';
-import { fieldAt, recordKey } from '../shape/record-key.ts';
+import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
+import { fieldAt, recordKey } from '../shape/records/record-key.ts';
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { parseInstant } from '../shape/timestamps.ts';
-import type { HistoryPolicy } from '../model/words.ts';
+import { parseInstant } from '../shape/columns/timestamps.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
 /** A record that has a key, with what is needed to tell whether it is new, changed or old. */

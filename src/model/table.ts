@@ -1,4 +1,4 @@
-import type { ColumnType } from './words.ts';
+import type { ColumnType } from './vocabulary.ts';
 
 /** What a column or table holds the values of: the way from the record to the value; `[]` stands for "each element". */
 export type SourcePath = readonly string[];

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { visibleText } from '../model/visible-text.ts';
-import type { LogLevel } from '../model/words.ts';
+import type { LogLevel } from '../model/vocabulary.ts';
 import { logStream, type LineSink } from './log-stream.ts';
-import { scrubJson } from './scrub-json.ts';
+import { scrubJson } from './scrub/scrub-json.ts';
 
 export interface LogOptions {
   level: LogLevel;

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client';
-import type { Outcome, RunStatus, WalkMode } from '../model/words.ts';
+import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
 import { createStatusGauges, type StatusGauges } from './status-gauges.ts';
 
 /** What became of a record that was read. */

@@ -2,16 +2,16 @@ import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import type { Lane } from '../model/words.ts';
+import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
-import type { Arrival, BudgetKeeper, WaitingLine } from './budget-keeper.ts';
-import type { BudgetAnswer } from './budget.ts';
+import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
+import type { BudgetAnswer } from './budget/budget.ts';
 import { LaneQueue, type LaneOptions } from './lane-queue.ts';
-import { LocalKeeper } from './local-keeper.ts';
-import { readRateHint } from './rate-headers.ts';
-import { SharedKeeper } from './shared-keeper.ts';
-import type { SharedBudget } from './shared-row.ts';
-import { newUsage, noteUsage, partUsed, type Usage } from './usage.ts';
+import { LocalKeeper } from './budget/local-keeper.ts';
+import { readRateHint } from './limits/rate-headers.ts';
+import { SharedKeeper } from './budget/shared-keeper.ts';
+import type { SharedBudget } from './budget/shared-row.ts';
+import { newUsage, noteUsage, partUsed, type Usage } from './limits/usage.ts';
 
 /** What the governor learns from one answer; header names are lower case, repeated headers are arrays. */
 export interface AnswerFacts {

@@ -1,5 +1,5 @@
 import type { Queue, QueueAddOptions, RunFunction } from 'p-queue';
-import { LANES, type Lane } from '../model/words.ts';
+import { LANES, type Lane } from '../model/vocabulary.ts';
 
 export interface LaneOptions extends QueueAddOptions {
   lane?: Lane;

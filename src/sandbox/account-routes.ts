@@ -2,7 +2,7 @@ import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import { Refusal, json, nothing } from './answer.ts';
-import { EVENT_KINDS, recordIn } from './record-changes.ts';
+import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import { checkJson } from './record-routes.ts';
 import type { Handler, Service } from './route-context.ts';
 import type { Subscription } from './webhooks.ts';

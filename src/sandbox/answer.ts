@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Clock } from '../model/clock.ts';
-import type { PageParts } from './page-parts.ts';
+import type { PageParts } from './pages/page-parts.ts';
 
 export type AnswerHeaders = Record<string, string | string[]>;
 

@@ -1,6 +1,6 @@
 import { Refusal, nothing } from './answer.ts';
-import { sha256 } from './generated-image.ts';
-import { recordIn } from './record-changes.ts';
+import { sha256 } from './records/generated-image.ts';
+import { recordIn } from './records/record-changes.ts';
 import { bytesOf, stampFor } from './record-routes.ts';
 import type { Handler, Service } from './route-context.ts';
 

@@ -1,12 +1,12 @@
 import type { JsonObject } from '../model/json.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import { Refusal, json, nothing } from './answer.ts';
-import type { Collection } from './collection.ts';
-import { listPage } from './page-list.ts';
-import { pageQuery } from './page-query.ts';
-import { renderPage } from './page-render.ts';
-import { created, patched, recordIn, replaced } from './record-changes.ts';
-import { templateFor } from './record-template.ts';
+import type { Collection } from './records/collection.ts';
+import { listPage } from './pages/page-list.ts';
+import { pageQuery } from './pages/page-query.ts';
+import { renderPage } from './pages/page-render.ts';
+import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import { templateFor } from './records/record-template.ts';
 import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/{resource}: one page, from the cache where it is there. */

@@ -1,9 +1,9 @@
 import type { Clock } from '../model/clock.ts';
 import type { Access } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
-import type { PageCache } from './page-cache.ts';
+import type { PageCache } from './pages/page-cache.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
-import type { RecordStore } from './store.ts';
+import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** What the routes work with. */

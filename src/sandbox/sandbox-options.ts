@@ -1,10 +1,10 @@
 import { ConfigError } from '../model/errors.ts';
-import type { Sort } from './base-records.ts';
-import { SORTS } from './base-records.ts';
-import type { FaultScript } from './fault-script.ts';
-import { parseFault } from './fault-text.ts';
-import type { Pagination } from './page-query.ts';
-import { PAGINATIONS } from './page-query.ts';
+import type { Sort } from './records/base-records.ts';
+import { SORTS } from './records/base-records.ts';
+import type { FaultScript } from './faults/fault-script.ts';
+import { parseFault } from './faults/fault-text.ts';
+import type { Pagination } from './pages/page-query.ts';
+import { PAGINATIONS } from './pages/page-query.ts';
 import type { RateDialect, RetryAfterForm } from './rate-limit.ts';
 import { RATE_DIALECTS, RETRY_AFTER_FORMS } from './rate-limit.ts';
 

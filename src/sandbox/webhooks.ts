@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { request } from 'undici';
 import type { Clock } from '../model/clock.ts';
-import type { RecordChange } from './store.ts';
+import type { RecordChange } from './records/store.ts';
 
 export interface Subscription {
   id: string;

@@ -3,18 +3,18 @@ import { dirname, join, resolve } from 'node:path';
 import { extendProfile } from '../source/extend-profile.ts';
 import type { Profile } from '../source/profile.ts';
 import { profileSchema } from '../source/profile.ts';
-import { checkValue } from './check-value.ts';
-import type { Fault, FieldPath, Finding } from './fault.ts';
-import { pathKey } from './fault.ts';
-import type { Filled, Surroundings } from './interpolate.ts';
-import { interpolate } from './interpolate.ts';
-import { suggestion } from './known-keys.ts';
+import { checkValue } from './faults/check-value.ts';
+import type { Fault, FieldPath, Finding } from './faults/fault.ts';
+import { pathKey } from './faults/fault.ts';
+import type { Filled, Surroundings } from './file/interpolate.ts';
+import { interpolate } from './file/interpolate.ts';
+import { suggestion } from './faults/known-keys.ts';
 import { packageRoot } from './package-root.ts';
-import { isKeptSecret } from './show-value.ts';
-import { valueAt } from './explain.ts';
-import { isPlainMap } from './plain-map.ts';
-import type { YamlFile } from './yaml-file.ts';
-import { readYamlFile } from './yaml-file.ts';
+import { isKeptSecret } from './faults/show-value.ts';
+import { valueAt } from './faults/explain.ts';
+import { isPlainMap } from './file/plain-map.ts';
+import type { YamlFile } from './file/yaml-file.ts';
+import { readYamlFile } from './file/yaml-file.ts';
 
 /** What a profile's name leads to: null with faults where it cannot be used. */
 export interface LoadedProfile {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { LOG_LEVELS, type LogLevel } from '../model/words.ts';
+import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { authSchema } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import { duration } from '../source/measures.ts';
 import type { Profile } from '../source/profile.ts';
-import type { Fault } from './fault.ts';
+import type { Fault } from './faults/fault.ts';
 import { fileMode } from './file-mode.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';

@@ -2,12 +2,12 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
-import { checkFile, type ReadProfile } from './check-file.ts';
-import type { Fault } from './fault.ts';
-import { isReadableByOthers } from './literal-secrets.ts';
+import { checkFile, type ReadProfile } from './faults/check-file.ts';
+import type { Fault } from './faults/fault.ts';
+import { isReadableByOthers } from './file/literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
-import { readYamlFile } from './yaml-file.ts';
+import { readYamlFile } from './file/yaml-file.ts';
 
 const ENDING = '.yaml';
 

@@ -1,12 +1,12 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
-import { TO_CELL, type CellNotes } from './cells.ts';
-import { columnName, tableName } from './column-name.ts';
-import { carriesValue, isObject } from './field-at.ts';
+import { TO_CELL, type CellNotes } from './columns/cells.ts';
+import { columnName, tableName } from './columns/column-name.ts';
+import { carriesValue, isObject } from './records/field-at.ts';
 import { isFull, isWorth, isWorthField, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
 import type { Level, List, ShapeProfile, ShapeTree, Slot, TableNode } from './shape-tree.ts';
-import { EACH, keysOf, OVERFLOW } from './source-path.ts';
-import { typeOf, widenFor } from './type-lattice.ts';
+import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
+import { typeOf, widenFor } from './columns/type-lattice.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import type { Contract } from '../model/words.ts';
-import { columnName } from './column-name.ts';
+import type { Contract } from '../model/vocabulary.ts';
+import { columnName } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
-import { isObject } from './field-at.ts';
-import { refusal } from './limits.ts';
+import { isObject } from './records/field-at.ts';
+import { refusal } from './records/limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
 import { writeRows, type CheckedRecord, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 

@@ -1,10 +1,10 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
-import type { Contract } from '../model/words.ts';
-import { cellOf, TO_CELL, type ToCell } from './cells.ts';
-import { carriesValue, isObject } from './field-at.ts';
-import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './source-path.ts';
+import type { Contract } from '../model/vocabulary.ts';
+import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { carriesValue, isObject } from './records/field-at.ts';
+import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
 
 /** What shaping needs to know of a resource; its profile (`source/profile.ts`) has all of it and is passed as it is. */
 export interface ShapeProfile {

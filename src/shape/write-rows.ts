@@ -2,16 +2,16 @@ import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Cell, SourcePath, TableRows } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { Contract } from '../model/words.ts';
-import { repairJson, type CellNotes } from './cells.ts';
-import { carriesValue, isObject } from './field-at.ts';
-import { NOT_AN_OBJECT } from './limits.ts';
-import { jsonText } from './json-text.ts';
-import { beyondPage } from './row-width.ts';
+import type { Contract } from '../model/vocabulary.ts';
+import { repairJson, type CellNotes } from './columns/cells.ts';
+import { carriesValue, isObject } from './records/field-at.ts';
+import { NOT_AN_OBJECT } from './records/limits.ts';
+import { jsonText } from './json/json-text.ts';
+import { beyondPage } from './columns/row-width.ts';
 import type { SetAside } from './set-aside.ts';
 import { isFull, isWorth, isWorthField } from './shape-tree.ts';
 import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
-import { pathPart, pathText } from './source-path.ts';
+import { pathPart, pathText } from './columns/source-path.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {

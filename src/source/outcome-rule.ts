@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OUTCOMES } from '../model/words.ts';
+import { OUTCOMES } from '../model/vocabulary.ts';
 
 /**
  * One row of the outcome table. All conditions that are present must hold; the first matching row decides.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
-import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/words.ts';
+import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { byteSize, duration } from './measures.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';

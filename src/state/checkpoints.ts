@@ -2,7 +2,7 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
-import { WALK_MODES } from '../model/words.ts';
+import { WALK_MODES } from '../model/vocabulary.ts';
 import type { CheckpointRow, OwnTables } from '../warehouse/own-tables.ts';
 
 /** Meaning of a checkpoint row as this version writes it. */

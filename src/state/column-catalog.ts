@@ -2,9 +2,9 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
-import { COLUMN_TYPES } from '../model/words.ts';
+import { COLUMN_TYPES } from '../model/vocabulary.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { OVERFLOW, pathText } from '../shape/source-path.ts';
+import { OVERFLOW, pathText } from '../shape/columns/source-path.ts';
 import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 

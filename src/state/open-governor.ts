@@ -1,9 +1,9 @@
 import type { Clock } from '../model/clock.ts';
 import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
-import type { SharedBudget } from '../queue/shared-row.ts';
+import type { SharedBudget } from '../queue/budget/shared-row.ts';
 import { rateDialectSchema } from '../source/rate-dialect.ts';
 import { readLimit, saveLimit } from './limits.ts';
-import type { Hub } from '../warehouse/hub.ts';
+import type { Hub } from '../warehouse/coordination.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** How often the governor's knowledge is stored, so that a restart does not start a storm. */

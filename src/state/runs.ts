@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/words.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
 import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
 
 /** The figures of one resource's walk, as counted so far. */

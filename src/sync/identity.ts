@@ -1,4 +1,4 @@
-import { listingUrl, type ListingTarget } from '../extract/listing-url.ts';
+import { listingUrl, type ListingTarget } from '../extract/page-styles/listing-url.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 

@@ -1,4 +1,4 @@
-import type { Doubt, SureRecord, WalkEnd } from '../extract/walk-end.ts';
+import type { Doubt, SureRecord, WalkEnd } from '../extract/guards/walk-end.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 

@@ -1,8 +1,8 @@
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { zoneAt } from '../model/time-zone.ts';
-import type { WalkMode } from '../model/words.ts';
-import { canonicalHash } from '../shape/fingerprint.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';

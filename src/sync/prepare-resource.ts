@@ -5,7 +5,7 @@ import { readTables } from '../state/column-catalog.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
-import type { Holding } from './holding.ts';
+import type { Holding } from '../state/owned-resource.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
 import { forgetResource } from './restart.ts';
 import type { RunOptions } from './run-options.ts';

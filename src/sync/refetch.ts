@@ -4,15 +4,15 @@ import { newMeter } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { zoneAt } from '../model/time-zone.ts';
-import { fieldAt } from '../shape/field-at.ts';
-import { parseInstant } from '../shape/timestamps.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
+import { parseInstant } from '../shape/columns/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { buryGone } from './deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
 import type { Gone } from './deletes/listing-word.ts';
-import type { Holdings } from './holding.ts';
+import type { Holdings } from '../state/owned-resource.ts';
 import { doubtReading } from './item/judge.ts';
-import { openPageLoader, type PageOutcome } from './page-loader.ts';
+import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
 import { withHolding } from './with-holding.ts';
 
 /**

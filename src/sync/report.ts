@@ -1,4 +1,4 @@
-import type { RunStatus, WalkMode } from '../model/words.ts';
+import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warning } from './warnings.ts';
 

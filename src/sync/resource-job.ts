@@ -1,8 +1,8 @@
 import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
-import type { ListingTarget } from '../extract/listing-url.ts';
+import type { ListingTarget } from '../extract/page-styles/listing-url.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
-import type { PageOutcome } from './page-loader.ts';
+import type { PageOutcome } from '../load/page-loader.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Repetition } from './judge-end.ts';

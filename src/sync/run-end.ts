@@ -1,5 +1,5 @@
 import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
-import type { RunStatus } from '../model/words.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
 import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';

@@ -1,4 +1,4 @@
-import type { ListingTarget } from '../extract/listing-url.ts';
+import type { ListingTarget } from '../extract/page-styles/listing-url.ts';
 import type { Page } from '../extract/page.ts';
 import type { ApiClient } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
@@ -6,7 +6,7 @@ import type { Profile } from '../source/profile.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { DeleteLimits } from './deletes/guard.ts';
-import type { Holdings } from './holding.ts';
+import type { Holdings } from '../state/owned-resource.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';
 

@@ -1,6 +1,6 @@
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
-import type { Holding } from './holding.ts';
+import type { Holding } from '../state/owned-resource.ts';
 import { askIdentity } from './identity.ts';
 import { interruptedBackfills } from './plan.ts';
 import { prepare, type Prepared } from './prepare-resource.ts';

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { Page } from '../extract/page.ts';
-import { isNumbered } from '../extract/page-styles.ts';
-import type { WalkEnd } from '../extract/walk-end.ts';
+import { isNumbered } from '../extract/page-styles/page-styles.ts';
+import type { WalkEnd } from '../extract/guards/walk-end.ts';
 import { walk } from '../extract/walk.ts';
-import type { PageFacts, PageLoader } from './page-loader.ts';
+import type { PageFacts, PageLoader } from '../load/page-loader.ts';
 import { zoneAt } from '../model/time-zone.ts';
-import type { Lane, WalkMode } from '../model/words.ts';
+import type { Lane, WalkMode } from '../model/vocabulary.ts';
 import { saveCheckpoint } from '../state/checkpoints.ts';
 import { resolveUnseenRejects } from '../state/rejects.ts';
 import { forgetSeen, rememberSeen } from '../state/seen.ts';

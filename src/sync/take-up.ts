@@ -1,5 +1,5 @@
-import { isNumbered } from '../extract/page-styles.ts';
-import type { MetPage, WalkBefore } from '../extract/walk-ledger.ts';
+import { isNumbered } from '../extract/page-styles/page-styles.ts';
+import type { MetPage, WalkBefore } from '../extract/guards/walk-ledger.ts';
 import { readSeenPages } from '../state/seen.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { startWalk } from './plan.ts';

@@ -1,7 +1,7 @@
 import { newMeter, type RequestMeter } from '../http/client.ts';
-import type { WalkMode } from '../model/words.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures } from '../state/runs.ts';
-import type { PageOutcome } from './page-loader.ts';
+import type { PageOutcome } from '../load/page-loader.ts';
 import { NO_NOTES, type RunNotes } from './report.ts';
 import type { Warning } from './warnings.ts';
 

@@ -2,8 +2,8 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { Reading } from '../load/diff.ts';
 import type { KeyedRecord } from '../load/key-records.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { WalkMode } from '../model/words.ts';
-import { canonicalHash } from '../shape/fingerprint.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
 import { forgetWaiting, readSuspects, suspectOlder } from '../state/suspects.ts';
 import type { OwnTables, SuspectRow, TimestampText } from '../warehouse/own-tables.ts';
 

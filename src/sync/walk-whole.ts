@@ -1,4 +1,4 @@
-import type { SureRecord } from '../extract/walk-end.ts';
+import type { SureRecord } from '../extract/guards/walk-end.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { zoneAt } from '../model/time-zone.ts';

@@ -1,4 +1,4 @@
-import type { Proof } from '../model/words.ts';
+import type { Proof } from '../model/vocabulary.ts';
 
 interface WarningKind {
   /** True where the copy may not be equal to the service: the run is then `partial`. */

@@ -1,7 +1,7 @@
 import { SyncError } from '../model/errors.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import type { Holding, Holdings } from './holding.ts';
+import type { Holding, Holdings } from '../state/owned-resource.ts';
 
 /**
  * Runs `work` as the owner of a resource, with its tables known; and again where the database was set back meanwhile.

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import type { RunStatus } from '../model/words.ts';
-import { retryAfter } from '../queue/rate-headers.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { retryAfter } from '../queue/limits/rate-headers.ts';
 import type { PingSettings } from '../settings/settings.ts';
 import { overallStatus, type RunReport } from '../sync/report.ts';
 

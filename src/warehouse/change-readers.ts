@@ -1,6 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import { changePostgresReaders } from './postgres/readers.ts';
+import { changePostgresReaders } from './postgres/pages/readers.ts';
 import type { Readers, ReadersRequest } from './readers.ts';
 
 type ChangeReaders = (rest: string, clock: Clock, request: ReadersRequest) => Promise<Readers>;

@@ -8,7 +8,7 @@ import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
-import type { Words } from '../../migrations/words.ts';
+import type { Words } from '../../migrations/dialect.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
 /** The steps by which a kind of database of ours came to be, by name and in order. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Inbox } from './inbox.ts';
-import { openPostgresInbox, type PostgresInboxOptions } from './postgres/open-inbox.ts';
-import { openSqliteInbox, type SqliteInboxOptions } from './sqlite/open-inbox.ts';
+import { openPostgresInbox, type PostgresInboxOptions } from './postgres/inbox/open-inbox.ts';
+import { openSqliteInbox, type SqliteInboxOptions } from './sqlite/inbox/open-inbox.ts';
 
 /** What only some databases take; the others do without. */
 export type InboxOptions = PostgresInboxOptions & SqliteInboxOptions;

@@ -1,4 +1,4 @@
-import type { ColumnType, RunStatus, WalkMode } from '../model/words.ts';
+import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
 export type TimestampText = string;

@@ -1,4 +1,4 @@
-import { postgresPlace } from './postgres/address.ts';
+import { postgresPlace } from './postgres/connection/address.ts';
 
 /** Where a warehouse is, as a person would look for it; never with user or password. */
 export function shownPlace(address: string): string {

@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
-import type { HistoryPolicy } from '../model/words.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 

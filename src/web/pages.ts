@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { PageAnswer, PageRequest } from './receiver/messages.ts';
 import { CHALLENGE } from './basic-auth.ts';
 import type { Visitor } from './door.ts';
-import { attentionOf, headlineOf } from './status/attention.ts';
+import { attentionOf, headlineOf } from '../serve/status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
-import type { StatusSnapshot } from './status/snapshot.ts';
+import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 
 /** Whether this process can do its work. It names no paths and no messages, and sources to those only who may see them. */
 export interface Readiness {

@@ -10,7 +10,7 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
-import { openBossQueue } from '../../src/trigger/work-queue/boss-queue.ts';
+import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { serveWarnings } from '../../src/cli/serve-warnings.ts';
+import { serveWarnings } from '../../src/serve/serve-warnings.ts';
 
 const SERVE = { host: '127.0.0.1', port: 8080, hosts: [] };
 const AUTH = { user: 'operator', password: 'x'.repeat(12) };

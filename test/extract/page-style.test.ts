@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { PageFacts } from '../../src/extract/page-style.ts';
-import { openPageStyle } from '../../src/extract/page-styles.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import type { PageFacts } from '../../src/extract/page-styles/page-style.ts';
+import { openPageStyle } from '../../src/extract/page-styles/page-styles.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { pageProfile } from './five-styles.ts';
 import type { Style } from './five-styles.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { unnamedSignals } from '../../src/extract/unnamed-signals.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { unnamedSignals } from '../../src/extract/page-styles/unnamed-signals.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { pageProfile } from './five-styles.ts';
 
 const found = (body: string, page = pageProfile('cursor', 2), query = ''): string[] =>

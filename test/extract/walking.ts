@@ -4,7 +4,7 @@ import type { WalkOptions } from '../../src/extract/walk.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { PageProfile } from '../../src/source/page-style.ts';
 import type { ApiClient } from '../../src/http/client.ts';
-import { isObject } from '../../src/shape/field-at.ts';
+import { isObject } from '../../src/shape/records/field-at.ts';
 import { newMeter } from '../../src/http/client.ts';
 import { realClient } from './real-client.ts';
 import type { ListingServer } from './listing-server.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/fault-script.ts';
+import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import { endsOf, expectWholeCopy, onStage, rowsIn, type Ended, type Stage, type StageOptions } from './stage.ts';
 
 /** One fault of the catalogue, played against the whole product. */

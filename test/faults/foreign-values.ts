@@ -1,15 +1,15 @@
-import { createAnswerMemory } from '../../src/http/answer-memory.ts';
-import { decodeText } from '../../src/http/decode-text.ts';
-import { interpret } from '../../src/http/interpret.ts';
-import { columnName, tableName } from '../../src/shape/column-name.ts';
-import { canonicalHash } from '../../src/shape/fingerprint.ts';
-import { jsonText } from '../../src/shape/json-text.ts';
-import { parseByHand } from '../../src/shape/parse-by-hand.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { cutDeep, skipSpace, stringEnd, valueEnd } from '../../src/shape/scan-json.ts';
-import { pathPart, pathText, sourceKey } from '../../src/shape/source-path.ts';
-import { parseInstant } from '../../src/shape/timestamps.ts';
-import { typeOf } from '../../src/shape/type-lattice.ts';
+import { createAnswerMemory } from '../../src/http/body/answer-memory.ts';
+import { decodeText } from '../../src/http/body/decode-text.ts';
+import { interpret } from '../../src/http/outcome/interpret.ts';
+import { columnName, tableName } from '../../src/shape/columns/column-name.ts';
+import { canonicalHash } from '../../src/shape/records/fingerprint.ts';
+import { jsonText } from '../../src/shape/json/json-text.ts';
+import { parseByHand } from '../../src/shape/json/parse-by-hand.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { cutDeep, skipSpace, stringEnd, valueEnd } from '../../src/shape/json/scan-json.ts';
+import { pathPart, pathText, sourceKey } from '../../src/shape/columns/source-path.ts';
+import { parseInstant } from '../../src/shape/columns/timestamps.ts';
+import { typeOf } from '../../src/shape/columns/type-lattice.ts';
 import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/canonical.ts';
 import { attempt, type TextWork } from '../support/linear-time.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { PastRun, StatusSnapshot } from '../../src/web/status/snapshot.ts';
+import type { PastRun, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import type { Packed } from './answer-shapes.ts';
 import { portOf } from './port-of.ts';
 import { startServe, writeYaml, type ServeProcess } from './serve-stage.ts';

@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/fault-script.ts';
+import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import { testFaults, type FaultRow } from './fault-rows.ts';
 import { portOf } from './port-of.ts';
 import { endsOf, expectWholeCopy, onStage, rowsIn, useOauth, type StageOptions } from './stage.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../src/sandbox/fault-script.ts';
+import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import { endsOf, expectWholeCopy, onStage, type StageOptions } from './stage.ts';
 
 type Headers = Record<string, string>;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createJudge } from '../../src/http/outcome.ts';
-import type { Seen } from '../../src/http/outcome-row.ts';
+import { createJudge } from '../../src/http/outcome/outcome.ts';
+import type { Seen } from '../../src/http/outcome/outcome-row.ts';
 import { newMeter } from '../../src/http/client.ts';
-import { readRateHint } from '../../src/queue/rate-headers.ts';
+import { readRateHint } from '../../src/queue/limits/rate-headers.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 
 const judge = createJudge([]);

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sharedToken } from '../../src/http/shared-token.ts';
-import type { IssuedToken } from '../../src/http/token-request.ts';
-import { tokenSeal } from '../../src/http/token-seal.ts';
+import { sharedToken } from '../../src/http/auth/shared-token.ts';
+import type { IssuedToken } from '../../src/http/auth/token-request.ts';
+import { tokenSeal } from '../../src/http/auth/token-seal.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openHub } from '../../src/warehouse/open-hub.ts';
+import { openHub } from '../../src/warehouse/open-coordination.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);

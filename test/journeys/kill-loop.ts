@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import type { Pagination } from '../../src/sandbox/page-query.ts';
-import type { Store } from '../../src/sandbox/store.ts';
+import type { Pagination } from '../../src/sandbox/pages/page-query.ts';
+import type { Store } from '../../src/sandbox/records/store.ts';
 import type { Command } from '../support/command.ts';
 import { differences, strayRows } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';

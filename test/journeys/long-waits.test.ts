@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { exitCodeOfStatus } from '../../src/cli/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
-import { LONGEST_WAIT_MS } from '../../src/queue/rate-time.ts';
+import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { startListing, type Reply } from '../extract/listing-server.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';

@@ -1,4 +1,4 @@
-import type { FaultScript } from '../../src/sandbox/fault-script.ts';
+import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import type { PushedClock } from '../support/hurried-clock.ts';
 import type { Random } from '../support/random.ts';

@@ -1,5 +1,5 @@
 import type { SyncCommand } from '../../src/sync/plan.ts';
-import type { Store } from '../../src/sandbox/store.ts';
+import type { Store } from '../../src/sandbox/records/store.ts';
 import { startScript } from '../support/child-script.ts';
 import { differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { difference } from '../../src/load/diff.ts';
 import { keyRecords } from '../../src/load/key-records.ts';
 import type { JsonValue } from '../../src/model/json.ts';
-import { canonicalHash } from '../../src/shape/fingerprint.ts';
+import { canonicalHash } from '../../src/shape/records/fingerprint.ts';
 import type { StoredRow } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
 

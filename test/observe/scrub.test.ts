@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scrub, scrubOwn } from '../../src/observe/scrub.ts';
+import { scrub, scrubOwn } from '../../src/observe/scrub/scrub.ts';
 
 const PLAIN = 'Canary4711SecretValue';
 const ODD = 'p+a/s s"w\\ö%=d\n!';

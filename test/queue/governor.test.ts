@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
-import type { Lane } from '../../src/model/words.ts';
+import type { Lane } from '../../src/model/vocabulary.ts';
 import type { Attempted, Governor } from '../../src/queue/governor.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';

@@ -1,5 +1,5 @@
 import { createGovernor, type Attempted, type Governor, type GovernorOptions } from '../../src/queue/governor.ts';
-import type { Lane } from '../../src/model/words.ts';
+import type { Lane } from '../../src/model/vocabulary.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import type { HandClock } from '../support/hand-clock.ts';
 

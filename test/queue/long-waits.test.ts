@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
 import type { JsonValue } from '../../src/model/json.ts';
 import type { Governor } from '../../src/queue/governor.ts';
-import { LONGEST_WAIT_MS } from '../../src/queue/rate-time.ts';
+import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { rateDialectSchema, type RateEntry } from '../../src/source/rate-dialect.ts';
 import { PRESET_NAMES } from '../../src/source/rate-presets.ts';
 import { HandClock } from '../support/hand-clock.ts';

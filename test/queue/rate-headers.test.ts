@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/model/json.ts';
-import { readRateHint, type QuotaHint, type RateHint } from '../../src/queue/rate-headers.ts';
+import { readRateHint, type QuotaHint, type RateHint } from '../../src/queue/limits/rate-headers.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { policyMembers, rateLimitMembers } from '../../src/queue/ratelimit-field.ts';
-import { readRateHint } from '../../src/queue/rate-headers.ts';
+import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
+import { readRateHint } from '../../src/queue/limits/rate-headers.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 interface Vector {

@@ -1,4 +1,4 @@
-import type { FaultScript } from '../../src/sandbox/fault-script.ts';
+import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { sandboxFor } from './service-client.ts';
 

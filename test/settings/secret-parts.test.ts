@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withParts } from '../../src/settings/secret-parts.ts';
+import { withParts } from '../../src/settings/file/secret-parts.ts';
 
 it.each([
   ['a key as it is', 'sk_live_0815', []],

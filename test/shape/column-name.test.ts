@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { columnName, tableName } from '../../src/shape/column-name.ts';
+import { columnName, tableName } from '../../src/shape/columns/column-name.ts';
 import { hasCorpus, naughtyStrings } from './corpus.ts';
 
 const NONE: ReadonlySet<string> = new Set();

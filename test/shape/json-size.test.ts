@@ -1,7 +1,7 @@
 import { assert, json, nat, property } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/model/json.ts';
-import { exactSize, roughSize } from '../../src/shape/json-size.ts';
+import { exactSize, roughSize } from '../../src/shape/json/json-size.ts';
 
 /** Values on all levels, as `JSON.parse` makes them; an empty array or object counts one for what it could hold. */
 function valuesIn(value: JsonValue): number {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { selectRecords } from '../../src/shape/select-records.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { selectRecords } from '../../src/shape/records/select-records.ts';
 import { hasCorpus, jsonSuite } from './corpus.ts';
 
 /** As the client decodes a body: strictly, a BOM left out. */

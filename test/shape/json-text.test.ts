@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { jsonText } from '../../src/shape/json-text.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { jsonText } from '../../src/shape/json/json-text.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 
 const HUGE: readonly [title: string, source: string][] = [
   ['131,073 digits', '9'.repeat(131_073)],

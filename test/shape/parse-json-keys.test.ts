@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { canonicalJson } from '../../src/warehouse/copy/canonical.ts';
 
 /** Ways to write one character between quotes. */

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
-import { fitsDouble } from '../../src/shape/exact-number.ts';
-import { hasInexactNumber } from '../../src/shape/inexact-number.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { fitsDouble } from '../../src/shape/json/exact-number.ts';
+import { hasInexactNumber } from '../../src/shape/json/inexact-number.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 
 describe('parseJson', () => {
   it.each([

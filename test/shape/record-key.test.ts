@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { fieldAt, recordKey } from '../../src/shape/record-key.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { fieldAt, recordKey } from '../../src/shape/records/record-key.ts';
 
 describe('recordKey', () => {
   it.each([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { differenceText, recordDifferences } from '../../src/shape/record-difference.ts';
-import { outlineOf, unprovedField, widenOutline } from '../../src/shape/record-outline.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { differenceText, recordDifferences } from '../../src/shape/records/record-difference.ts';
+import { outlineOf, unprovedField, widenOutline } from '../../src/shape/records/record-outline.ts';
 
 function told(listed: string, alone: string): string {
   return differenceText(recordDifferences(parseJson(listed), parseJson(alone)));

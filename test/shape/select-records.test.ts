@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { selectRecords } from '../../src/shape/select-records.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { selectRecords } from '../../src/shape/records/select-records.ts';
 
 function texts(text: string, path: string): string[] | undefined {
   return selectRecords(Buffer.from(text), parseJson(text), path)?.map((record) => record.bytes.toString());

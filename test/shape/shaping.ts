@@ -1,5 +1,5 @@
 import type { Cell, ResourceShape } from '../../src/model/table.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../../src/shape/shape-page.ts';
 import type { ShapeProfile } from '../../src/shape/shape-tree.ts';
 import type { ShapeRecord } from '../../src/shape/write-rows.ts';

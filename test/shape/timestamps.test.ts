@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { timeZone } from '../../src/model/time-zone.ts';
-import { isLocalTime, parseInstant, toDateText, toTimestampText } from '../../src/shape/timestamps.ts';
+import { isLocalTime, parseInstant, toDateText, toTimestampText } from '../../src/shape/columns/timestamps.ts';
 
 describe('toTimestampText', () => {
   it.each([

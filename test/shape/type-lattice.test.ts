@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES } from '../../src/model/words.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { typeOf, widen } from '../../src/shape/type-lattice.ts';
+import { COLUMN_TYPES } from '../../src/model/vocabulary.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { typeOf, widen } from '../../src/shape/columns/type-lattice.ts';
 
 describe('typeOf', () => {
   it.each([

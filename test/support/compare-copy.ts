@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import type { Store } from '../../src/sandbox/store.ts';
+import type { Store } from '../../src/sandbox/records/store.ts';
 import { canonicalJson, copiedColumn, expectedRow, placesIn, type CopiedTable, type Json } from './expected-rows.ts';
 
 interface ColumnEntry {

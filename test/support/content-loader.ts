@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings, type Holding } from '../../src/sync/holding.ts';
-import { openPageLoader, type PageLoader } from '../../src/sync/page-loader.ts';
+import { createHoldings, type Holding } from '../../src/state/owned-resource.ts';
+import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf } from './page-records.ts';
 

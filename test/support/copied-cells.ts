@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../src/model/json.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../src/model/words.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
 import { asOtherClient } from './databases.ts';
 import { rowsIn } from './temp-warehouse.ts';
 

@@ -7,7 +7,7 @@ import { readTables } from '../../src/state/column-catalog.ts';
 import { buryGone, type BurialOutcome } from '../../src/sync/deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
 import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
-import { openPageLoader } from '../../src/sync/page-loader.ts';
+import { openPageLoader } from '../../src/load/page-loader.ts';
 
 const RESOURCE = 'content';
 

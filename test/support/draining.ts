@@ -8,7 +8,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { deleteContext } from '../../src/sync/deletes/context.ts';
-import type { Holding } from '../../src/sync/holding.ts';
+import type { Holding } from '../../src/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RefetchContext } from '../../src/sync/refetch.ts';
 import { createDrain } from '../../src/trigger/drain/drain.ts';

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
-import { openPageLoader, type PageOutcome } from '../../src/sync/page-loader.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
+import { openPageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
 

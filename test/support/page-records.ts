@@ -1,6 +1,6 @@
 import type { SourceRecord } from '../../src/model/json.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
-import { selectRecords } from '../../src/shape/select-records.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
+import { selectRecords } from '../../src/shape/records/select-records.ts';
 import { profileSchema, type ResourceProfile } from '../../src/source/profile.ts';
 
 /** The fields of a resource's profile that a test sets. */

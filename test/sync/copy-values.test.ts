@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { INBOX_TABLES, OWN_TABLES } from '../../src/warehouse/copy/carried-tables.ts';
+import { INBOX_TABLES, OWN_TABLES } from '../../src/warehouse/copy/copied-tables.ts';
 import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/canonical.ts';
 import { openInbox } from '../../src/warehouse/open-inbox.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import type { TableShape } from '../../src/model/table.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { shapeRecords } from '../../src/shape/shape-page.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { bodiesAfter } from '../../src/state/versions.ts';

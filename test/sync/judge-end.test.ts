@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Doubt, WalkEnd } from '../../src/extract/walk-end.ts';
+import type { Doubt, WalkEnd } from '../../src/extract/guards/walk-end.ts';
 import { endWarnings, judgeEnd, type Repetition } from '../../src/sync/judge-end.ts';
 import { profileWith } from '../support/page-records.ts';
 

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
-import { openPageLoader } from '../../src/sync/page-loader.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
+import { openPageLoader } from '../../src/load/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
-import { openPageLoader, type PageLoader } from '../../src/sync/page-loader.ts';
-import type { LoadablePage } from '../../src/sync/prepare-page.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
+import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
+import type { LoadablePage } from '../../src/load/prepare-page.ts';
 import { DATABASES, warehouseOn, type TestDatabase } from '../support/databases.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
 

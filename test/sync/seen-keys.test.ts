@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyFingerprints } from '../../src/shape/key-fingerprint.ts';
+import { keyFingerprints } from '../../src/shape/records/key-fingerprint.ts';
 import { SeenKeys } from '../../src/sync/deletes/seen-keys.ts';
 
 describe('SeenKeys', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, DeferredError, SyncError } from '../../src/model/errors.ts';
-import type { RunStatus } from '../../src/model/words.ts';
+import type { RunStatus } from '../../src/model/vocabulary.ts';
 import { createLog } from '../../src/observe/log.ts';
 import type { PingSettings } from '../../src/settings/settings.ts';
 import { NO_FIGURES } from '../../src/state/runs.ts';

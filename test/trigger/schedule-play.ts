@@ -1,5 +1,5 @@
 import { timestampText } from '../../src/model/timestamp-text.ts';
-import type { RunStatus } from '../../src/model/words.ts';
+import type { RunStatus } from '../../src/model/vocabulary.ts';
 import type { ScheduleSettings } from '../../src/settings/settings.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { askDrain } from '../../src/trigger/work-queue/ask-drain.ts';
-import { openBossQueue } from '../../src/trigger/work-queue/boss-queue.ts';
-import type { WalkItem } from '../../src/trigger/work-queue/work-items.ts';
-import type { WorkQueue } from '../../src/trigger/work-queue/work-queue.ts';
+import { askDrain } from '../../src/serve/work-items/ask-drain.ts';
+import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
+import type { WalkItem } from '../../src/serve/work-items/work-items.ts';
+import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { startPostgres } from '../support/postgres-server.ts';
 import { until } from '../support/serving.ts';

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { saveLimit } from '../../src/state/limits.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { contentLoader } from '../support/content-loader.ts';
 import { recordsOf } from '../support/page-records.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Hub } from '../../src/warehouse/hub.ts';
-import { openHub } from '../../src/warehouse/open-hub.ts';
+import type { Hub } from '../../src/warehouse/coordination.ts';
+import { openHub } from '../../src/warehouse/open-coordination.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';
 
 /** Each in a pool of its own, as other processes would be. */

@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
 import { openInbox } from '../../src/warehouse/open-inbox.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { contentLoader } from '../support/content-loader.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/sync/holding.ts';
-import { openPageLoader } from '../../src/sync/page-loader.ts';
+import { createHoldings } from '../../src/state/owned-resource.ts';
+import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { TableShape } from '../../src/model/table.ts';
 import { DATABASES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';

@@ -3,8 +3,8 @@ import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../src/warehouse/migrate.ts';
 import type { OwnTables } from '../../src/warehouse/own-tables.ts';
-import { openDatabase } from '../../src/warehouse/postgres/open-database.ts';
-import { transact } from '../../src/warehouse/postgres/transact.ts';
+import { openDatabase } from '../../src/warehouse/postgres/connection/open-database.ts';
+import { transact } from '../../src/warehouse/postgres/connection/transact.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
 import { startPostgres } from '../support/postgres-server.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { parseJson } from '../../src/shape/parse-json.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { blogLines, hasCorpus, jsonSuite, naughtyStrings } from '../shape/corpus.ts';
 import { copiedCells, copiedColumns, isPostgres, rowsOf } from '../support/copied-cells.ts';

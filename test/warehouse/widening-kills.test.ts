@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { secondColumn } from '../../src/warehouse/postgres/widening.ts';
+import { secondColumn } from '../../src/warehouse/postgres/widening/widening.ts';
 import { startScript } from '../support/child-script.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';

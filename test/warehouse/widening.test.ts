@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../src/model/words.ts';
-import { widen } from '../../src/shape/type-lattice.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
+import { widen } from '../../src/shape/columns/type-lattice.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { copiedCells, copiedColumns, decimal, isPostgres, rowsOf } from '../support/copied-cells.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createPages, type PagesOptions } from '../../src/web/pages.ts';
-import type { StatusSnapshot } from '../../src/web/status/snapshot.ts';
+import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 
 /** The pages over real HTTP, as the receiver gives them out. */
 export interface PageServer {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openBossQueue } from '../../src/trigger/work-queue/boss-queue.ts';
+import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import type { ReceivedSource } from '../../src/web/receiver/setup.ts';
 import { startScript } from '../support/child-script.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';

@@ -5,7 +5,7 @@ import type {
   SourceStatus,
   StatusSnapshot,
   WebhookStatus,
-} from '../../src/web/status/snapshot.ts';
+} from '../../src/serve/status/snapshot.ts';
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');

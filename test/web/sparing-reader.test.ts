@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSparingReader } from '../../src/web/status/sparing-reader.ts';
+import { createSparingReader } from '../../src/serve/status/sparing-reader.ts';
 import { HandClock } from '../support/hand-clock.ts';
 
 /** A reader whose readings the test ends by hand. */

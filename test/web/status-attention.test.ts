@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOf, headlineOf } from '../../src/web/status/attention.ts';
-import type { ResourceStatus, SourceStatus } from '../../src/web/status/snapshot.ts';
+import { attentionOf, headlineOf } from '../../src/serve/status/attention.ts';
+import type { ResourceStatus, SourceStatus } from '../../src/serve/status/snapshot.ts';
 import { NOW, limitWith, resourceWith, runWith, snapshotWith, sourceWith, webhooksWith } from './sample-status.ts';
 
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { StatusSnapshot } from '../../src/web/status/snapshot.ts';
+import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { pagesOf, servePages, type PageServer } from './page-server.ts';
 import { contrastFaults } from './page-contrast.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../src/web/page/status-page.ts';
-import type { ResourceStatus } from '../../src/web/status/snapshot.ts';
+import type { ResourceStatus } from '../../src/serve/status/snapshot.ts';
 import { NOW, emptySnapshot, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith } from './sample-status.ts';
 
 const BLNS = new URL('../../../shared/data/corpora/naughty-strings/blns.json', import.meta.url);

@@ -1,9 +1,9 @@
-import { countIn } from '../../extract/body-account.ts';
-import { listingUrl } from '../../extract/listing-url.ts';
+import { countIn } from '../../extract/requests/body-account.ts';
+import { listingUrl } from '../../extract/page-styles/listing-url.ts';
 import type { Page } from '../../extract/page.ts';
-import { urlAt } from '../../extract/position.ts';
+import { urlAt } from '../../extract/page-styles/position.ts';
 import { newMeter, type OtherCaller } from '../../http/client.ts';
-import { selectRecords } from '../../shape/select-records.ts';
+import { selectRecords } from '../../shape/records/select-records.ts';
 import { isRefusal } from '../identity.ts';
 import type { CheckOptions, Finding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';

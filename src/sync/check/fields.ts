@@ -1,7 +1,7 @@
 import type { SourceRecord } from '../../model/json.ts';
-import { fieldAt } from '../../shape/field-at.ts';
-import { recordKey } from '../../shape/record-key.ts';
-import { parseInstant } from '../../shape/timestamps.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { recordKey } from '../../shape/records/record-key.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Finding } from './finding.ts';
 

@@ -1,4 +1,4 @@
-import type { ListingTarget } from '../../extract/listing-url.ts';
+import type { ListingTarget } from '../../extract/page-styles/listing-url.ts';
 import type { ApiClient } from '../../http/client.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { ResourceProfile } from '../../source/profile.ts';

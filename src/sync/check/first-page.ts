@@ -3,8 +3,8 @@ import { walk } from '../../extract/walk.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { zoneAt } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/field-at.ts';
-import { recordKey } from '../../shape/record-key.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { recordKey } from '../../shape/records/record-key.ts';
 import { momentOf } from '../since.ts';
 import type { CheckOptions } from './finding.ts';
 

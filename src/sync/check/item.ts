@@ -1,7 +1,7 @@
 import type { Page } from '../../extract/page.ts';
 import { newMeter } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { differenceText } from '../../shape/record-difference.ts';
+import { differenceText } from '../../shape/records/record-difference.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare.ts';
 import type { CheckOptions, Finding } from './finding.ts';

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../model/json.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
-import { isObject } from '../../shape/field-at.ts';
-import { isLocalTime, parseInstant } from '../../shape/timestamps.ts';
+import { isObject } from '../../shape/records/field-at.ts';
+import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Finding } from './finding.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import { acquireLease } from '../../state/leases.ts';
-import { INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/carried-tables.ts';
+import { INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/copied-tables.ts';
 import { publish } from '../../warehouse/copy/publish.ts';
 import { resumeOrBegin, type Receipt, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
 import { findReceipt, openStaging, targetUsed } from '../../warehouse/copy/staging.ts';

@@ -1,6 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { TableShape } from '../../model/table.ts';
-import type { Lane } from '../../model/words.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import {
@@ -17,7 +17,7 @@ import { doubtPath } from './confirm-path.ts';
 import type { DeleteContext } from './context.ts';
 import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
 import { tooMany } from './guard.ts';
-import type { Holding } from '../holding.ts';
+import type { Holding } from '../../state/owned-resource.ts';
 
 /** What became of records that are gone, by key. */
 export interface BurialOutcome {

@@ -1,6 +1,6 @@
 import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { Lane } from '../../model/words.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import type { DeleteContext } from './context.ts';
 
 /** Records that are tried before the path is called broken: one of them may be gone just as well. */

@@ -11,7 +11,7 @@ import { settleByWalks } from './confirm-by-walks.ts';
 import type { DeleteContext } from './context.ts';
 import type { Gone } from './listing-word.ts';
 import { doubtReading } from '../item/judge.ts';
-import type { PageLoader, PageOutcome } from '../page-loader.ts';
+import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
 
 /** What settling suspects needs. */
 export interface SettleContext extends DeleteContext {

@@ -1,6 +1,6 @@
 import type { RequestMeter } from '../../http/client.ts';
 import type { DeleteLimits } from './guard.ts';
-import type { Holding } from '../holding.ts';
+import type { Holding } from '../../state/owned-resource.ts';
 import { itemProof, type ItemContext } from '../item/proof.ts';
 import type { RunOptions } from '../run-options.ts';
 

@@ -1,7 +1,7 @@
-import { parseInstant } from '../../shape/timestamps.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { Lane } from '../../model/words.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import type { Cell } from '../../model/table.ts';
 import { askListing } from '../item/lookup.ts';
 import type { DeleteContext } from './context.ts';

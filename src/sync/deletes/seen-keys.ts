@@ -1,4 +1,4 @@
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../shape/records/key-fingerprint.ts';
 
 const FIRST_SLOTS = 1_024;
 

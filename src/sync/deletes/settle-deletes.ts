@@ -1,8 +1,8 @@
 import { newMeter, type RequestMeter } from '../../http/client.ts';
 import { settleSuspects, type Settled } from './confirm.ts';
 import { deleteContext, type DeleteParts } from './context.ts';
-import type { Holding, Holdings } from '../holding.ts';
-import { openPageLoader, type PageOutcome } from '../page-loader.ts';
+import type { Holding, Holdings } from '../../state/owned-resource.ts';
+import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
 import { withHolding } from '../with-holding.ts';
 
 /** How a run takes part in it. */

@@ -1,6 +1,6 @@
 import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { PageFacts, PageLoader } from '../page-loader.ts';
+import type { PageFacts, PageLoader } from '../../load/page-loader.ts';
 import { momentOf } from '../since.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { Witness } from './witness.ts';

@@ -2,12 +2,12 @@ import { readItem, type ItemReading, type ItemSource } from '../../extract/read-
 import type { RequestMeter } from '../../http/client.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/field-at.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../advance.ts';
-import type { Holding } from '../holding.ts';
+import type { Holding } from '../../state/owned-resource.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunOptions } from '../run-options.ts';
 import { momentOf } from '../since.ts';

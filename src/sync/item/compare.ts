@@ -2,10 +2,10 @@ import { readItem, type ItemReading, type ItemSource } from '../../extract/read-
 import { walk } from '../../extract/walk.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import type { Lane } from '../../model/words.ts';
-import { isOfValues, recordDifferences, type RecordDifference } from '../../shape/record-difference.ts';
-import { fieldAt, recordKey } from '../../shape/record-key.ts';
-import { parseInstant } from '../../shape/timestamps.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { isOfValues, recordDifferences, type RecordDifference } from '../../shape/records/record-difference.ts';
+import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 
 /** Where a listing and its single records are asked for. */

@@ -1,10 +1,10 @@
 import type { SourceRecord } from '../../model/json.ts';
-import type { Lane } from '../../model/words.ts';
-import { fieldAt } from '../../shape/field-at.ts';
-import { sameJson } from '../../shape/fingerprint.ts';
-import { parseJson } from '../../shape/parse-json.ts';
-import { differenceText } from '../../shape/record-difference.ts';
-import { outlineOf, unprovedField, widenOutline, type Outline } from '../../shape/record-outline.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { sameJson } from '../../shape/records/fingerprint.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import { differenceText } from '../../shape/records/record-difference.ts';
+import { outlineOf, unprovedField, widenOutline, type Outline } from '../../shape/records/record-outline.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { currentBodies } from '../../state/versions.ts';
 import { compareAlone, keyIn, recordIn } from './compare.ts';

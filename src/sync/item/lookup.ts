@@ -1,9 +1,9 @@
-import { isNumbered } from '../../extract/page-styles.ts';
+import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import type { Lane } from '../../model/words.ts';
-import { parseInstant } from '../../shape/timestamps.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { judgeEnd } from '../judge-end.ts';
 import { sinceValue } from '../since.ts';
 import { keyIn } from './compare.ts';

@@ -2,10 +2,10 @@ import type { ItemSource } from '../../extract/read-item.ts';
 import type { ApiClient } from '../../http/client.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import type { Outline } from '../../shape/record-outline.ts';
+import type { Outline } from '../../shape/records/record-outline.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import type { Holding } from '../holding.ts';
+import type { Holding } from '../../state/owned-resource.ts';
 
 /** What a look into the listing has met. */
 export interface Lookup {

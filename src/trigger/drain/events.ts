@@ -1,13 +1,13 @@
-import { decodeText } from '../../http/decode-text.ts';
+import { decodeText } from '../../http/body/decode-text.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { fieldAt, isObject } from '../../shape/field-at.ts';
-import { refusal } from '../../shape/limits.ts';
-import { parseJson } from '../../shape/parse-json.ts';
-import { recordKey } from '../../shape/record-key.ts';
-import { parseInstant } from '../../shape/timestamps.ts';
+import { fieldAt, isObject } from '../../shape/records/field-at.ts';
+import { refusal } from '../../shape/records/limits.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import { recordKey } from '../../shape/records/record-key.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile, WebhookProfile } from '../../source/profile.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
 

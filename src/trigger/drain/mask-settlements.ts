@@ -1,4 +1,4 @@
-import { scrubOwn } from '../../observe/scrub.ts';
+import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 
 /** An inbox that stores no secret with what became of a delivery: errors quote what the service answered. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { RunStatus } from '../../model/words.ts';
+import type { RunStatus } from '../../model/vocabulary.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
 import { dueOf, type Due, type StoredSuccess } from './due.ts';

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../../model/words.ts';
+import type { RunStatus } from '../../model/vocabulary.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

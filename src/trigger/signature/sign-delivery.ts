@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ConfigError } from '../../model/errors.ts';
-import { isObject } from '../../shape/field-at.ts';
-import { parseJson } from '../../shape/parse-json.ts';
+import { isObject } from '../../shape/records/field-at.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import { needsPublicUrl, type SignatureScheme } from '../../source/signature-scheme.ts';
 import { signingKey, type SigningKey } from './signature-text.ts';

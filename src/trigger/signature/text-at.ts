@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from '../../shape/exact-number.ts';
-import { fieldAt } from '../../shape/field-at.ts';
-import { parseJson } from '../../shape/parse-json.ts';
+import { isExact } from '../../shape/json/exact-number.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
 import type { Place, PlaceKind } from '../../source/place.ts';
 import type { Delivery } from './delivery.ts';
 

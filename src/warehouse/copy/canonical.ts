@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from '../../shape/exact-number.ts';
-import { parseJson } from '../../shape/parse-json.ts';
+import { isExact } from '../../shape/json/exact-number.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
 
 const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
 

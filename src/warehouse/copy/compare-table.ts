@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
-import { transact, type Database } from '../postgres/transact.ts';
-import { quoted, type CarriedTable } from './carried-tables.ts';
+import { transact, type Database } from '../postgres/connection/transact.ts';
+import { quoted, type CarriedTable } from './copied-tables.ts';
 import type { Snapshot } from './snapshot.ts';
 import { targetColumns, type TargetColumn } from './target-columns.ts';
 import type { SourceCell } from './value-kinds.ts';

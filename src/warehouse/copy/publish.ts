@@ -1,7 +1,7 @@
-import type { Session } from '../postgres/session.ts';
-import { transact } from '../postgres/transact.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { transact } from '../postgres/connection/transact.ts';
 import type { LeaseProof } from '../warehouse.ts';
-import { quoted } from './carried-tables.ts';
+import { quoted } from './copied-tables.ts';
 import { targetUsed, type Staging } from './staging.ts';
 
 /** Moving every table takes a lock on each; nobody else knows of them yet. */

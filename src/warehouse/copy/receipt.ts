@@ -1,6 +1,6 @@
-import type { Session } from '../postgres/session.ts';
-import { execute, transact, type Database } from '../postgres/transact.ts';
-import { quoted, type CarriedTable } from './carried-tables.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { execute, transact, type Database } from '../postgres/connection/transact.ts';
+import { quoted, type CarriedTable } from './copied-tables.ts';
 
 /** What was copied from where; it stays beside the copy. */
 export interface Receipt {

@@ -1,6 +1,6 @@
 import { messageOf } from '../../model/errors.ts';
-import { errorCode } from '../postgres/errors.ts';
-import { quoted, type CarriedTable } from './carried-tables.ts';
+import { errorCode } from '../postgres/connection/errors.ts';
+import { quoted, type CarriedTable } from './copied-tables.ts';
 import type { TargetColumn } from './target-columns.ts';
 import type { SourceCell } from './value-kinds.ts';
 

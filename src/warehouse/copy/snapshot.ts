@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
-import { sqliteError } from '../sqlite/errors.ts';
-import { quoted, type CarriedTable } from './carried-tables.ts';
+import { sqliteError } from '../sqlite/connection/errors.ts';
+import { quoted, type CarriedTable } from './copied-tables.ts';
 import type { SourceCell } from './value-kinds.ts';
 
 /** A part of a table that is held in memory at once: a few times that much, and never the table. */

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { INBOX_MIGRATIONS } from '../migrate.ts';
-import { postgresPlace } from '../postgres/address.ts';
-import { openDatabase } from '../postgres/open-database.ts';
+import { postgresPlace } from '../postgres/connection/address.ts';
+import { openDatabase } from '../postgres/connection/open-database.ts';
 import { openPostgres } from '../postgres/open.ts';
-import { borrowPool } from '../postgres/pools.ts';
-import { execute, type Database } from '../postgres/transact.ts';
+import { borrowPool } from '../postgres/connection/pools.ts';
+import { execute, type Database } from '../postgres/connection/transact.ts';
 import type { Warehouse } from '../warehouse.ts';
 import { readReceipt, type Receipt } from './receipt.ts';
 

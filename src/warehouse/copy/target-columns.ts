@@ -1,4 +1,4 @@
-import { execute, type Database } from '../postgres/transact.ts';
+import { execute, type Database } from '../postgres/connection/transact.ts';
 import { VALUE_KINDS, type ValueKind } from './value-kinds.ts';
 
 /** A column of a table in Postgres. */

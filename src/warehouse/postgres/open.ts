@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
-import { openDatabase } from './open-database.ts';
+import { openDatabase } from './connection/open-database.ts';
 import { postgresWarehouse } from './postgres-warehouse.ts';
 
 /**

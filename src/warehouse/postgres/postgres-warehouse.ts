@@ -2,16 +2,16 @@ import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
-import type { Step } from './batch.ts';
-import { bury, keysAfter, liveSample, purge } from './burial.ts';
-import { databaseNow } from './database-clock.ts';
-import { growTables } from './grow-tables.ts';
-import { createPageWriter } from './page-writer.ts';
-import { rewriteRows } from './row-rewriter.ts';
-import { countUntimed, latestKeys } from './row-times.ts';
-import type { Session } from './session.ts';
-import { storedRows } from './stored-rows.ts';
-import { transact, type Database } from './transact.ts';
+import type { Step } from './connection/batch.ts';
+import { bury, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
+import { databaseNow } from './connection/database-clock.ts';
+import { growTables } from './widening/grow-tables.ts';
+import { createPageWriter } from './pages/page-writer.ts';
+import { rewriteRows } from './pages/row-rewriter.ts';
+import { countUntimed, latestKeys } from './pages/row-times.ts';
+import type { Session } from './connection/session.ts';
+import { storedRows } from './pages/stored-rows.ts';
+import { transact, type Database } from './connection/transact.ts';
 
 /** The warehouse in an open and migrated schema. */
 export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {

@@ -6,7 +6,7 @@ import type { InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, refuseOtherVersion, WAREHOUSE_MIGRATIONS, type Migrations } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type InboxViewer, type WarehouseReader } from '../reading.ts';
-import { openUnchanged, type UnchangedFile } from './unchanged-file.ts';
+import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { count, countDeleted } from './sqlite-warehouse.ts';
 
 /** Null where there is no file, or none with tables of ours. Throws `ConfigError` where it cannot be read. */

@@ -3,8 +3,8 @@ import type { Clock } from '../../model/clock.ts';
 import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
-import { NUMBER_TEXT } from './ddl.ts';
-import { openFile } from './open-file.ts';
+import { NUMBER_TEXT } from './widening/ddl.ts';
+import { openFile } from './connection/open-file.ts';
 import { sqliteWarehouse } from './sqlite-warehouse.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` where it cannot be used. */

@@ -5,16 +5,16 @@ import { SyncError } from '../../model/errors.ts';
 import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Upkeep, Warehouse } from '../warehouse.ts';
-import { bury, keysAfter, liveSample, purge } from './burial.ts';
-import { growTables } from './grow-tables.ts';
-import { createPageWriter } from './page-writer.ts';
-import { rewriteRows } from './row-rewriter.ts';
-import { countUntimed, latestKeys } from './row-times.ts';
-import { storedRows } from './stored-rows.ts';
-import type { OpenFile } from './open-file.ts';
-import { syncLog } from './sync-log.ts';
-import type { Patiently } from './wait-for-lock.ts';
-import { walUpkeep } from './wal-upkeep.ts';
+import { bury, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
+import { growTables } from './widening/grow-tables.ts';
+import { createPageWriter } from './pages/page-writer.ts';
+import { rewriteRows } from './pages/row-rewriter.ts';
+import { countUntimed, latestKeys } from './pages/row-times.ts';
+import { storedRows } from './pages/stored-rows.ts';
+import type { OpenFile } from './connection/open-file.ts';
+import { syncLog } from './connection/sync-log.ts';
+import type { Patiently } from './connection/wait-for-lock.ts';
+import { walUpkeep } from './connection/wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
 export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {

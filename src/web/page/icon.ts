@@ -1,5 +1,5 @@
 import { markup, type Markup } from './markup.ts';
-import type { Severity } from '../status/attention.ts';
+import type { Severity } from '../../serve/status/attention.ts';
 
 export type Tone = Severity | 'fine' | 'quiet';
 

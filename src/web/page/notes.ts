@@ -1,7 +1,7 @@
 import { countText } from '../../observe/figures.ts';
 import { markup, type Markup } from './markup.ts';
-import { NONE, agoText, countOf, momentText, time } from './words.ts';
-import type { SourceStatus } from '../status/snapshot.ts';
+import { NONE, agoText, countOf, momentText, time } from './value-text.ts';
+import type { SourceStatus } from '../../serve/status/snapshot.ts';
 
 /** What a person may want to look into, a box each; boxes without anything in them are left out. */
 export function sourceNotes(source: SourceStatus, now: number): Markup | null {

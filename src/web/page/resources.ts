@@ -1,9 +1,9 @@
 import { countText, durationText, percentText, rateText } from '../../observe/figures.ts';
 import { icon, type Tone } from './icon.ts';
 import { markup, type Markup } from './markup.ts';
-import { NONE, agoText, countOf, inText, momentText, time } from './words.ts';
-import { isOverdue } from '../status/attention.ts';
-import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
+import { NONE, agoText, countOf, inText, momentText, time } from './value-text.ts';
+import { isOverdue } from '../../serve/status/attention.ts';
+import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../../serve/status/snapshot.ts';
 
 const COLUMNS: readonly (readonly [title: string, kind: '' | 'number', note?: string])[] = [
   ['Resource', ''],

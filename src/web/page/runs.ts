@@ -1,8 +1,8 @@
 import { countText, durationText } from '../../observe/figures.ts';
 import { markup, type Markup } from './markup.ts';
 import { runStatus } from './resources.ts';
-import { NONE, momentText, time } from './words.ts';
-import type { PastRun, SourceStatus } from '../status/snapshot.ts';
+import { NONE, momentText, time } from './value-text.ts';
+import type { PastRun, SourceStatus } from '../../serve/status/snapshot.ts';
 
 /** Runs that a source's table shows. */
 const MOST_RUNS = 12;

@@ -6,9 +6,9 @@ import { REFRESH_SCRIPT, RELOAD_SECONDS } from './refresh.ts';
 import { resourceTable } from './resources.ts';
 import { runTable } from './runs.ts';
 import { trafficPlots } from './traffic.ts';
-import { bytesText, momentText, time } from './words.ts';
-import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
-import type { RefusedStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+import { bytesText, momentText, time } from './value-text.ts';
+import { attentionOf, headlineOf, type Attention } from '../../serve/status/attention.ts';
+import type { RefusedStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
 import { STYLESHEET } from './stylesheet.ts';
 import { raw } from 'hono/html';
 

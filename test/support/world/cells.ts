@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../../src/model/words.ts';
+import type { ColumnType } from '../../../src/model/vocabulary.ts';
 import { decimal } from '../copied-cells.ts';
 import {
   canonical,

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/model/words.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/model/vocabulary.ts';
 import { cellFault } from './cells.ts';
 import { canonical, isFields, isList, type Fields, type Value } from './json-value.ts';
 

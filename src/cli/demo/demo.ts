@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Command } from 'commander';
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import type { App } from '../../app.ts';
+import { SyncError } from '../../model/errors.ts';
+import { countText, percentText, rateText } from '../../observe/figures.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { CliContext } from '../context.ts';
+import { demoEditor, type DemoEditor } from './demo-editor.ts';
+import { DEMO_QUESTIONS } from './demo-questions.ts';
+import { demoServe } from './demo-serve.ts';
+import { EXIT_CODES } from '../exit-code.ts';
+import { forEachSource } from '../open-sources.ts';
+import { summaryText } from '../run-summary.ts';
+import { watchRun } from '../watch-run.ts';
+import { withApp } from '../with-app.ts';
+
+const RECORDS = { content: 2_000, images: 600, analytics: 20_000 };
+const RATE = { rate: 40, burst: 20 };
+
+/** `content-sync demo`: the whole story on this machine, from an empty folder to an answered question. */
+export function demoCommand(context: CliContext): Command {
+  return new Command('demo')
+    .option(
+      '--data <folder>',
+      'serve this folder (content.ndjson, images.ndjson, analytics.ndjson) instead of made-up records',
+    )
+    .option('--keep', 'leave it running, with its page, until Ctrl-C')
+    .action(async (options: DemoOptions) => {
+      const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-demo-'));
+      const records = options.data === undefined ? { generate: RECORDS } : { data: options.data };
+      try {
+        const sandbox = await startSandbox({ ...records, ...RATE });
+        await tell(context, { sandbox, folder, keep: options.keep === true }).finally(() => sandbox.close());
+      } finally {
+        // The copy is small and was only shown: a demo leaves nothing behind.
+        await rm(folder, { recursive: true, force: true });
+      }
+    });
+}
+
+const NEXT_STEPS = `
+What to do next:
+  1. Copy config/content-sync.example.yaml to config/content-sync.yaml and fill in your account.
+  2. npm run -s content-sync -- check       is the service what the profile says it is?
+  3. npm run -s content-sync -- backfill    copy everything; a stop costs nothing, run it again
+  4. npm run -s content-sync -- serve       keep it fresh: schedule, webhooks, deletes, a status page`;
+
+interface DemoOptions {
+  data?: string;
+  keep?: true;
+}
+
+interface DemoPlace {
+  sandbox: Sandbox;
+  folder: string;
+  keep: boolean;
+}
+
+async function tell(context: CliContext, { sandbox, folder, keep }: DemoPlace): Promise<void> {
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const config = await writeConfig(folder, sandbox, secret);
+  const editor = demoEditor(sandbox);
+  say(context, `A content service listens on ${sandbox.url}; it allows ${RATE.rate} requests/s.`);
+  await forEachSource(context, { config }, [], async (chosen) => {
+    await withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, editor));
+    const { name: source, warehouse } = chosen.source;
+    await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
+    return EXIT_CODES.ok;
+  });
+  // Whoever ends what was to be kept until then has seen all of it.
+  if (keep) context.exit(EXIT_CODES.ok);
+  say(context, NEXT_STEPS);
+}
+
+interface Scene {
+  app: App;
+  log: Logger;
+}
+
+async function story(context: CliContext, source: Scene, editor: DemoEditor): Promise<void> {
+  const { app } = source;
+  say(context, '\nBackfill: every page of every resource into an empty SQLite file.');
+  await run(context, source, 'backfill');
+  say(context, '\nBackfill again: the service has not changed, so nothing is written.');
+  await run(context, source, 'backfill');
+  say(context, '\nThree posts are renamed and one is added, through the API.');
+  await editPosts(editor);
+  say(context, 'Sync: only what changed since.');
+  await run(context, source, 'sync');
+
+  const { requests, limited, allowedPerSecond, shareUsed } = app.governor.figures();
+  const allowed =
+    allowedPerSecond === null ? '' : `; the service's headers allow ${rateText(allowedPerSecond)} requests/s`;
+  const used = shareUsed === null ? '' : `, of which ${percentText(shareUsed)} was used`;
+  say(context, `\nThe governor: ${countText(requests)} requests, ${limited} answers of 429${allowed}${used}.`);
+
+  for (const { question, sql: text } of DEMO_QUESTIONS) {
+    const { rows } = await sql.raw<Record<string, unknown>>(text).execute(app.warehouse.own);
+    say(context, `\n${question}\n\n${indented(text)}\n\n${rowsText(rows)}`);
+  }
+}
+
+async function editPosts(editor: DemoEditor): Promise<void> {
+  for (const { id, title } of await editor.list(3)) await editor.change(id, { title: `${title} (revised)` });
+  await editor.create({ title: 'Written in between', status: 'draft' });
+}
+
+async function run(context: CliContext, { app, log }: Scene, command: SyncCommand): Promise<void> {
+  const { resources } = app.source;
+  const watch = watchRun({ context, log, app, resources, live: true });
+  const report = await app
+    .sync({ command, resources, restart: false, signal: context.signal, watcher: watch.watcher })
+    .finally(() => watch.finish());
+  say(context, indented(summaryText(report).trimEnd()));
+  context.signal.throwIfAborted();
+  if (report.status !== 'ok') {
+    throw new SyncError('demo_failed', `the ${command} ended as ${report.status}`, { recovery: 'stop' });
+  }
+}
+
+async function writeConfig(folder: string, sandbox: Sandbox, secret: string): Promise<string> {
+  const file = path.join(folder, 'content-sync.yaml');
+  await writeFile(
+    file,
+    `warehouse: ${JSON.stringify(`sqlite:${folder}/{source}.db`)}
+log: { level: warn }
+sources:
+  demo:
+    base_url: ${sandbox.url}
+    auth: { type: api_key, key: ${sandbox.apiKey} }
+    profile: content-service
+    webhook: { secrets: ['${secret}'] }
+    deletes: { max_part: 1 } # of a handful of posts, one is more than the usual tenth
+`,
+  );
+  return file;
+}
+
+function rowsText(rows: readonly Record<string, unknown>[]): string {
+  const names = Object.keys(rows[0] ?? {});
+  const cells = [names, ...rows.map((row) => names.map((name) => String(row[name])))];
+  const widths = names.map((_, column) => Math.min(40, Math.max(...cells.map((row) => row[column]?.length ?? 0))));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell).padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return cells.map((row) => `    ${line(row)}`).join('\n');
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^/gm, '  ');
+}
+
+function say(context: CliContext, text: string): void {
+  context.stdout.write(`${text}\n`);
+}

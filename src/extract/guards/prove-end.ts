@@ -1,0 +1,103 @@
+import type { ApiAnswer } from '../../http/client.ts';
+import { SyncError } from '../../model/errors.ts';
+import { REFUSED_CODES } from '../requests/ask.ts';
+import { walkError, type GuardFault } from './guard-fault.ts';
+import type { PagePosition } from '../page.ts';
+import type { PageStep, PageStyle } from '../page-styles/page-style.ts';
+import { positionOf, withParams } from '../page-styles/position.ts';
+import { readPage, type ReadableResource, type ReadPage } from '../requests/read-page.ts';
+import { unnamedSignals } from '../page-styles/unnamed-signals.ts';
+import type { EndProof } from './walk-end.ts';
+
+/** The last page by its page style, and what its walk knows. */
+export interface LastPage {
+  read: ReadPage;
+  step: Exclude<PageStep, { next: PagePosition }>;
+  resource: ReadableResource;
+  style: PageStyle;
+  first: URL;
+  ask: (position: PagePosition) => Promise<ApiAnswer>;
+  /** Records so far, and on the largest page that named a next one. */
+  met: number | null;
+  kept: number;
+  /** True where the profile accepts an end that nothing proves. */
+  acceptsEnd: boolean;
+}
+
+export interface ProvedEnd {
+  /** Null where nothing shows the end. */
+  proof: EndProof | null;
+  /** What is missing for a proof. */
+  fault: GuardFault | null;
+  kept: number;
+}
+
+/** What came of asking for a page with a record less, after which there must be a next one. */
+type Trial = 'names_next' | 'names_none' | 'says_nothing';
+
+/** Ends that a body which says otherwise cannot outweigh. */
+const CERTAIN: ReadonlySet<EndProof | null> = new Set(['total', 'pages', 'empty'] as const);
+
+/**
+ * What shows that a listing ends with this page. Where the service only leaves out to name a next page, it is tried
+ * whether it names one where there must be one. Throws where the answer speaks for more records than came; where nothing
+ * speaks for either, there is no proof.
+ */
+export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
+  const { read, step, met, kept } = last;
+  const proved = (proof: EndProof): ProvedEnd => ({ proof, fault: null, kept });
+  if (step.end !== null && CERTAIN.has(step.end)) return proved(step.end);
+  if (read.total !== null && met !== null && met >= read.total) return proved('total');
+  if (read.records.length === 0) return proved(step.end ?? 'empty');
+  const { records, page } = last.resource;
+  const [signal] = unnamedSignals(read.answer.json, records, page, read.url.searchParams);
+  if (step.end !== null) {
+    const where = signal && `The last page by page.style ${page.style} says at ${signal.path}: ${signal.shown}`;
+    return where === undefined ? proved(step.end) : { proof: null, fault: unnamedFault(where), kept };
+  }
+  const trial = signal === undefined ? await tryLess(last) : 'names_none';
+  if (trial === 'names_next') return { ...proved('signal'), kept: Math.max(kept, read.records.length - 1) };
+  const hint = signal === undefined ? step.fault.hint : `At ${signal.path} it says ${signal.shown}. ${step.fault.hint}`;
+  const fault = { ...step.fault, hint };
+  if (!last.acceptsEnd && (trial === 'names_none' || isFull(last))) throw walkError(fault, positionOf(read.url));
+  return { proof: null, fault, kept };
+}
+
+/** As many records as were asked for, or fewer than the service says there are: more of them are likely. */
+function isFull({ read, resource: { page }, kept }: LastPage): boolean {
+  const received = read.records.length;
+  return read.total !== null || (kept > 0 && received >= kept) || (page.size_param !== null && received >= page.size);
+}
+
+function unnamedFault(message: string): GuardFault {
+  return {
+    code: 'pagination_missing',
+    message,
+    hint: 'If that is where the service tells of more pages, name it in the page section of the profile.',
+  };
+}
+
+/** Asks for the same page with a record less: a service that names next pages names one then. */
+async function tryLess({ read, resource, style, first, ask }: LastPage): Promise<Trial> {
+  const { size_param: param } = resource.page;
+  const wanted = read.records.length - 1;
+  if (param === null || wanted < 1) return 'says_nothing';
+  const url = withParams(read.url, { [param]: String(wanted) });
+  const cut = await readQuietly(ask, url, resource);
+  if (cut === null || cut.records.length !== wanted) return 'says_nothing';
+  const { headers, json, url: answeredUrl } = cut.answer;
+  const counts = { received: wanted, fresh: wanted, seen: wanted, total: null, pages: null, kept: 0 };
+  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, ...counts });
+  return 'next' in step ? 'names_next' : 'names_none';
+}
+
+/** Null where the service refuses the request, or its answer is no page. */
+async function readQuietly(ask: LastPage['ask'], url: URL, resource: ReadableResource): Promise<ReadPage | null> {
+  try {
+    const read = readPage(await ask(positionOf(url)), url, resource);
+    return 'code' in read ? null : read;
+  } catch (error) {
+    if (error instanceof SyncError && REFUSED_CODES.has(error.code)) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,238 @@
+import { hash } from 'node:crypto';
+import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
+import { KeySet } from './key-set.ts';
+import { eachKey, pushedOn } from './page-keys.ts';
+import type { PagePosition } from '../page.ts';
+import { doubtsOf } from './walk-doubts.ts';
+import type { Doubt, SureRecord } from './walk-end.ts';
+
+/** A page as a walk remembers it. */
+export interface MetPage {
+  position: PagePosition;
+  /** Fingerprints of its keys. */
+  keys: Uint8Array;
+  /** Records without a usable key. */
+  unkeyed: number;
+}
+
+/** What a page adds to it. */
+export interface LedgerEntry extends MetPage {
+  total: number | null;
+  /** How many records it shares with the page before it, because it was asked for so; Infinity where any number is fine. */
+  overlap: number;
+  /** True where a record may have slipped between the page before and this one with nothing to show for it. */
+  isBoundary: boolean;
+  /** The times of its records by the service's word, in their order; null where one has none. */
+  updated: readonly ({ text: string; at: number } | null)[];
+}
+
+/** The part of a walk that was stored before it was taken up again; nothing for a new one. */
+export interface WalkBefore {
+  /** Its pages, where they are cut by number. */
+  pages: readonly MetPage[];
+  /** Records that it met; null where nobody counted. */
+  records: number | null;
+  leastTotal: number | null;
+}
+
+/** A page of a listing that is cut by number, with what is needed to find where it moved. */
+interface WatchedPage extends MetPage {
+  lastUpdated: string | null;
+}
+
+/** Pages in a row without a new record that are believed, however few had brought one before. */
+const MOST_STALE_PAGES = 20;
+
+/**
+ * What a walk has met so far, page by page: enough to tell whether records moved between the pages while they were read.
+ * A record that comes twice has moved, or has pushed others on; a total that changed says that some came or went.
+ */
+export class WalkLedger {
+  readonly #keys = new KeySet();
+  readonly #pages: WatchedPage[] = [];
+  /** True where pages are cut by number, so that what moves shifts them. */
+  #isCutByNumber: boolean;
+  #leastTotal: number | null;
+  #lastTotal: number | null = null;
+  /** Null where the walk was taken up without what it had met before. */
+  #records: number | null;
+  #staleRun = 0;
+  #productive = 0;
+  #received = 0;
+  #unkeyed = 0;
+  #entered = 0;
+  /** The page that first held a record which came again much later: from there on one may have slipped past. */
+  #slippedFrom: number | null = null;
+  #unwatched = false;
+  #ascends = true;
+  #latest = -Infinity;
+
+  constructor(isCutByNumber: boolean, { pages, records, leastTotal }: WalkBefore) {
+    this.#isCutByNumber = isCutByNumber;
+    this.#leastTotal = leastTotal;
+    for (const page of pages) {
+      // A page that was read again stands twice.
+      const isAgain = this.last?.position === page.position;
+      this.#admitKeys(page, Infinity);
+      this.#unkeyed += page.unkeyed;
+      if (!isAgain) this.#received += sizeOf(page);
+    }
+    this.#records = isCutByNumber && pages.length === 0 && records !== 0 ? null : records;
+    // Times are not kept over a kill.
+    if (pages.length > 0) this.#ascends = false;
+  }
+
+  /** The pages have no numbers after all: what moves shifts nothing. */
+  unwatch(): void {
+    this.#isCutByNumber = false;
+    this.#pages.length = 0;
+    this.#unwatched = false;
+    this.#entered = 0;
+    this.#slippedFrom = null;
+  }
+
+  /** The page before the one that comes; null at the beginning. */
+  get last(): MetPage | null {
+    return this.#pages.at(-1) ?? null;
+  }
+
+  /** Records on all pages so far, those that came twice counted twice; null where nobody counted. */
+  get received(): number | null {
+    return this.#records === null ? null : this.#received;
+  }
+
+  /** Records so far, each of them once where pages are cut by number; null where nobody counted. */
+  get met(): number | null {
+    return this.#isCutByNumber && this.#records !== null ? this.#keys.size + this.#unkeyed : this.#records;
+  }
+
+  /** True where so many pages in a row brought no new record that the walk goes in circles. */
+  get isLoop(): boolean {
+    return this.#staleRun >= Math.max(MOST_STALE_PAGES, this.#productive);
+  }
+
+  get isWatched(): boolean {
+    return this.#isCutByNumber;
+  }
+
+  /** True where a total is told and that many records were met. */
+  get isComplete(): boolean {
+    return this.#leastTotal !== null && (this.met ?? -1) >= this.#leastTotal;
+  }
+
+  /** True where this total says that records came or went since the page before. */
+  hasMoved(total: number | null): boolean {
+    return this.#lastTotal !== null && total !== null && total !== this.#lastTotal;
+  }
+
+  /** The page before, read again: what slipped from it is no longer missing. Returns how many keys on it are new. */
+  reread(page: LedgerEntry): number {
+    this.#noteTotal(page.total);
+    const known = this.#keys.size;
+    eachKey(page.keys, (high, low) => this.#keys.add(high, low));
+    const last = this.#pages.at(-1);
+    if (last !== undefined) last.keys = page.keys;
+    return this.#keys.size - known;
+  }
+
+  /** Nothing of the page before was found again where it was looked for. */
+  loseTrack(): void {
+    this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, Math.max(0, this.#pages.length - 1));
+  }
+
+  admit(entry: LedgerEntry): void {
+    const totalBefore = this.#lastTotal;
+    const isFirst = this.#pages.length === 0;
+    this.#noteTotal(entry.total);
+    if (this.#records !== null) this.#records += entry.unkeyed;
+    this.#unkeyed += entry.unkeyed;
+    this.#received += sizeOf(entry) - (entry.overlap === Infinity ? 0 : entry.overlap);
+    const again = this.#admitKeys(entry, entry.overlap) - entry.overlap;
+    const grown = totalBefore === null || entry.total === null ? 0 : entry.total - totalBefore;
+    if (this.#isCutByNumber) {
+      // Records that were created at the head push as many on; what is created is not missed.
+      if (again > Math.max(0, grown)) this.#entered += 1;
+      if (!isFirst && entry.isBoundary && entry.total === null && entry.overlap === 0) this.#unwatched = true;
+    }
+    this.#followTimes(entry);
+  }
+
+  /** What stands against the walk, now that it has ended. */
+  doubts(): Doubt[] {
+    return doubtsOf({
+      hasSlipped: this.#slippedFrom !== null,
+      hasEntered: this.#entered > 0,
+      isUnwatched: this.#unwatched,
+      met: this.met,
+      leastTotal: this.#leastTotal,
+    });
+  }
+
+  /** One text for all pages, which another walk that meets the same has too. */
+  prints(): string {
+    return hash('sha1', Buffer.concat(this.#pages.map(({ keys }) => keys)), 'hex');
+  }
+
+  /** The last record that was read before anything moved; null where the listing does not ascend by time. */
+  sure(): SureRecord | null {
+    if (!this.#ascends || this.#slippedFrom === null) return null;
+    const page = this.#pages[this.#slippedFrom - 1];
+    if (page === undefined || page.lastUpdated === null || page.keys.length === 0) return null;
+    return { key: page.keys.subarray(-KEY_FINGERPRINT_BYTES), updated: page.lastUpdated };
+  }
+
+  /** True where a record with this key's fingerprint was met. */
+  has(key: Uint8Array): boolean {
+    let found = false;
+    eachKey(key, (high, low) => (found = this.#keys.has(high, low)));
+    return found;
+  }
+
+  #noteTotal(total: number | null): void {
+    if (total === null) return;
+    this.#leastTotal = Math.min(this.#leastTotal ?? total, total);
+    this.#lastTotal = total;
+  }
+
+  /** Returns with how many of the last records of the page before the page begins. */
+  #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
+    let isNew = false;
+    const again = this.#isCutByNumber ? pushedOn(this.last?.keys ?? new Uint8Array(), keys) : 0;
+    eachKey(keys, (high, low, index) => {
+      if (this.#keys.add(high, low)) isNew = true;
+      else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
+    });
+    if (this.#records !== null) this.#records += keys.length / KEY_FINGERPRINT_BYTES;
+    if (isNew) this.#productive += 1;
+    if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
+    if (this.#isCutByNumber) this.#pages.push({ position, keys, unkeyed, lastUpdated: null });
+    return again;
+  }
+
+  /** A record that was there before, and was not pushed on: it moved, and those between moved the other way. */
+  #slipped(high: number, low: number): void {
+    const first = this.#pages.findIndex(({ keys }) => holds(keys, high, low));
+    if (first !== -1) this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, first);
+  }
+
+  #followTimes({ updated }: LedgerEntry): void {
+    for (const time of updated) {
+      if (time === null || time.at < this.#latest) this.#ascends = false;
+      else this.#latest = time.at;
+    }
+    const page = this.#pages.at(-1);
+    if (page !== undefined) page.lastUpdated = updated.at(-1)?.text ?? null;
+  }
+}
+
+function sizeOf({ keys, unkeyed }: MetPage): number {
+  return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
+}
+
+function holds(keys: Uint8Array, high: number, low: number): boolean {
+  let found = false;
+  eachKey(keys, (otherHigh, otherLow) => {
+    if (otherHigh === high && otherLow === low) found = true;
+  });
+  return found;
+}

@@ -1,0 +1,52 @@
+import type { JsonValue } from '../../model/json.ts';
+import type { GuardFault } from '../guards/guard-fault.ts';
+import type { PagePosition } from '../page.ts';
+import type { EndProof } from '../guards/walk-end.ts';
+
+/** What an answer says about the page after it. */
+export interface PageFacts {
+  /** The request of this page. */
+  url: URL;
+  /** Where the answer came from in the end: relative links are read against it. */
+  answeredUrl: URL;
+  baseUrl: URL;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  json: JsonValue;
+  /** Records on this page. */
+  received: number;
+  /** Those of them that lie behind the page before: fewer where a page overlaps with the one before it. */
+  fresh: number;
+  /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
+  seen: number | null;
+  /** How many there are in all, as this answer tells it. */
+  total: number | null;
+  /** How many pages there are in all, as this answer tells it. */
+  pages: number | null;
+  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 where none did. */
+  kept: number;
+}
+
+/** The listing goes on at `next`; or it ends, by what shows it; or nothing is there that says either. */
+export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: GuardFault };
+
+/** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
+export interface PageStyle {
+  /** Query parameters of the first page. */
+  first: Readonly<Record<string, string>>;
+  /** What follows this page, or what is wrong with the answer. */
+  next(facts: PageFacts): PageStep | GuardFault;
+  /** True where the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
+  mayHideNumbers: boolean;
+  /** Foresight for styles that number their pages; null where only an answer knows what comes next. */
+  ahead: Foresight | null;
+}
+
+/** What numbered pages allow: to name pages before the page in front of them has arrived. */
+export interface Foresight {
+  /** The position after `position`, if the page there holds `count` records. */
+  after(position: URL, count: number): PagePosition;
+  /** How many records lie before `position`, if every page holds `count`. */
+  before(position: URL, count: number): number;
+  /** A request for the page that begins `count` records sooner; null where pages cannot begin anywhere. */
+  sooner(position: URL, count: number): URL | null;
+}

@@ -1,0 +1,96 @@
+import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import type { PageProfile } from '../../source/page-style.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import { walkError } from '../guards/guard-fault.ts';
+import type { PagePosition } from '../page.ts';
+import { positionOf, urlAt } from '../page-styles/position.ts';
+
+/** How pages are asked for; the same for every page of a walk. */
+export interface AskOptions {
+  client: ApiClient;
+  lane: Lane;
+  meter: RequestMeter;
+  signal?: AbortSignal | undefined;
+  /** Whose pages they are: what a refusal means depends on how they are cut. */
+  resource: Pick<ResourceProfile, 'page'>;
+}
+
+/** What may differ from page to page. */
+export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull'> & { stop?: AbortSignal };
+
+/** Asks for a page by its position. */
+export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
+
+/** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
+const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
+
+/** Codes by which a page is refused that may not be there. */
+export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
+
+/**
+ * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
+ * of any page except the first is `cursor_expired`: the walk has to start again from the beginning.
+ */
+export function askFor(options: AskOptions, first: URL): Ask {
+  const { client, lane, meter, resource } = options;
+  const firstPosition = positionOf(first);
+  return async (position, { stop, ...asked } = {}) => {
+    const signal = eitherOf(options.signal, stop);
+    try {
+      const answer = await client.get({ url: urlAt(first, position), lane, meter, signal, ...asked });
+      if (answer.outcome === 'ok') return answer;
+    } catch (error) {
+      const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
+      throw expired ? expiredError(position, resource.page, error) : error;
+    }
+    throw position === firstPosition ? skippedError(position) : expiredError(position, resource.page);
+  };
+}
+
+function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+/** The code is the same in all styles: a record that was deleted may have taken the last page with it. */
+function expiredError(position: PagePosition, page: PageProfile, cause?: SyncError): SyncError {
+  const isNumbered = page.style === 'page' || page.style === 'offset';
+  const what = isNumbered ? 'refuses this page of the listing' : 'does not know this page of the listing';
+  const fault = {
+    code: 'cursor_expired',
+    message: `The service ${what}${cause === undefined ? '' : `: ${cause.message}`}`,
+    hint: isNumbered ? pastEndHint(page) : EXPIRED_HINT,
+  };
+  return walkError(fault, position, cause);
+}
+
+const EXPIRED_HINT =
+  'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
+  'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
+
+/** Where nothing tells of an end, the page after the last one is asked for. */
+function pastEndHint({ total, pages }: PageProfile): string {
+  if (total === null && pages === null) {
+    return (
+      'Where a service refuses pages past the end, something must tell where that is: set page.total (records) or ' +
+      'page.pages in the profile to where its answers tell how many there are, such as meta.total or header:X-Total.'
+    );
+  }
+  return (
+    `The pages before it did not reach the end, as ${total === null ? 'page.pages' : 'page.total'} tells it ` +
+    `(${total ?? pages}): compare that with an answer of the service. If it counts more than is listed, no end can be told.`
+  );
+}
+
+function skippedError(position: PagePosition): SyncError {
+  const fault = {
+    code: 'listing_missing',
+    message: 'The first page of the listing has the outcome skip, by outcomes in the profile',
+    hint:
+      'skip says that a single record is gone and has no meaning for a listing: narrow that row down (status, header, ' +
+      'body), or check the path of the resource.',
+  };
+  return walkError(fault, position);
+}

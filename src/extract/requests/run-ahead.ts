@@ -1,0 +1,135 @@
+import type { ApiAnswer } from '../../http/client.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { AheadWindow } from './ahead-window.ts';
+import type { AnswerSource, Foreseen, PageAnswer } from './answer-source.ts';
+import type { PagePosition } from '../page.ts';
+import type { Foresight } from '../page-styles/page-style.ts';
+
+/** Guesses that may turn out wrong before a walk stops guessing: a service that cuts every page differently. */
+const MOST_MISSES = 3;
+
+/** How an answer is got, and what of it is needed to look ahead. */
+interface AheadOptions {
+  get: (position: PagePosition, asked: { stop: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
+  urlOf: (position: PagePosition) => URL;
+  /** Records in an answer, without checking it. */
+  countOf: (answer: ApiAnswer) => number;
+  foresight: Foresight;
+  /** Records asked for per page. */
+  size: number;
+  /** Most requests under way at once; 0: nothing is fetched ahead. */
+  most: number;
+  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 where absent. */
+  least?: number | undefined;
+  clock: Pick<Clock, 'monotonic'>;
+}
+
+/** What came of a request ahead: kept, because an error is only reported when its turn comes. */
+type Settled = { answer: PageAnswer } | { error: unknown };
+
+interface Ahead {
+  position: PagePosition;
+  settled: Promise<Settled>;
+  /** True once the answer, or the error, is there. */
+  ready: boolean;
+  /** True once the answer is there and looks like the end of the listing. */
+  last: boolean;
+}
+
+/**
+ * Numbered pages, fetched ahead of their turn and handed out in order. What is under way never goes further than
+ * hides the latency (`AheadWindow`), past a told total, or past a page that looks like the last one. Where a page's
+ * length shows that the guesses were wrong, they are dropped and made again from that page on.
+ */
+export class RunAhead implements AnswerSource {
+  private readonly options: AheadOptions;
+  private readonly window: AheadWindow;
+  private queue: Ahead[] = [];
+  private stop = new AbortController();
+  private page: Foreseen | null = null;
+  private misses = 0;
+
+  constructor(options: AheadOptions) {
+    this.options = options;
+    this.window = new AheadWindow(options.most, options.least);
+  }
+
+  async take(position: PagePosition): Promise<PageAnswer> {
+    const head = this.queue.shift() ?? this.launch(position, false);
+    if (!head.last) this.fill(this.window.size() - 1, head.position);
+    const asked = this.options.clock.monotonic();
+    let settled = await head.settled;
+    // Ahead of its turn an answer takes no memory that others need: it is asked for again.
+    if (isRefusedRoom(settled)) settled = await this.launch(position, false).settled;
+    if ('error' in settled) throw settled.error;
+    const waited = this.options.clock.monotonic() - asked;
+    this.window.answered(settled.answer.latencyMs, waited, settled.answer.bytes.length);
+    return settled.answer;
+  }
+
+  async foresee(page: Foreseen): Promise<void> {
+    const { next, received } = page;
+    // A short page looks like the last one; but pages that are all alike short are cut so by the service.
+    const goesOn = received >= this.options.size || received === this.page?.received;
+    this.page = goesOn ? page : { ...page, total: page.total ?? 0 };
+    if (next === null || this.options.most < 1) return;
+    if (this.queue.length > 0 && this.queue[0]?.position !== next) await this.forget();
+    if (this.queue.length === 0) this.queue.push(this.launch(next, true));
+    this.fill(this.window.size(), next);
+  }
+
+  consumed(heldMs: number): void {
+    this.window.consumed(heldMs, this.queue[0]?.ready ?? false);
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    const settled = await Promise.all(this.queue.map((ahead) => ahead.settled));
+    for (const one of settled) if ('answer' in one) one.answer.hold.release();
+    this.queue = [];
+  }
+
+  /** The guesses were wrong: what is under way is no page of this listing. */
+  private async forget(): Promise<void> {
+    this.misses += 1;
+    await this.close();
+    this.stop = new AbortController();
+  }
+
+  /** Launches guesses until `count` wait in the queue; `from` is the position before the first of them. */
+  private fill(count: number, from: PagePosition): void {
+    const page = this.page;
+    if (page === null || page.next === null || this.misses >= MOST_MISSES) return;
+    while (this.queue.length < count && !this.queue.some((ahead) => ahead.last)) {
+      const before = this.options.urlOf(this.queue.at(-1)?.position ?? from);
+      const guess = this.options.foresight.after(before, page.received);
+      if (!this.isLikely(guess, page)) return;
+      this.queue.push(this.launch(guess, true));
+    }
+  }
+
+  private isLikely(guess: PagePosition, { received, total }: Foreseen): boolean {
+    if (received === 0) return false;
+    return total === null || this.options.foresight.before(this.options.urlOf(guess), received) < total;
+  }
+
+  private launch(position: PagePosition, isAhead: boolean): Ahead {
+    const ahead: Ahead = { position, ready: false, last: false, settled: Promise.resolve({ error: null }) };
+    const settle = (settled: Settled, last: boolean) => Object.assign(ahead, { ready: true, last }) && settled;
+    ahead.settled = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
+      (answer) => settle({ answer }, this.looksLast(answer)),
+      (error: unknown) => settle({ error }, true),
+    );
+    return ahead;
+  }
+
+  private looksLast(answer: ApiAnswer): boolean {
+    const { size, countOf } = this.options;
+    return countOf(answer) < Math.min(size, this.page?.received ?? size);
+  }
+}
+
+function isRefusedRoom(settled: Settled): boolean {
+  return 'error' in settled && settled.error instanceof SyncError && settled.error.code === 'memory_full';
+}

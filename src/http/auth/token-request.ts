@@ -1,0 +1,131 @@
+import {
+  ClientSecretBasic,
+  ClientSecretPost,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+  allowInsecureRequests,
+  clientCredentialsGrantRequest,
+  customFetch,
+  processClientCredentialsResponse,
+} from 'oauth4webapi';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import type { AuthSettings } from '../../source/auth.ts';
+import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
+import type { WireAnswer, WireRequest } from '../exchange.ts';
+
+export type OauthSettings = Extract<AuthSettings, { type: 'oauth' }>;
+
+/** A token as the service gave it. */
+export interface IssuedToken {
+  value: string;
+  /** Seconds; undefined where the service does not say. */
+  expiresIn: number | undefined;
+}
+
+/** Where and how to ask for a token, and the one who sends the request. */
+interface TokenEndpoint {
+  url: URL;
+  clientAuth: 'body' | 'basic';
+  send: (request: WireRequest) => Promise<WireAnswer>;
+}
+
+const TRANSIENT = new Set([0, 408, 425, 429]);
+/** What a bearer token may consist of: `b64token`, RFC 6750, section 2.1. */
+const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+/** Longer ones go through no usual limit on the headers of a request. */
+const LONGEST_TOKEN = 16_384;
+
+/**
+ * Asks for a token with the client's own credentials (RFC 6749, 4.4). Throws `SyncError`: `token_unavailable` (retry)
+ * while the endpoint fails, `auth_failed` or `bad_token` (stop) where asking again cannot help. The secret goes to the
+ * given URL only: a redirect is an error.
+ */
+export async function requestToken(auth: OauthSettings, endpoint: TokenEndpoint): Promise<IssuedToken> {
+  const server = { issuer: endpoint.url.origin, token_endpoint: endpoint.url.href };
+  const client = { client_id: auth.client_id };
+  const prove = endpoint.clientAuth === 'basic' ? ClientSecretBasic : ClientSecretPost;
+  try {
+    const response = await clientCredentialsGrantRequest(server, client, prove(auth.client_secret), parameters(auth), {
+      [allowInsecureRequests]: endpoint.url.protocol === 'http:',
+      [customFetch]: async (url, { headers, body }) =>
+        usable(await endpoint.send({ url: new URL(url), method: 'POST', headers, body: String(body) }), endpoint.url),
+    });
+    const { access_token, expires_in } = await processClientCredentialsResponse(server, client, response);
+    return { value: bearerToken(access_token, endpoint.url), expiresIn: expires_in };
+  } catch (error) {
+    throw tokenError(error, endpoint.url, auth.client_secret);
+  }
+}
+
+function parameters(auth: OauthSettings): URLSearchParams {
+  return new URLSearchParams(auth.scope === undefined ? {} : { scope: auth.scope });
+}
+
+/** The answer as the library reads it; failures that say nothing about the client are thrown here. */
+function usable(answer: WireAnswer, url: URL): Response {
+  const { status, headers, bytes, failure } = answer;
+  if (TRANSIENT.has(status) || status >= 500 || failure !== null) {
+    throw unavailable(`${named(url)} ${status === 0 ? `failed (${failure})` : `answered ${status}`}`);
+  }
+  if (status >= 300 && status < 400) {
+    throw new SyncError('token_redirect', `${named(url)} answered ${status}, a redirect, which is not followed`, {
+      recovery: 'stop',
+      hint: 'Set auth.token_url to the final address of the token endpoint.',
+    });
+  }
+  const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, [value].flat().join(', ')]],
+  );
+  return new Response(status === 204 || status === 205 ? null : new Uint8Array(bytes), { status, headers: known });
+}
+
+/** A token that is none is never sent, and never looked for in what is written. */
+function bearerToken(token: string, url: URL): string {
+  if (token.length <= LONGEST_TOKEN && BEARER_TOKEN.test(token)) return token;
+  const fault =
+    token.length > LONGEST_TOKEN
+      ? `is longer than ${LONGEST_TOKEN} characters`
+      : 'holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)';
+  throw new SyncError('bad_token', `${named(url)} gave a token that ${fault}`, {
+    recovery: 'stop',
+    hint: 'This is a fault of the service: report it there. Check that auth.token_url leads to its token endpoint.',
+  });
+}
+
+function tokenError(error: unknown, url: URL, secret: string): unknown {
+  if (error instanceof SyncError) return error;
+  if (error instanceof ResponseBodyError) return refused(url, scrubbedSnippet(error.error, [secret]), error);
+  if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
+  if (error instanceof Error && 'code' in error) {
+    return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {
+      recovery: 'stop',
+      hint: 'Check auth.token_url and oauth.token_path in the profile.',
+      cause: withoutBody(error),
+    });
+  }
+  return error;
+}
+
+function refused(url: URL, why: string, error: Error): SyncError {
+  return new SyncError('auth_failed', `${named(url)} refused the client: ${why}`, {
+    recovery: 'stop',
+    hint: 'Check client_id, client_secret and scope under auth, and whether they go where the endpoint wants them: oauth.client_auth in the profile, body or basic.',
+    cause: withoutBody(error),
+  });
+}
+
+/** The library hangs the answer's body, and so perhaps a token, onto its errors: only the message goes on. */
+function withoutBody(error: Error): Error {
+  return new Error(snippet(error.message));
+}
+
+function unavailable(message: string): SyncError {
+  return new SyncError('token_unavailable', message, {
+    recovery: 'retry',
+    hint: 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.',
+  });
+}
+
+function named(url: URL): string {
+  return `POST ${url.origin}${snippet(url.pathname)}`;
+}

@@ -1,0 +1,123 @@
+import v8 from 'node:v8';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+
+/** So little is always had: ordinary answers never wait for large ones, whoever sends those. */
+const SMALL = 2_097_152;
+/** The part of the heap that answers may take, and as much again for the one whose turn it is. */
+const PART = 1 / 4;
+const MOST = 2 ** 30;
+const LEAST = 2 ** 25;
+
+/** The memory of the answers that this process has in hand, for all sources together. */
+export interface AnswerMemory {
+  /** Bytes that the answers may take together; one of them alone may take no more, either. */
+  readonly limit: number;
+  /** Bytes that they take. */
+  readonly taken: number;
+  open(): AnswerHold;
+}
+
+/** What one answer takes, from the first byte of its body until nothing of it is needed any more. */
+export interface AnswerHold {
+  /** Takes so many bytes in all. Throws `SyncError`: `memory_full` (retry) beside others, `body_too_heavy` (stop) alone. */
+  resize(bytes: number): void;
+  /** Takes so many bytes more. Throws as `resize`. */
+  grow(bytes: number): void;
+  /**
+   * Waits until it is this answer's turn, which lasts until its release: then it has room beside all others. To be
+   * called where nothing is held that others wait for. Throws `memory_full` after `ms`, and the signal's reason.
+   */
+  takeTurn(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void>;
+  /** Gives everything back. May be called again. */
+  release(): void;
+}
+
+/** Who has the turn, and who waits for it, in order. */
+interface Turns {
+  owner: object | null;
+  waiting: { who: object; begin: () => void }[];
+}
+
+/** An account of `limit` bytes. Where it is full, answers get the room of one more, one after the other. */
+export function createAnswerMemory(limit: number): AnswerMemory {
+  const turns: Turns = { owner: null, waiting: [] };
+  let taken = 0;
+
+  function open(): AnswerHold {
+    let own = 0;
+    const resize = (bytes: number): void => {
+      if (bytes > own && bytes > SMALL) {
+        if (bytes > limit) throw tooHeavy(limit);
+        if (taken - own + bytes > limit && turns.owner !== hold) throw full();
+      }
+      taken += bytes - own;
+      own = bytes;
+    };
+    const hold: AnswerHold = {
+      resize,
+      grow: (bytes) => resize(own + bytes),
+      takeTurn: (clock, ms, signal) => takeTurn(turns, hold, (stop) => clock.sleep(ms, eitherOf(stop, signal))),
+      release: () => {
+        taken -= own;
+        own = 0;
+        passOn(turns, hold);
+      },
+    };
+    return hold;
+  }
+
+  return {
+    limit,
+    get taken() {
+      return taken;
+    },
+    open,
+  };
+}
+
+async function takeTurn(turns: Turns, who: object, sleep: (stop: AbortSignal) => Promise<void>): Promise<void> {
+  turns.owner ??= who;
+  if (turns.owner === who) return;
+  const { promise, resolve } = Promise.withResolvers<'begun'>();
+  const waiter = { who, begin: () => resolve('begun') };
+  turns.waiting.push(waiter);
+  const stop = new AbortController();
+  const end = sleep(stop.signal).then(() => 'late' as const);
+  try {
+    if ((await Promise.race([promise, end])) === 'late') throw full();
+  } catch (error) {
+    turns.waiting = turns.waiting.filter((other) => other !== waiter);
+    passOn(turns, who);
+    throw error;
+  } finally {
+    stop.abort();
+    end.catch(() => undefined);
+  }
+}
+
+function eitherOf(stop: AbortSignal, signal: AbortSignal | undefined): AbortSignal {
+  return signal === undefined ? stop : AbortSignal.any([stop, signal]);
+}
+
+function passOn(turns: Turns, who: object): void {
+  if (turns.owner !== who) return;
+  const next = turns.waiting.shift();
+  turns.owner = next?.who ?? null;
+  next?.begin();
+}
+
+function full(): SyncError {
+  const message = 'the answers in hand, of all sources together, take all the memory that they may';
+  return new SyncError('memory_full', message, { recovery: 'retry' });
+}
+
+function tooHeavy(limit: number): SyncError {
+  const message = `the answer would take more than the ${Math.round(limit / 2 ** 20)} MiB of memory that it may`;
+  return new SyncError('body_too_heavy', message, { recovery: 'stop' });
+}
+
+/** That of this process: a part of what Node lets its heap grow to, which follows the limit of a container. */
+export const answerMemory: AnswerMemory = createAnswerMemory(
+  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * PART, LEAST), MOST),
+);

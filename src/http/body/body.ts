@@ -1,0 +1,118 @@
+import type { Readable, Transform } from 'node:stream';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib';
+import PQueue from 'p-queue';
+import { SyncError } from '../../model/errors.ts';
+import type { AnswerHold } from './answer-memory.ts';
+
+/** Output is made in pieces of this size; the cap is checked after each. */
+const CHUNK = 262_144;
+const MAX_ENCODINGS = 2;
+/** Bytes that a zstd stream may look back, as a power of two: what RFC 9659 allows in HTTP. */
+const ZSTD_WINDOW = 23;
+/** So many bodies are unpacked at once: each needs a window besides its output, and there are few cores. */
+const unpacking = new PQueue({ concurrency: 2 });
+
+type Unpacker = (bytes: Uint8Array) => Transform;
+
+const options = { chunkSize: CHUNK };
+const gzip: Unpacker = () => createGunzip(options);
+
+/** `deflate` means zlib in the standard and raw deflate on some servers; the first byte tells. */
+const deflate: Unpacker = (bytes) =>
+  ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate(options) : createInflateRaw(options);
+
+const UNPACKERS: ReadonlyMap<string, Unpacker> = new Map([
+  ['gzip', gzip],
+  ['x-gzip', gzip],
+  ['deflate', deflate],
+  ['br', () => createBrotliDecompress(options)],
+  ['zstd', () => createZstdDecompress({ ...options, params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW } })],
+]);
+
+/** What is asked for in Accept-Encoding: `deflate` is taken when it comes, but nobody is invited to it. */
+export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
+
+/** How much a body may hold, and the account that its bytes are written to as they come. */
+export interface BodyLimit {
+  /** Bytes. */
+  cap: number;
+  hold: AnswerHold;
+}
+
+/**
+ * Reads a body to its end. `count` hears of every chunk as it arrives. Throws `SyncError` `body_too_large` above the
+ * cap, what the account throws and whatever the stream fails with; a cut-off body is an error, never a short body.
+ */
+export async function readWhole(body: Readable, limit: BodyLimit, count: (bytes: number) => void): Promise<Buffer> {
+  body.on('data', (chunk: Buffer) => count(chunk.length));
+  return gathered(body, limit);
+}
+
+/** All that a stream brings, as one. */
+function gathered(stream: Readable, { cap, hold }: BodyLimit): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    stream.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      try {
+        if (size > cap) throw tooLarge(cap);
+        hold.grow(chunk.length);
+        chunks.push(chunk);
+      } catch (error) {
+        stream.destroy(error instanceof Error ? error : undefined);
+      }
+    });
+    stream.on('error', reject);
+    stream.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)),
+    );
+  });
+}
+
+/**
+ * Undoes Content-Encoding, at most two deep. The cap counts decompressed bytes, so a small bomb stays small.
+ * Throws `SyncError`: `body_too_large`, `bad_encoding` (cut off, or not what the header says), `unsupported_encoding`,
+ * and what the account throws.
+ */
+export async function decompress(bytes: Buffer, encoding: string, limit: BodyLimit): Promise<Buffer> {
+  const names = encoding
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '' && name !== 'identity');
+  if (names.length > MAX_ENCODINGS) throw unsupported(`${names.length} content encodings`);
+  let rest = bytes;
+  for (const name of names.toReversed()) {
+    const unpacker = UNPACKERS.get(name);
+    if (unpacker === undefined) throw unsupported('a content encoding that was not asked for');
+    const packed = rest;
+    rest = await unpacking.add(() => unpacked(unpacker(packed).end(packed), name, limit));
+    // Only what came out is left.
+    limit.hold.resize(rest.length);
+  }
+  return rest;
+}
+
+async function unpacked(stream: Transform, name: string, limit: BodyLimit): Promise<Buffer> {
+  try {
+    return await gathered(stream, limit);
+  } catch (cause) {
+    if (cause instanceof SyncError) throw cause;
+    throw new SyncError('bad_encoding', `the body is not complete, valid ${name}`, { recovery: 'retry', cause });
+  }
+}
+
+function tooLarge(cap: number): SyncError {
+  return new SyncError('body_too_large', `the body is larger than ${cap} bytes`, { recovery: 'stop' });
+}
+
+function unsupported(what: string): SyncError {
+  return new SyncError('unsupported_encoding', `the body has ${what}`, { recovery: 'stop' });
+}

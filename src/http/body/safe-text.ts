@@ -1,0 +1,47 @@
+import { isSecretName } from '../../model/secret-name.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { scrub } from '../../observe/scrub/scrub.ts';
+
+const SNIPPET_LENGTH = 200;
+const QUERY_VALUE_LENGTH = 60;
+
+/** Text from outside as it may stand in a message: one line, control characters escaped, at most 200 characters. */
+export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
+  const clean = visibleText(text.slice(0, length + 1).toWellFormed());
+  return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
+}
+
+/** So much of a text is searched for secrets before it is cut to what is shown: they make it shorter. */
+const SEARCHED_LENGTH = 4_096;
+
+/** What a message quotes of a text of others: as `snippet` cuts it, without secrets. A long text costs no more than this. */
+export function scrubbedSnippet(text: string, secrets: readonly string[], length?: number): string {
+  const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
+  return snippet(scrub(searched, secrets), length);
+}
+
+/** Numbers, times, yes and no: what a position or a filter of a service's own link may be, and no credential is. */
+const PLAIN = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
+
+/** Which query values may stand in a message. */
+export interface ShownQuery {
+  /** Parameters whose values may: those that say which page or since when, and what the profile adds that is no secret. */
+  shown: ReadonlySet<string>;
+  /** What the profile adds that is one, or came from outside of it. */
+  hidden: ReadonlySet<string>;
+}
+
+/**
+ * A URL as it may stand in a message: no credentials, no fragment, and of the query what is no secret. What else a
+ * service puts there may be one. A text that is known for one is taken out of the whole message later.
+ */
+export function shownUrl(url: URL, rules: ShownQuery): string {
+  const query = [...url.searchParams].map(
+    ([name, value]) => `${snippet(name)}=${isShown(name, value, rules) ? snippet(value, QUERY_VALUE_LENGTH) : '***'}`,
+  );
+  return `${url.origin}${snippet(url.pathname)}${query.length > 0 ? `?${query.join('&')}` : ''}`;
+}
+
+function isShown(name: string, value: string, { shown, hidden }: ShownQuery): boolean {
+  return shown.has(name) || (!hidden.has(name) && !isSecretName(name) && PLAIN.test(value));
+}

@@ -1,0 +1,138 @@
+import type { JsonValue } from '../../model/json.ts';
+import { SyncError } from '../../model/errors.ts';
+import { exactSize, roughSize } from '../../shape/json/json-size.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import type { AnswerHold } from '../body/answer-memory.ts';
+import { decodeText, type DecodedText } from '../body/decode-text.ts';
+import type { WireAnswer } from '../exchange.ts';
+import type { Seen } from './outcome-row.ts';
+
+/** What is kept of the body of an error answer, in bytes. */
+const EXCERPT = 65_536;
+const AROUND = 40;
+
+/** What an answer says, before anybody judges it. */
+export interface Reading {
+  seen: Seen;
+  /** The body of a 2xx as UTF-8, empty otherwise. */
+  bytes: Buffer;
+  /** What is wrong with the body, as a sentence; empty where the code of the failure says it all. */
+  defect: string;
+}
+
+/** How much one body may hold: values on all levels, and characters of long numbers. */
+export interface BodyBounds {
+  values: number;
+  digits: number;
+}
+
+/** The same, and the account of the memory that it takes. */
+interface Limits extends BodyBounds {
+  hold: AnswerHold;
+}
+
+/** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
+const PER_BYTE = 3;
+const PER_VALUE = 100;
+
+interface Content {
+  bytes: Buffer;
+  json: JsonValue | undefined;
+  code: string | null;
+  defect: string;
+  /** What to show of a body that is no JSON. */
+  excerpt: string;
+}
+
+const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
+
+/**
+ * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. What would take too
+ * much memory is not parsed. Never throws.
+ */
+export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): Reading {
+  const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
+  const content = success ? readContent(answer, limits) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
+  const { json } = content;
+  return {
+    seen: {
+      status: answer.status,
+      headers: answer.headers,
+      receivedAt: answer.receivedAt,
+      transport: answer.failure,
+      content: content.code,
+      json,
+      excerpt: content.excerpt,
+      hasRecords: json !== undefined && hasRecords(json),
+    },
+    bytes: content.bytes,
+    defect: content.defect,
+  };
+}
+
+function readContent({ bytes, headers }: WireAnswer, limits: Limits): Content {
+  let decoded: DecodedText = { text: '', bytes };
+  try {
+    limits.hold.resize(bytes.length * PER_BYTE);
+    decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
+    const { text } = decoded;
+    const start = text.search(/\S/);
+    if (start === -1) return { ...NOTHING, code: 'empty_body' };
+    if (text[start] === '<') return { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + EXCERPT) };
+    admit(decoded.bytes, limits);
+    const json = parseJson(text);
+    return json === null ? { ...NOTHING, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    return {
+      ...NOTHING,
+      // Only a parser quotes what came.
+      bytes: error.code === 'bad_json' ? decoded.bytes : NOTHING.bytes,
+      code: error.code,
+      defect: error.message + around(decoded.text, error.message),
+    };
+  }
+}
+
+/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
+function admit(bytes: Buffer, { values, digits, hold }: Limits): void {
+  const isLikely = (size: { values: number; digits: number }): boolean =>
+    size.values <= values && size.digits <= digits;
+  const take = (count: number): void => hold.resize(bytes.length * PER_BYTE + count * PER_VALUE);
+  const rough = roughSize(bytes);
+  try {
+    if (isLikely(rough)) return take(rough.values);
+  } catch {
+    // Commas within texts may have counted as values.
+  }
+  const exact = exactSize(bytes);
+  if (exact.values > values) throw beyond('too_many_values', `the body holds more than ${values} values`);
+  if (exact.digits > digits) {
+    throw beyond('too_many_digits', `the long numbers of the body have more than ${digits} digits together`);
+  }
+  take(exact.values);
+}
+
+function beyond(code: string, message: string): SyncError {
+  return new SyncError(code, message, { recovery: 'stop' });
+}
+
+function errorContent(excerpt: string): Content {
+  return { ...NOTHING, json: looseJson(excerpt), excerpt };
+}
+
+/** The text around the position that a parser's message names, where it does. */
+function around(text: string, message: string): string {
+  const position = /position (\d+)/.exec(message)?.[1];
+  if (position === undefined) return '';
+  const at = Number(position);
+  return `, near ${JSON.stringify(text.slice(Math.max(0, at - AROUND), at + AROUND))}`;
+}
+
+function looseJson(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

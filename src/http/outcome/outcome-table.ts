@@ -1,0 +1,220 @@
+import type { JsonValue } from '../../model/json.ts';
+import { retryAfter } from '../../queue/limits/rate-headers.ts';
+import { isObject } from '../../shape/records/field-at.ts';
+import { jsonText } from './body-place.ts';
+import type { OutcomeRow, Seen } from './outcome-row.ts';
+
+/** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
+const BODY_ATTEMPTS = 3;
+
+const THROTTLED = /rate.?limit|too many requests|throttl|quota exceeded|abuse detection/i;
+
+/** What several servers answer to whoever speaks http to their port of https: nginx, Go, Apache. */
+const WANTS_TLS = /plain HTTP request was sent to HTTPS|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled/i;
+
+const MORE_MEMORY =
+  'Ask for smaller pages (page.size in the profile), or give the process more memory: a larger container, or ' +
+  'NODE_OPTIONS=--max-old-space-size=<MiB>.';
+
+/** Rows for answers that did not arrive whole, or take too much memory. */
+const TRANSPORT_ROWS: readonly OutcomeRow[] = [
+  row('stop', 'tls', 'the port does not speak TLS', {
+    failure: ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
+    hint: 'If the service speaks http there, begin base_url with http://; else name the port of https in base_url.',
+  }),
+  row('stop', 'tls', 'the TLS certificate or handshake was refused', {
+    failure: [
+      'CERT_*',
+      'ERR_TLS_*',
+      'ERR_SSL_*',
+      'EPROTO',
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'SELF_SIGNED_CERT_IN_CHAIN',
+      'UNABLE_TO_*',
+      'HOSTNAME_MISMATCH',
+      'INVALID_CA',
+    ],
+    hint: "Check the service's certificate and base_url; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
+  }),
+  row('stop', 'headers_too_large', "the answer's headers are larger than 16 KiB", {
+    failure: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
+    hint: 'The service or a proxy in front of it sends too many headers or cookies.',
+  }),
+  row('stop', 'body_too_large', 'the body is larger than http.max_body', {
+    failure: ['body_too_large'],
+    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_body.',
+  }),
+  row('stop', 'body_too_heavy', 'the answer would take more memory than one answer may', {
+    failure: ['body_too_heavy'],
+    hint: MORE_MEMORY,
+  }),
+  row('retry', 'memory_full', 'there is no memory for the answer beside the others in hand, of all sources together', {
+    failure: ['memory_full'],
+    hint: MORE_MEMORY,
+  }),
+  row('stop', 'too_many_values', 'the body holds more values than http.max_values', {
+    failure: ['too_many_values'],
+    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_values.',
+  }),
+  row('stop', 'too_many_digits', 'the long numbers of the body have more digits than http.max_digits', {
+    failure: ['too_many_digits'],
+    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_digits.',
+  }),
+  row('stop', 'unsupported_encoding', 'the body has a content encoding that is not supported', {
+    failure: ['unsupported_encoding'],
+    hint: 'gzip, deflate, br and zstd are read, two of them at most.',
+  }),
+  row('stop', 'closed', 'the client was closed', { failure: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'] }),
+  row('stop', 'bad_request', 'the request cannot be sent as it is', {
+    failure: ['UND_ERR_INVALID_ARG', 'ERR_INVALID_*'],
+    hint: 'Check headers and paths in the profile.',
+  }),
+  row('retry', 'timeout', 'the answer did not arrive in time', {
+    failure: ['deadline', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
+    hint: 'Raise http.timeout or http.headers_timeout in the profile, or ask for smaller pages.',
+  }),
+  row('retry', 'unreachable', 'the service cannot be reached', {
+    failure: [
+      'ECONNREFUSED',
+      'ENOTFOUND',
+      'EAI_AGAIN',
+      'UND_ERR_CONNECT_TIMEOUT',
+      'ETIMEDOUT',
+      'EHOSTUNREACH',
+      'ENETUNREACH',
+      'ENETDOWN',
+    ],
+    hint: 'Check base_url, the network, and that the service is up.',
+  }),
+  row('retry', 'bad_http', 'the answer is not valid HTTP', {
+    failure: ['HPE_*'],
+    hint: 'Something between here and the service damages its answers, or base_url leads to something else.',
+  }),
+  row('retry', 'bad_encoding', 'the body is cut off or not what Content-Encoding says', {
+    failure: ['bad_encoding'],
+    attempts: BODY_ATTEMPTS,
+  }),
+  row('retry', 'connection_lost', 'the connection was lost before the answer was complete', {
+    failure: ['UND_ERR_*', 'E*'],
+  }),
+  row('stop', 'network', 'the request failed', { failure: ['*'], when: (seen) => seen.transport !== null }),
+];
+
+/** Services answer a credential in a form that they do not know with any of 400, 401 and 403. */
+const SENT_AS =
+  'It was sent as Authorization: Bearer; where the service wants another header, put that under headers in the profile.';
+
+/** Rows for complete answers with an error status; a named wait makes any passing failure a limit. */
+const STATUS_ROWS: readonly OutcomeRow[] = [
+  row('limited', 'limited', 'the service limits the rate of requests', { status: ['429', '420', '430'] }),
+  row('limited', 'limited', 'the service names a time to come back', {
+    status: ['408', '409', '421', '423', '425', '5xx'],
+    when: namesWait,
+  }),
+  row('reauth', 'auth_failed', 'the credential was not accepted', {
+    status: ['401'],
+    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked. ${SENT_AS}`,
+  }),
+  row('limited', 'limited', 'the service limits the rate of requests', { status: ['403'], when: saysThrottled }),
+  row('stop', 'forbidden', 'the credential has no permission for this', {
+    status: ['403'],
+    hint: `Give the key or client read access to this resource, and check auth in the configuration. ${SENT_AS}`,
+  }),
+  row('stop', 'bad_request', 'the service speaks https at this port', {
+    status: ['400'],
+    when: (seen) => WANTS_TLS.test(seen.excerpt),
+    hint: 'Begin base_url with https://.',
+  }),
+  row('stop', 'bad_request', 'the service refuses the request', {
+    status: ['400'],
+    hint: `Check the parameters of this resource in the profile, and auth in the configuration. ${SENT_AS}`,
+  }),
+  row('stop', 'not_found', 'there is nothing at this address', {
+    status: ['404'],
+    hint: 'Check base_url, version_prefix and the path of the resource in the profile.',
+  }),
+  row('stop', 'gone', 'what was asked for is gone', { status: ['410'] }),
+  row('retry', 'busy', 'the service is not ready for the request', { status: ['408', '409', '421', '423', '425'] }),
+  row('stop', 'not_the_api', 'something in between asks for a login or refuses', {
+    status: ['407', '511'],
+    hint: 'Check the network between here and the service (proxy, portal).',
+  }),
+  row('stop', 'not_supported', 'the service does not support this request', {
+    status: ['501', '505', '506', '508', '510'],
+  }),
+  row('retry', 'service_error', 'the service failed', {
+    status: ['5xx'],
+    hint: "Try again later; see the service's status page.",
+  }),
+  row('stop', 'bad_request', 'the service refuses the request', {
+    status: ['4xx'],
+    hint: 'Check the parameters of this resource in the profile.',
+  }),
+];
+
+/** Rows for complete answers with a 2xx. */
+const CONTENT_ROWS: readonly OutcomeRow[] = [
+  row('stop', 'not_the_api', 'the answer is a web page, not JSON', {
+    failure: ['not_the_api'],
+    hint: 'Check base_url; a login page, a challenge or a proxy may stand in front of the service.',
+  }),
+  row('stop', 'not_the_api', 'the answer is declared as a web page', {
+    status: ['2xx'],
+    when: (seen) => /^\s*(text\/html|application\/xhtml)/i.test(String(seen.headers['content-type'] ?? '')),
+    hint: 'Check base_url; if the service really sends JSON so, say so in outcomes of the profile.',
+  }),
+  row('stop', 'unsupported_charset', 'the body is in a charset that is not supported', {
+    failure: ['unsupported_charset'],
+  }),
+  row('retry', 'empty_body', 'the answer has no content', { failure: ['empty_body'], attempts: BODY_ATTEMPTS }),
+  row('retry', 'bad_text', "the body's bytes are not valid text", { failure: ['bad_text'], attempts: BODY_ATTEMPTS }),
+  row('retry', 'bad_json', 'the body is not valid JSON', { failure: ['bad_json'], attempts: BODY_ATTEMPTS }),
+  row('stop', 'bad_content', 'the body cannot be used', { failure: ['*'] }),
+  row('limited', 'limited', 'the service limits the rate of requests, by its body', {
+    status: ['2xx'],
+    when: (seen) => THROTTLED.test(errorText(seen)),
+  }),
+  row('retry', 'error_in_body', 'the answer is a success by status and an error by content', {
+    status: ['2xx'],
+    when: (seen) => errorText(seen) !== '',
+    attempts: BODY_ATTEMPTS,
+    hint: 'If this is how the service says something else, say so in outcomes of the profile.',
+  }),
+  row('ok', 'ok', 'a success', { status: ['2xx'] }),
+];
+
+/** The built-in part of the table, in the order in which it is asked. */
+export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
+
+function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest: Partial<OutcomeRow>): OutcomeRow {
+  return { ...rest, outcome, code, reason };
+}
+
+/** True for a Retry-After that the governor waits for. */
+function namesWait(seen: Seen): boolean {
+  return retryAfter(seen) !== null;
+}
+
+/** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */
+function saysThrottled(seen: Seen): boolean {
+  return (
+    namesWait(seen) ||
+    ['x-ratelimit-remaining', 'x-rate-limit-remaining', 'ratelimit-remaining'].some(
+      (name) => Number(seen.headers[name] ?? 1) === 0,
+    ) ||
+    /\b(r|remaining)=0\b/.test(String(seen.headers['ratelimit'] ?? '')) ||
+    THROTTLED.test(seen.excerpt)
+  );
+}
+
+/** The error that a body without records carries at its top, as text; empty where there is none. */
+function errorText({ json, hasRecords }: Seen): string {
+  if (!isObject(json) || hasRecords) return '';
+  const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
+  return said.map((value) => jsonText(value ?? null)).join(' ');
+}
+
+function isSaid(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return value !== null && value !== false && value !== '' && value !== 0;
+}

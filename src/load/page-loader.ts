@@ -1,0 +1,187 @@
+import type { CompiledQuery } from 'kysely';
+import { textHash } from '../shape/records/fingerprint.ts';
+import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
+import { readTables } from '../state/column-catalog.ts';
+import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
+import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
+import type { DatedKey } from '../sync/advance.ts';
+import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
+import type { LoaderOptions } from './loader-options.ts';
+import { pagesAhead } from './pages-ahead.ts';
+import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
+import { finishReshape } from './reshape.ts';
+import { noteStatements } from '../sync/walk-notes.ts';
+
+/** What a page was, before it is committed: enough to move the checkpoint. */
+export interface PageFacts {
+  records: number;
+  keys: readonly string[];
+  /** Records without a usable id. */
+  unkeyed: number;
+  /** The service's own times of the page's records, those that have one. */
+  updated: readonly DatedKey[];
+}
+
+/** What one page did to the warehouse. */
+export interface PageOutcome {
+  records: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  /** Records that another one of the page with the same key was taken for. */
+  clashes: KeyClashes;
+  /** Rows that an older state of the record replaced. */
+  wentBack: number;
+  /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
+  overflowed: number;
+  discarded: number;
+  repaired: number;
+}
+
+/** Turns pages of one resource into committed rows. */
+export interface PageLoader {
+  /**
+   * Begins to understand a page while the one before it is still being written. Loading it takes up what came of that
+   * where nothing has happened meanwhile that it does not know, and begins anew otherwise.
+   */
+  prepare(page: LoadablePage): void;
+  /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
+  load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
+}
+
+/** Asked, once a page is understood, for what must be committed with it: the checkpoint, the figures of the run. */
+type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
+
+/** What every step of loading knows. */
+type LoaderContext = LoaderOptions & GrowthContext;
+
+/** Makes the resource's table, empty, where it is not there yet, so that a query finds it from the first run on. */
+export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
+  const { holding } = options;
+  const context = { ...options, resource: holding.resource, lease: () => holding.lease() };
+  const ahead = pagesAhead(context);
+  await holding.takeTurn(async () => {
+    await openTables(context);
+    ahead.wrote(new Set());
+  });
+  return {
+    prepare: (page) => ahead.begin(page),
+    load: (page, statements) =>
+      holding.takeTurn(async () => {
+        const prepared = (await ahead.take(page)) ?? (await preparePage(context, shapeOf(holding), page));
+        const written = await loadPage(context, page, prepared, statements);
+        ahead.wrote(written.keys);
+        return written.outcome;
+      }),
+  };
+}
+
+async function openTables(context: LoaderContext): Promise<void> {
+  const { warehouse, holding, resource, profile } = context;
+  const known = holding.shape ?? (await readTables(warehouse, resource));
+  const shape = known ?? initialShape(resource, profile);
+  if (known === null) await growTables(context, null, shape, []);
+  holding.shape = await finishReshape(context, shape, context.signal);
+}
+
+async function loadPage(
+  context: LoaderContext,
+  page: LoadablePage,
+  prepared: PreparedPage,
+  statements: Statements,
+): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
+  const { warehouse, holding, resource } = context;
+  const { keyed, found, fresh } = prepared;
+  const setAside = [...prepared.setAside];
+  const unkeyed = setAside.length;
+  const requestedAt = found.stampedAt;
+  const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
+
+  const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
+  const written = fresh.filter((_, index) => !aside.has(index));
+  for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
+  const mayResolve = holding.openRejects > 0 || setAside.length > 0;
+
+  const { overflowed, discarded, repaired } = shaped;
+  const counts = outcomeOf(prepared, aside, setAside, page.records.length);
+  const outcome = { ...counts, overflowed, discarded, repaired };
+  const facts = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, updated: updatedTimes(keyed) };
+  await warehouse.commit({
+    ...pageRows(context, shapeOf(holding), shaped.rows, written, requestedAt),
+    lease: context.lease(),
+    statements: [
+      ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
+      ...saveRejects(warehouse.own, rejectsOf(context, setAside), requestedAt),
+      ...notedOf(context, page, keyed, found.older),
+      ...statements(facts, outcome),
+    ],
+  });
+  holding.openRejects += setAside.length;
+  for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
+  return { outcome, keys: new Set(written.map(keyOf)) };
+}
+
+function notedOf(
+  { warehouse, resource, notes }: LoaderContext,
+  { requestedAt }: LoadablePage,
+  keyed: readonly KeyedRecord[],
+  older: readonly KeyedRecord[],
+): CompiledQuery[] {
+  if (notes === undefined) return [];
+  return noteStatements(warehouse.own, resource, notes, { keys: keyed.map(keyOf), older, requestedAt });
+}
+
+/** The records as rows of tables that have grown to hold them. */
+async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+  const { holding, profile } = context;
+  const before = shapeOf(holding);
+  const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
+  if (shaped.shape === before) return shaped;
+  await growTables(context, before, shaped.shape, shaped.changes);
+  holding.shape = shaped.shape;
+  holding.shape = await finishReshape(context, shaped.shape, context.signal);
+  return shaped;
+}
+
+function outcomeOf(
+  { found, clashes }: PreparedPage,
+  aside: ReadonlyMap<number, unknown>,
+  setAside: readonly SetAside[],
+  records: number,
+): Omit<PageOutcome, 'overflowed' | 'discarded' | 'repaired'> {
+  const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
+  const inserted = found.inserts.length - asideInserts;
+  const updated = found.updates.length - (aside.size - asideInserts);
+  // What is left are records that say nothing new, a second copy on the same page that says the same among them.
+  const unchanged = records - inserted - updated - setAside.length - clashes.older - clashes.undecided;
+  return { records, inserted, updated, unchanged, rejected: setAside.length, clashes, wentBack: found.wentBack };
+}
+
+function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
+  return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
+}
+
+function rejectsOf({ resource, runId }: LoaderContext, setAside: readonly SetAside[]): Reject[] {
+  return setAside.map(({ key, reason, detail, bytes }) => ({
+    resource,
+    hash: textHash(bytes),
+    reason,
+    record_id: key,
+    detail,
+    body: bytes.toString(),
+    run_id: runId,
+  }));
+}
+
+/** Also a record that says nothing new was there at that moment. */
+function noteMet(watch: Map<string, number>, records: readonly KeyedRecord[], requestedAt: number): void {
+  for (const { key } of records) {
+    const before = watch.get(key);
+    if (before !== undefined && before < requestedAt) watch.set(key, requestedAt);
+  }
+}
+
+function updatedTimes(records: readonly KeyedRecord[]): DatedKey[] {
+  return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
+}

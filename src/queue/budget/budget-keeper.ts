@@ -1,0 +1,51 @@
+import type { Clock } from '../../model/clock.ts';
+import { DeferredError } from '../../model/errors.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import type { BudgetAnswer } from './budget.ts';
+import type { Waiters } from '../lane-queue.ts';
+
+/** One request that waits, and since when by the monotonic clock. */
+export interface Arrival {
+  lane: Lane;
+  at: number;
+}
+
+/** The requests of this process that wait for their turn. */
+export interface WaitingLine extends Waiters {
+  /** How many of this process may start beside those that are under way. */
+  readonly free: number;
+  /** In the order in which they came. */
+  arrivals(): readonly Arrival[];
+  /** Starts the next one at once, if there is any: it then asks the keeper for its number. */
+  open(): void;
+  refuse(reason: Error): void;
+}
+
+/** Holds the budget of one origin and credential, and opens the line when it allows the next request. */
+export interface BudgetKeeper {
+  /** Milliseconds of the clock that the budget goes by. */
+  now(): number;
+  /** To be called whenever a request has come or has ended: lets through what may start, now or when it is time. */
+  pump(): void;
+  /** Counts a request of the line as started; returns its number. */
+  start(lane: Lane): number;
+  /** What became of it; null where no answer came. */
+  end(request: number, lane: Lane, answer: BudgetAnswer | null): void;
+  /** Requests per second that the service is understood to allow; null while nothing is known. */
+  allowedRate(): number | null;
+  /** By `now()`; null when the way is open. */
+  closedUntil(): number | null;
+  /** What must survive a restart. */
+  state(): string;
+  /** Starts nothing more. */
+  close(): void | Promise<void>;
+}
+
+/** What those are told who would have to wait for longer than they may. */
+export function deferredBy(delay: number, clock: Clock): DeferredError {
+  const until = Math.ceil(clock.now() + delay);
+  const when = new Date(until).toISOString();
+  return new DeferredError(`the service allows the next request only at ${when}`, until, {
+    hint: `run again after ${when}, or raise max_wait`,
+  });
+}

@@ -1,0 +1,228 @@
+import type { RateDialect } from '../../source/rate-dialect.ts';
+import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../concurrency-limit.ts';
+import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from '../limits/quota.ts';
+import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
+import type { QuotaHint, RateHint } from '../limits/rate-headers.ts';
+import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
+
+export interface BudgetOptions {
+  dialect: RateDialect;
+  /** What the service is known to allow, if anything; `share` counts here as well. */
+  requestsPerSecond?: number | undefined;
+  /** Part of what the service allows that may be used, above 0 and up to 1. */
+  share: number;
+  concurrency: number;
+  /** 0 up to 1, for jitter. */
+  random: () => number;
+}
+
+/** One answer as the budget sees it; `hint` is what its headers and body say. */
+export interface BudgetAnswer {
+  hint: RateHint;
+  latencyMs: number;
+  limited: boolean;
+  /** When its headers arrived. */
+  at: number;
+}
+
+/** The part of a budget that a restart takes over; times are those of the new process's monotonic clock. */
+export interface RestoredBudget {
+  pausedUntil: number;
+  refusals: number;
+  /** When the latest request was due; null where nothing holds the next one back. */
+  due: number | null;
+  peak: number | null;
+  quotas: Quota[];
+}
+
+/**
+ * When the next request may start. A state machine without a clock: every call says what time it is, in milliseconds
+ * of a monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
+ * under way are found by trying.
+ */
+export interface Budget {
+  readonly options: BudgetOptions;
+  /** What is known beforehand, as requests per second; null where nothing is. */
+  readonly knownRate: number | null;
+  quotas: Map<string, Quota>;
+  ceiling: RateCeiling;
+  slots: ConcurrencyLimit;
+  pausedUntil: number;
+  /** True until an answer shows that the way is open: until then one request goes at a time. */
+  probing: boolean;
+  /** "Too many requests" in a row. */
+  refusals: number;
+  /** When the latest of them came that counts. */
+  refusedAt: number;
+  /** Start times of the requests under way, by their number. */
+  open: Map<number, number>;
+  started: number;
+  /** When the latest request was due; the next one is due a pace later. */
+  due: number;
+  /** Until when a quota last held a request back. */
+  shutAt: number;
+}
+
+/** What a stall of the process may catch up on: this much of the pace, not more. */
+const CATCH_UP_MS = 250;
+/** A refusal is never answered with a hot loop, whatever wait it states. */
+const SHORTEST_PAUSE_MS = 1_000;
+const MOST_JITTER_MS = 1_000;
+/** Pauses of our own choosing grow up to this. */
+const LONGEST_OWN_PAUSE_MS = 60_000;
+/** A quota that was not spoken of for so long is forgotten, while answers speak of others; else with its window. */
+const FORGET_MS = 60_000;
+
+export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: number): Budget {
+  const known = options.dialect.known_limits.map((limit) => (limit.requests / limit.window_ms) * 1_000);
+  if (options.requestsPerSecond !== undefined) known.push(options.requestsPerSecond);
+  return {
+    options,
+    knownRate: known.length === 0 ? null : Math.min(...known),
+    quotas: new Map(restored.quotas.map((quota) => [quota.name, quota])),
+    ceiling: newCeiling(restored.peak, options.share, at),
+    slots: newConcurrencyLimit(options.concurrency),
+    pausedUntil: restored.pausedUntil,
+    probing: true,
+    refusals: restored.refusals,
+    refusedAt: at,
+    open: new Map(),
+    started: 0,
+    // A process that is started again and again must not begin to wait anew each time.
+    due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
+    shutAt: at - CATCH_UP_MS,
+  };
+}
+
+/** Milliseconds until the next request may start; infinite while only an answer to an open one can tell. */
+export function delayOf(budget: Budget, at: number): number {
+  const open = budget.open.size;
+  if (open > 0 && (budget.probing || open >= budget.slots.current)) return Number.POSITIVE_INFINITY;
+  const gate = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => opensAt(quota, at, open)));
+  if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
+  const due = budget.due + 1_000 / paceNow(budget, at);
+  const delay = Math.max(0, gate - at, due - at);
+  // Without any answer to wait for, there is always a moment at which to ask again.
+  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
+}
+
+/** Local monotonic time until which nothing at all is sent; null when the way is open. */
+export function closedUntil(budget: Budget, at: number): number | null {
+  const until = Math.max(budget.pausedUntil, ...[...budget.quotas.values()].map((quota) => quota.blockedUntil));
+  return until > at ? until : null;
+}
+
+/** Requests per second at which to go on now; infinite while no limit is known. */
+export function paceNow(budget: Budget, at: number): number {
+  const { share } = budget.options;
+  const paces = [...budget.quotas.values()].map((quota) => paceOf(quota, at, share));
+  return Math.min(...paces, (budget.knownRate ?? Number.POSITIVE_INFINITY) * share, ceilingAt(budget.ceiling, at));
+}
+
+/** Requests per second that the service is understood to allow; null while nothing is known. */
+export function allowedRate(budget: Budget, at: number): number | null {
+  const nominal = [...budget.quotas.values()].map(nominalRate).filter((rate) => rate !== null);
+  const ceiling = ceilingAt(budget.ceiling, at) === Number.POSITIVE_INFINITY ? null : budget.ceiling.peak;
+  const rate = Math.min(...nominal, budget.knownRate ?? Number.POSITIVE_INFINITY, ceiling ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(rate) ? rate : null;
+}
+
+/** Counts one request as started; returns its number, by which its answer is told. */
+export function noteStart(budget: Budget, at: number): number {
+  // What a stall of the process or slow answers cost is made good, within limits; time behind a shut gate is not.
+  const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
+  budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
+  budget.started += 1;
+  budget.open.set(budget.started, at);
+  for (const quota of budget.quotas.values()) quota.spendable -= 1;
+  noteUnderWay(budget.slots, budget.open.size);
+  return budget.started;
+}
+
+/** A request that ended without an answer: nothing is known, and nothing comes back. */
+export function noteFailure(budget: Budget, request: number): void {
+  budget.open.delete(request);
+}
+
+export function noteBudgetAnswer(budget: Budget, request: number, answer: BudgetAnswer): void {
+  const sentAt = budget.open.get(request) ?? answer.at;
+  budget.open.delete(request);
+  noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
+  learnQuotas(budget, request, sentAt, answer);
+  if (answer.limited) refused(budget, answer, sentAt);
+  else accepted(budget, answer.at, sentAt);
+  if (answer.hint.waitMs) stop(budget, answer, answer.hint.waitMs);
+}
+
+function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at }: BudgetAnswer): void {
+  const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
+  const position = { request, started: budget.started, earlierOpen, sentAt, at };
+  for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
+  if (hint.quotas.length === 0) return forgetUnspoken(budget, at);
+  const named = new Set(hint.quotas.map((said) => said.name));
+  for (const quota of budget.quotas.values()) if (!named.has(quota.name)) notNamed(budget, quota, at);
+}
+
+/** A request counted against the quotas that its answer names, so the others get theirs back. */
+function notNamed(budget: Budget, quota: Quota, at: number): void {
+  quota.spendable = Math.min(quota.spendable + 1, quota.remaining ?? 0);
+  if (at > Math.max(quota.answeredAt + FORGET_MS, quota.blockedUntil)) budget.quotas.delete(quota.name);
+}
+
+/** A service that states no limits any more, or stated one by mistake, is not held to it for ever. */
+function forgetUnspoken(budget: Budget, at: number): void {
+  for (const quota of budget.quotas.values()) {
+    const silentFrom = quota.answeredAt + Math.max(FORGET_MS, quota.windowMs ?? quota.longestResetMs);
+    if (at > Math.max(silentFrom, quota.blockedUntil)) budget.quotas.delete(quota.name);
+  }
+}
+
+function quotaOf(budget: Budget, hint: QuotaHint): Quota {
+  const quota = budget.quotas.get(hint.name) ?? quotaFrom(hint);
+  budget.quotas.set(hint.name, quota);
+  return quota;
+}
+
+/** A good answer opens the way, unless its request was sent before the pause began that holds now. */
+function accepted(budget: Budget, at: number, sentAt: number): void {
+  noteAccepted(budget.ceiling, at);
+  if (sentAt < budget.pausedUntil) return;
+  budget.probing = false;
+  budget.refusals = 0;
+}
+
+/** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and is cut. */
+function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
+  const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
+  // Answers to what was under way at the first refusal say the same once more.
+  if (sentAt >= budget.refusedAt) {
+    budget.refusals += 1;
+    budget.refusedAt = answer.at;
+  }
+  if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
+  const stated = Boolean(answer.hint.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
+  pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
+}
+
+/** Doubles with every refusal in a row, from the dialect's own least wait. */
+function ownPause({ options, refusals }: Budget): number {
+  const least = Math.max(SHORTEST_PAUSE_MS, options.dialect.limited_wait_ms);
+  return Math.min(least * 2 ** (refusals - 1), Math.max(LONGEST_OWN_PAUSE_MS, 8 * least));
+}
+
+/** A stated wait wins over what the quotas of the same answer say about their end. */
+function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
+  // Others were told the same moment: not all of them should come back in the same millisecond.
+  const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
+  pause(budget, answer.at + waitMs + jitter);
+  for (const said of answer.hint.quotas) {
+    const quota = budget.quotas.get(said.name);
+    if (quota && said.remaining === 0) quota.blockedUntil = answer.at + waitMs;
+  }
+}
+
+/** Whatever ends a pause, one request goes first to see whether the way is open. */
+function pause(budget: Budget, until: number): void {
+  budget.pausedUntil = Math.max(budget.pausedUntil, until);
+  budget.probing = true;
+}

@@ -1,0 +1,250 @@
+import { clockOf } from '../../model/http-date.ts';
+import type { JsonValue } from '../../model/json.ts';
+import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
+import { LONGEST_WAIT_MS, longestWait, waitIn } from './rate-time.ts';
+import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
+
+/** What one answer says about one quota; null where it does not say. */
+export interface QuotaHint {
+  /** Tells quotas of one service apart: the header family, the policy, the bucket. */
+  name: string;
+  limit: number | null;
+  remaining: number | null;
+  /** Milliseconds from the answer until the window ends. */
+  resetMs: number | null;
+  windowMs: number | null;
+  /** Requests per second that come back. */
+  refill: number | null;
+  /** False where the quota counts something else (bytes, tokens): then only its exhaustion means anything. */
+  requests: boolean;
+}
+
+/** What one answer says about the limits. Waits are milliseconds from its arrival and never negative. */
+export interface RateHint {
+  /** Nothing may be sent before this has passed; null where the answer states no wait. */
+  waitMs: number | null;
+  quotas: QuotaHint[];
+  /** Fields that were there and could not be used. */
+  malformed: number;
+}
+
+/** The part of an answer that may carry limits. */
+interface RateAnswer {
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: JsonValue | undefined;
+  /** Local epoch milliseconds; stands in where the answer has no usable `Date`. */
+  receivedAt: number;
+}
+
+/** One entry of the dialect that the answer has a value for. */
+interface Found {
+  entry: RateEntry;
+  value: string;
+}
+
+/** What the found entries add up to, while they are read. */
+interface Reading {
+  hint: RateHint;
+  serverNow: number;
+  retryAfter: number | null;
+  wait: number | null;
+  bucket: string | null;
+  /** Requests used, by group. */
+  used: Map<string, number>;
+  drafts: Map<string, QuotaHint>;
+}
+
+const NUMBER = /^\d+(\.\d+)?$/;
+const WINDOWS_MS: Readonly<Record<string, number>> = {
+  second: 1_000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  month: 2_592_000_000,
+};
+
+/**
+ * Reads an answer's limits by a dialect. A stated `Retry-After` wins over everything else that the answer says; on an
+ * answer out of a cache (`Age` above 0) only it is read. What is malformed, negative or implausible is left out and
+ * counted. Source: RFC 9110, draft-ietf-httpapi-ratelimit-headers.
+ */
+export function readRateHint(answer: RateAnswer, dialect: RateDialect): RateHint {
+  const reading: Reading = {
+    hint: { waitMs: null, quotas: [], malformed: 0 },
+    serverNow: serverNow(answer),
+    retryAfter: null,
+    wait: null,
+    bucket: null,
+    used: new Map(),
+    drafts: new Map(),
+  };
+  const cached = Number(textOf(answer.headers['age']) ?? 0) > 0;
+  for (const found of [...headersFound(answer.headers, dialect), ...bodyFound(answer.body, dialect)]) {
+    if (cached && found.entry.means !== 'retry_after') continue;
+    if (!READERS[found.entry.means](reading, found)) reading.hint.malformed += 1;
+  }
+  return conclude(reading);
+}
+
+/**
+ * Milliseconds for which `Retry-After` asks to wait, as `readRateHint` reads it; null where it is absent or cannot be
+ * read. For whoever has to know no more of an answer than whether it names a time to come back.
+ */
+export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
+  const value = textOf(answer.headers['retry-after']);
+  return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
+}
+
+function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
+  return clockOf(headers['date'], receivedAt) ?? receivedAt;
+}
+
+/** Takes one value into the reading; false where it cannot be used. */
+type Reader = (reading: Reading, found: Found) => boolean;
+
+const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
+  retry_after: (reading, { entry, value }) => {
+    const wait = longestWait(value, entry.unit, reading.serverNow);
+    if (wait !== null) reading.retryAfter = Math.max(reading.retryAfter ?? 0, wait);
+    return wait !== null;
+  },
+  wait: (reading, { entry, value }) => {
+    const wait = longestWait(value, entry.unit, reading.serverNow);
+    if (wait !== null) reading.wait = Math.max(reading.wait ?? 0, wait);
+    return wait !== null;
+  },
+  limit: (reading, found) => {
+    if (NUMBER.test(found.value)) return number(reading, found, 'limit');
+    const members = policyMembers(found.value) ?? [];
+    const [first, ...policies] = members;
+    if (first?.limit === undefined) return false;
+    const same = policies.find((policy) => policy.limit === first.limit);
+    merge(reading, found.entry, '', { limit: first.limit, windowMs: milliseconds(same?.window) });
+    for (const policy of policies) if (policy !== same) policyQuota(reading, found, policy, `/${policy.window}s`);
+    return true;
+  },
+  remaining: (reading, found) => number(reading, found, 'remaining'),
+  refill: (reading, found) => number(reading, found, 'refill'),
+  used: (reading, found) => {
+    const used = countIn(found.value);
+    if (used !== null) reading.used.set(found.entry.group, used);
+    return used !== null;
+  },
+  used_of_limit: (reading, found) => {
+    const [used = null, limit = null, ...rest] = found.value.split('/').map(countIn);
+    if (used === null || limit === null || rest.length > 0) return false;
+    merge(reading, found.entry, '', { limit, remaining: Math.max(0, limit - used) });
+    return true;
+  },
+  reset: (reading, found) => time(reading, found, 'resetMs'),
+  window: (reading, found) => time(reading, found, 'windowMs'),
+  bucket: (reading, found) => {
+    reading.bucket = found.value;
+    return found.value !== '';
+  },
+  ratelimit: (reading, found) => {
+    const members = rateLimitMembers(found.value) ?? [];
+    for (const member of members) {
+      const resetMs = milliseconds(member.reset);
+      const said = { remaining: member.remaining ?? null, resetMs, requests: member.requests };
+      merge(reading, found.entry, `/${member.name}`, { ...said, ...(member.limit ? { limit: member.limit } : {}) });
+    }
+    return members.length > 0;
+  },
+  ratelimit_policy: (reading, found) => {
+    const members = policyMembers(found.value) ?? [];
+    for (const member of members) policyQuota(reading, found, member, `/${member.name}`);
+    return members.length > 0;
+  },
+};
+
+function policyQuota(reading: Reading, { entry }: Found, member: FieldMember, suffix: string): void {
+  const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
+  merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
+}
+
+function number(reading: Reading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): boolean {
+  const count = countIn(value);
+  if (count !== null) merge(reading, entry, '', { [field]: count });
+  return count !== null;
+}
+
+/** Null for what is no number, or one that no number can hold. */
+function countIn(text: string): number | null {
+  return NUMBER.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
+}
+
+function time(reading: Reading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): boolean {
+  const wait = waitIn(value, entry.unit, reading.serverNow);
+  if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
+  return wait !== null;
+}
+
+function draftOf(reading: Reading, entry: RateEntry, suffix: string): QuotaHint {
+  const name = entry.group + suffix;
+  const known = reading.drafts.get(name);
+  if (known) return known;
+  const { window_ms: windowMs = null, refill = null, requests } = entry;
+  const draft = { name, limit: null, remaining: null, resetMs: null, windowMs, refill, requests };
+  reading.drafts.set(name, draft);
+  return draft;
+}
+
+/** A window without any length says nothing. */
+function merge(reading: Reading, entry: RateEntry, suffix: string, said: Partial<QuotaHint>): void {
+  const told = Object.entries(said).filter(([name, value]) => value !== null && !(name === 'windowMs' && value === 0));
+  Object.assign(draftOf(reading, entry, suffix), Object.fromEntries(told));
+}
+
+/** Standard before vendor; a quota that tells neither what is left nor its rate is no use. */
+function conclude({ hint, retryAfter, wait, bucket, used, drafts }: Reading): RateHint {
+  for (const [name, count] of used) addUsed(drafts.get(name), count);
+  hint.quotas = [...drafts.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
+  if (bucket !== null) for (const quota of hint.quotas) quota.name += `#${bucket}`;
+  const exhausted = hint.quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
+  hint.waitMs = retryAfter ?? (exhausted || !wait ? null : wait);
+  return hint;
+}
+
+/** Used and remaining make the limit where the service does not send it. */
+function addUsed(quota: QuotaHint | undefined, used: number): void {
+  if (quota && quota.limit === null && quota.remaining !== null) quota.limit = quota.remaining + used;
+}
+
+function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Found[] {
+  return dialect.headers.flatMap((entry) => {
+    if (entry.at.includes('{window}')) return windowsFound(headers, entry);
+    const value = textOf(headers[entry.at]);
+    return value === undefined ? [] : [{ entry, value }];
+  });
+}
+
+/** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
+function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
+  return Object.entries(WINDOWS_MS).flatMap(([word, window]) => {
+    const value = textOf(headers[entry.at.replace('{window}', word)]);
+    if (value === undefined) return [];
+    return [{ entry: { ...entry, group: `${entry.group}/${word}`, window_ms: window }, value }];
+  });
+}
+
+function bodyFound(body: JsonValue | undefined, dialect: RateDialect): Found[] {
+  return dialect.body.flatMap((entry) => {
+    const value = entry.at.split('.').reduce<unknown>(member, body);
+    return typeof value === 'number' || typeof value === 'string' ? [{ entry, value: String(value).trim() }] : [];
+  });
+}
+
+function member(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+  return Object.entries(value).find(([name]) => name === key)?.[1];
+}
+
+/** A repeated header is one value with commas, RFC 9110 section 5.3. */
+function textOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(', ') : value?.trim();
+}
+
+function milliseconds(seconds: number | undefined): number | null {
+  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
+}

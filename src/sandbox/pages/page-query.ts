@@ -1,0 +1,88 @@
+import { Refusal } from '../answer.ts';
+import type { PageQuery } from './page-parts.ts';
+
+/** How a listing is cut into pages. */
+export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
+export type Pagination = (typeof PAGINATIONS)[number];
+
+export interface PageLimits {
+  fallback: number;
+  max: number;
+}
+
+type Place = Pick<PageQuery, 'start' | 'number' | 'cursor' | 'since'>;
+
+/** Reads the query of a listing request; a limit above the maximum is cut to it, anything unreadable is a 400. */
+export function pageQuery(url: URL, pagination: Pagination, limits: PageLimits): PageQuery {
+  const limit = Math.min(wholeNumber(url, 'limit', 1) ?? limits.fallback, limits.max);
+  const since = moment(url.searchParams.get('updated_since'));
+  return { url, limit, ...READERS[pagination](url, limit, since) };
+}
+
+const READERS: Readonly<Record<Pagination, (url: URL, limit: number, since: number | null) => Place>> = {
+  cursor: cursorPlace,
+  link: cursorPlace,
+  'next-url': cursorPlace,
+  page: (url, limit, since) => {
+    const number = wholeNumber(url, 'page', 1) ?? 1;
+    return { since, number, cursor: null, start: { offset: (number - 1) * limit } };
+  },
+  offset: (url, limit, since) => {
+    const offset = wholeNumber(url, 'offset', 0) ?? 0;
+    return { since, number: Math.floor(offset / limit) + 1, cursor: null, start: { offset } };
+  },
+};
+
+/** What a cursor holds: it names a place between records, so a page stays where it is while the data changes. */
+interface CursorPlace {
+  rank: number;
+  key: string;
+  number: number;
+  since: number | null;
+}
+
+/** The opaque text of a cursor. */
+export function cursorText(place: CursorPlace): string {
+  return Buffer.from(JSON.stringify([place.rank, place.key, place.number, place.since])).toString('base64url');
+}
+
+function cursorPlace(url: URL, _limit: number, since: number | null): Place {
+  const cursor = url.searchParams.get('cursor');
+  if (cursor === null || cursor === '') return { since, start: { offset: 0 }, number: 1, cursor: null };
+  const place = readCursor(cursor);
+  const start = place.key === START ? { offset: 0 } : { after: { rank: place.rank, key: place.key } };
+  return { since: since ?? place.since, start, number: place.number, cursor };
+}
+
+/** The key of a cursor that stands before the first record. */
+export const START = '\u0000start';
+
+function readCursor(text: string): CursorPlace {
+  try {
+    const [rank, key, number, since]: unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (typeof rank === 'number' && typeof key === 'string' && typeof number === 'number') {
+      return { rank, key, number, since: typeof since === 'number' ? since : null };
+    }
+  } catch {
+    // Falls through to the refusal: a cursor that cannot be read and one that is no cursor are the same to the caller.
+  }
+  throw new Refusal(400, 'The cursor is not one that this service gave out.');
+}
+
+function wholeNumber(url: URL, name: string, least: number): number | null {
+  const text = url.searchParams.get(name);
+  if (text === null) return null;
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least) return value;
+  throw new Refusal(400, `"${name}" must be a whole number from ${least} on, not "${text.slice(0, 40)}".`);
+}
+
+/** ISO 8601 with a date at least, or a Unix time in seconds or (from 12 digits on) milliseconds. */
+function moment(text: string | null): number | null {
+  if (text === null || text === '') return null;
+  if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
+  if (/^\d{12,16}$/.test(text)) return Number(text);
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(time)) return time;
+  throw new Refusal(400, `"updated_since" must be an ISO 8601 time, not "${text.slice(0, 40)}".`);
+}

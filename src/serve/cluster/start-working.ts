@@ -1,0 +1,154 @@
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { openBossQueue } from '../work-items/boss-queue.ts';
+import type { ItemOf } from '../work-items/work-items.ts';
+import type { WorkEnd, WorkQueue } from '../work-items/work-queue.ts';
+import type { WalkResult } from './ask-walk.ts';
+import { doWalk, failedWith } from './do-walk.ts';
+import { createOpenApps, type OpenApp, type OpenApps, type WorkedSource } from './open-apps.ts';
+import { SourceDrain, type DrainUser } from './source-drain.ts';
+
+export interface WorkingOptions {
+  /** Of one of the sources, which are all in the same database. */
+  address: string;
+  /** By their names in the queue. */
+  sources: ReadonlyMap<string, WorkedSource>;
+  clock: Clock;
+  secrets: string[];
+  /** Walks under way at once. */
+  atOnce: number;
+  /** Told of every error that passes by itself. */
+  failed: (error: unknown) => void;
+}
+
+/** This process's part in the work on one database. */
+export interface Working {
+  readonly queue: WorkQueue;
+  readonly apps: OpenApps;
+  /** Deliveries of a source have come to this process. */
+  wake(source: string): void;
+  /** Gives back what is in hand, and closes. */
+  stop(): Promise<void>;
+}
+
+/** Deliveries mostly wait: for more of them, or for the service. */
+const DRAINS_AT_ONCE = 64;
+const SETTLES_AT_ONCE = 2;
+/** A drain stays for what may come next, so that a storm is one item and not many. */
+const LINGER_MS = 10_000;
+/** In a storm a process hears of deliveries all the time. */
+const WAKE_MS = 250;
+
+/** Takes work from now on, as soon as the queue can be opened. */
+export function startWorking(options: WorkingOptions): Working {
+  return new Worker(options);
+}
+
+class Worker implements Working {
+  readonly queue: WorkQueue;
+  readonly apps: OpenApps;
+  readonly #options: WorkingOptions;
+  readonly #drains = new Map<string, SourceDrain>();
+  readonly #stopping = new AbortController();
+  readonly #lastLooks = new Set<Promise<void>>();
+  #wokenAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: WorkingOptions) {
+    const { address, clock, failed, sources, secrets, atOnce } = options;
+    this.#options = options;
+    this.queue = openBossQueue({ address, clock, failed });
+    this.apps = createOpenApps({ sources, clock, secrets, stopping: this.#stopping.signal });
+    this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
+    this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
+    this.queue.work('settle', SETTLES_AT_ONCE, (item, signal) => this.#settle(item, signal));
+  }
+
+  wake(source: string): void {
+    const drain = this.#drains.get(source);
+    drain?.wake();
+    const now = this.#options.clock.monotonic();
+    if (drain?.worksForAll === true || now - this.#wokenAt < WAKE_MS) return;
+    this.#wokenAt = now;
+    this.queue.wake('drain');
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
+    await this.queue.close();
+    await Promise.all(this.#lastLooks);
+    await this.apps.close();
+  }
+
+  async #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
+    const { source, resource } = item;
+    const watcher = this.#options.sources.get(source)?.watcher;
+    if (watcher === undefined) return { is: 'foreign' };
+    const { secrets } = this.#options;
+    try {
+      return await this.apps.use(source, (open) =>
+        this.#whileDraining(source, open, { resource }, () =>
+          doWalk({ app: open.app, watcher, secrets }, item, signal),
+        ),
+      );
+    } catch (error) {
+      if (signal.aborted) return { is: 'back', afterMs: 0 };
+      return { is: 'done', result: failedWith(error, secrets) };
+    }
+  }
+
+  async #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+    if (!this.#options.sources.has(source)) return { is: 'foreign' };
+    await this.apps.use(source, (open) =>
+      this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, signal)),
+    );
+    return { is: 'done', result: null };
+  }
+
+  async #settle({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+    if (!this.#options.sources.has(source)) return { is: 'foreign' };
+    try {
+      await this.apps.use(source, ({ app }) => app.settleReleased(resource, signal));
+    } catch (error) {
+      // A walk carries them out as well.
+      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+    }
+    return { is: 'done', result: null };
+  }
+
+  /** Runs `work` as a user of the source's drain, which is there as long as it has one. */
+  async #whileDraining<T>(
+    name: string,
+    { app, inbox }: OpenApp,
+    user: DrainUser,
+    work: (drain: SourceDrain | null) => Promise<T>,
+  ): Promise<T> {
+    const { clock, secrets, sources } = this.#options;
+    const worked = sources.get(name);
+    if (inbox === null || worked === undefined) return work(null);
+    const drain =
+      this.#drains.get(name) ?? new SourceDrain({ ...worked, clock, secrets, app, inbox, queue: this.queue });
+    this.#drains.set(name, drain);
+    drain.enter(user);
+    try {
+      return await work(drain);
+    } finally {
+      const isLast = drain.leave(user);
+      if (isLast) this.#drains.delete(name);
+      // Beside: what was asked for is done, and the reading of other records has nothing to do with it.
+      this.#endDrain(name, drain, isLast);
+    }
+  }
+
+  #endDrain(name: string, drain: SourceDrain, isLast: boolean): void {
+    const end = async (): Promise<void> => {
+      if (isLast) await drain.close();
+      await drain.lookAfter(this.#stopping.signal);
+    };
+    const look = this.apps
+      .use(name, end)
+      // The leader of the schedule looks now and then as well.
+      .catch(() => undefined)
+      .finally(() => this.#lastLooks.delete(look));
+    this.#lastLooks.add(look);
+  }
+}

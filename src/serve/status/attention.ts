@@ -1,0 +1,215 @@
+import { countText, durationText } from '../../observe/figures.ts';
+import { agoText, bytesText, countOf, inText } from '../../web/page/value-text.ts';
+import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+
+/** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
+const SEVERITIES = ['down', 'late', 'look'] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** One thing that needs a person. */
+export interface Attention {
+  severity: Severity;
+  source: string;
+  resource: string | null;
+  /** What is the matter, as one sentence without the name of the resource. */
+  what: string;
+  /** What to do about it. */
+  next: string | null;
+  /** The command that does it. */
+  command: string | null;
+}
+
+type Finding = Omit<Attention, 'source' | 'resource'>;
+type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | readonly Finding[] | null;
+
+/** A walk without a new page for so long stands still, unless the service asked for a pause. */
+const STUCK_MS = 15 * 60_000;
+const OLD_DELIVERY_MS = 5 * 60_000;
+const NEARLY_FULL = 0.9;
+/** So much log means that a reader keeps the database from folding it back. */
+const LARGE_WAL = 256_000_000;
+/** The schedule finds a few changes before their webhooks are worked on. */
+const UNTOLD_CHANGES = 10;
+const MANY_LIMITED = { requests: 10, part: 0.05 };
+
+/** All that needs attention, the worst first. */
+export function attentionOf(snapshot: StatusSnapshot): Attention[] {
+  const found = snapshot.sources.flatMap((source) => [
+    ...findings(SOURCE_CHECKS, source, null, snapshot.at, source),
+    ...source.resources.flatMap((status) => findings(RESOURCE_CHECKS, status, status.resource, snapshot.at, source)),
+  ]);
+  const refused = snapshot.refused.map(({ source, problem }): Attention => {
+    const what = 'It is left out, because its settings cannot be used';
+    return { ...finding('down', what, problem.hint), source, resource: null };
+  });
+  return [...refused, ...found].toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+}
+
+function findings<T>(
+  checks: readonly Check<T>[],
+  status: T,
+  resource: string | null,
+  now: number,
+  source: SourceStatus,
+): Attention[] {
+  return checks.flatMap((check) => {
+    const found = check(status, now, source);
+    const all = found === null ? [] : [found].flat();
+    return all.map((each) => Object.assign({ source: source.source, resource }, each));
+  });
+}
+
+/** True where a success should have come by now. */
+export function isOverdue({ schedule }: ResourceStatus, now: number): boolean {
+  return schedule.overdue_at !== null && schedule.overdue_at <= now;
+}
+
+const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
+  function unreachable({ warehouse: { problem, read_at } }, now) {
+    if (problem === null) return null;
+    const since = read_at === null ? '' : `; the figures below are from ${agoText(read_at, now)}`;
+    return finding('down', `The warehouse cannot be read: ${problem.message}${since}`, problem.hint);
+  },
+  function inboxUnreadable({ webhooks }) {
+    const problem = webhooks?.problem ?? null;
+    return problem && finding('down', `The inbox of webhooks cannot be read: ${problem.message}`, problem.hint);
+  },
+  function deadDeliveries({ source, webhooks }) {
+    if (webhooks === null || webhooks.dead === 0) return null;
+    const what = `${countOf(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be worked on`;
+    return finding('look', what, 'see why, then replay them', `content-sync deliveries list --source ${source}`);
+  },
+  function fullInbox({ webhooks }) {
+    if (webhooks === null || webhooks.full < NEARLY_FULL) return null;
+    const what = `${countOf(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait')}, ${Math.floor(webhooks.full * 100)} % of what may; beyond that senders are told to come again (503)`;
+    return finding('late', what, 'see why they wait; webhook.max_waiting and webhook.max_waiting_size allow more');
+  },
+  function differentBodies({ source, webhooks }) {
+    if (webhooks === null || webhooks.different === 0) return null;
+    const what = `${countOf(webhooks.different, 'webhook delivery', 'webhook deliveries')} came under the id of another one with another body`;
+    const next = 'the first one stays, and what the other one names is read as well; ask the sender why its ids repeat';
+    return finding('look', what, next, `content-sync deliveries list --source ${source}`);
+  },
+  function oldDelivery({ webhooks }, now) {
+    const oldest = webhooks?.oldest_at ?? null;
+    if (oldest === null || now - oldest < OLD_DELIVERY_MS) return null;
+    const what = `The oldest of ${countOf(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries')} came ${agoText(oldest, now)}`;
+    return finding(
+      'late',
+      what,
+      'see why they wait and whether the service answers; they are tried again by themselves',
+    );
+  },
+  function silentWebhooks({ webhooks, changes: { by_schedule, by_webhook } }) {
+    if (webhooks === null || by_schedule < UNTOLD_CHANGES || by_schedule < by_webhook) return null;
+    const what = `The schedule found ${countOf(by_schedule, 'change')} in the last hour, webhooks told of ${countText(by_webhook)}`;
+    return finding('look', what, `check in the service that its webhooks go to ${webhooks.path} and are not refused`);
+  },
+  function oftenLimited({ limit: { limited, requests } }) {
+    if (limited < MANY_LIMITED.requests || limited < requests * MANY_LIMITED.part) return null;
+    const what = `The service refused ${countText(limited)} of ${countOf(requests, 'request')} of the last hour (429)`;
+    return finding('look', what, 'lower rate.share or rate.requests_per_second if others use the same key');
+  },
+  function largeLog({ warehouse: { wal_bytes } }) {
+    if (wal_bytes === null || wal_bytes < LARGE_WAL) return null;
+    const what = `The warehouse's write-ahead log has grown to ${bytesText(wal_bytes)}`;
+    return finding('look', what, 'a program keeps a read transaction open: end it, and the log shrinks by itself');
+  },
+];
+
+const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
+  function overdue(status, now) {
+    const { overdue_at } = status.schedule;
+    if (overdue_at === null || overdue_at > now) return null;
+    const last = status.last_success_at;
+    const success = last === null ? 'there was no success yet' : `the last success was ${agoText(last, now)}`;
+    const error = lastError(status);
+    const why = error === null ? '' : `; the last run failed: ${error.message} [${error.code}]`;
+    const what = `Overdue for ${durationText((now - overdue_at) / 1_000)}: ${success}${why}`;
+    return finding('late', what, error?.hint ?? null);
+  },
+  function failed(status, now) {
+    const error = isOverdue(status, now) ? null : lastError(status);
+    return error && finding('late', `The last run failed: ${error.message} [${error.code}]`, error.hint);
+  },
+  function stuck({ running }, now, { limit }) {
+    if (running === null || now - running.last_page_at < STUCK_MS) return null;
+    if (limit.paused_until !== null && limit.paused_until > now) return null;
+    const what = `The ${running.mode} walk stands still: its last page came ${agoText(running.last_page_at, now)}`;
+    return finding('late', what, 'see the log; a restart goes on at the last page');
+  },
+  function ownedElsewhere({ owner }, now, { warehouse }) {
+    // On Postgres the work goes to whoever is free.
+    if (owner === null || warehouse.address.startsWith('postgres:')) return null;
+    const what = `Another process (${owner.name}) works on it since ${agoText(owner.since, now)}`;
+    return finding('look', what, 'this one takes over by itself when that one ends');
+  },
+  function parked({ parked_until }, now) {
+    if (parked_until === null || parked_until <= now) return null;
+    const what = `The service asked to be left alone; the next request goes out ${inText(parked_until, now)}`;
+    return finding('look', what, null);
+  },
+  function heldDeletes({ resource, suspects: { held } }, _now, { source }) {
+    if (held === 0) return null;
+    const what = `${countOf(held, 'delete')} held back: too many at once to be believed; the rows stay live`;
+    const command = `content-sync deletes list --source ${source} ${resource}`;
+    return finding('look', what, 'look at them, then confirm or discard', command);
+  },
+  /** Held deletes have a finding of their own. */
+  function warned({ runs }) {
+    const last = runs.find(({ status }) => status !== 'running');
+    const told = last?.warnings.filter(({ code }) => code !== 'deletes_held') ?? [];
+    return told.map(({ message, hint, accepted }) =>
+      finding('look', accepted ? `Accepted: ${message}` : message, hint),
+    );
+  },
+  function rejects({ rejects }) {
+    const count = rejects.reduce((sum, reject) => sum + reject.count, 0);
+    if (count === 0) return null;
+    const next = 'each stands in _sync_rejects with its reason and its body';
+    return finding('look', `${countOf(count, 'record is', 'records are')} set aside`, next);
+  },
+];
+
+function finding(severity: Severity, what: string, next: string | null, command: string | null = null): Finding {
+  return { severity, what, next, command };
+}
+
+function lastError({ runs, running }: ResourceStatus) {
+  const last = runs.find(({ status }) => status !== 'running');
+  return running === null && last?.status === 'failed' ? last.error : null;
+}
+
+/** How everything stands. `quiet`: nothing is wrong, and there is nothing to be proud of yet. */
+export interface Headline {
+  tone: Severity | 'fine' | 'quiet';
+  text: string;
+}
+
+/** How everything stands, in one sentence, and how bad the worst of it is. */
+export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
+  const resources = snapshot.sources.flatMap((source) => source.resources);
+  const [worst] = found;
+  if (worst !== undefined) {
+    const things = countOf(found.length, 'thing needs attention', 'things need attention');
+    return { tone: worst.severity, text: `${things}; ${freshnessText(worst, resources, snapshot.at)}` };
+  }
+  const successes = resources.map((status) => status.last_success_at);
+  if (successes.includes(null)) return { tone: 'quiet', text: firstCopyText(resources) };
+  const oldest = Math.min(...successes.filter((at) => at !== null));
+  const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(oldest, snapshot.at)}`;
+  return { tone: 'fine', text: `Everything is fresh: ${countOf(resources.length, 'resource')}${age}` };
+}
+
+function freshnessText(worst: Attention, resources: readonly ResourceStatus[], now: number): string {
+  const overdue = resources.filter((status) => isOverdue(status, now)).length;
+  if (overdue > 0) return `${overdue} of ${countOf(resources.length, 'resource')} overdue`;
+  return worst.severity === 'down' ? 'how fresh the data is cannot be told' : 'no resource is overdue';
+}
+
+function firstCopyText(resources: readonly ResourceStatus[]): string {
+  const done = resources.filter((status) => status.last_success_at !== null).length;
+  const running = resources.some((status) => status.running !== null);
+  const what = running ? 'The first copy is being made' : 'The first copy has yet to be made';
+  return `${what}: ${done} of ${countOf(resources.length, 'resource')} done`;
+}

@@ -1,0 +1,178 @@
+import type { RunStatus, WalkMode } from '../../model/vocabulary.ts';
+
+/** Epoch milliseconds; null for "never" or "not known". */
+type Moment = number | null;
+
+/** All that the status page shows, and what `/status.json` prints: times in epoch ms, sizes in bytes. */
+export interface StatusSnapshot {
+  at: number;
+  version: string;
+  started_at: number;
+  /** True while the process is on its way out. */
+  stopping: boolean;
+  sources: SourceStatus[];
+  /** Sources that were left out, because their settings cannot be used. */
+  refused: RefusedStatus[];
+}
+
+export interface RefusedStatus {
+  source: string;
+  problem: Problem;
+}
+
+export interface SourceStatus {
+  source: string;
+  base_url: string;
+  warehouse: WarehouseStatus;
+  resources: ResourceStatus[];
+  limit: LimitStatus;
+  /** Null where no webhooks are configured. */
+  webhooks: WebhookStatus | null;
+  /** Rows written, changed or deleted in the last hour, by what told of the change. */
+  changes: { by_webhook: number; by_schedule: number };
+  /** The newest first. */
+  schema_changes: SchemaChangeStatus[];
+}
+
+/** Something that went wrong and what to do about it. */
+export interface Problem {
+  code: string;
+  message: string;
+  hint: string | null;
+}
+
+export interface WarehouseStatus {
+  /** Where it is, as a person would look for it. */
+  address: string;
+  problem: Problem | null;
+  /** When the figures that come from it were read. */
+  read_at: Moment;
+  /** On Postgres all of the source's schema, with its indexes. */
+  file_bytes: number | null;
+  wal_bytes: number | null;
+}
+
+export interface ResourceStatus {
+  resource: string;
+  /** Null until they were counted. */
+  rows: { live: number; deleted: number; counted_at: number } | null;
+  last_success_at: Moment;
+  last_full_at: Moment;
+  schedule: ScheduleStatus;
+  running: RunningStatus | null;
+  /** A walk that was stopped on its way: the next run goes on there. */
+  unfinished: { mode: WalkMode; pages: number; records: number } | null;
+  /** The service asked to be left alone until then. */
+  parked_until: Moment;
+  /** Who owns the resource, if not this process. */
+  owner: { name: string; since: number } | null;
+  /** The newest first. */
+  runs: PastRun[];
+  rejects: RejectStatus[];
+  suspects: { open: number; held: number; held_since: Moment; held_why: string | null };
+}
+
+export interface ScheduleStatus {
+  /** Cron expressions; null for never. */
+  incremental: string | null;
+  full: string | null;
+  timezone: string;
+  next_at: Moment;
+  /** From then on it counts as overdue, unless a success comes first. */
+  overdue_at: Moment;
+}
+
+export interface RunningStatus {
+  mode: WalkMode;
+  started_at: number;
+  last_page_at: number;
+  pages: number;
+  records: number;
+  /** What the service says; null where it does not. */
+  total: number | null;
+  records_per_second: number;
+  eta_seconds: number | null;
+}
+
+export interface PastRun {
+  run_id: string;
+  mode: WalkMode;
+  status: RunStatus | 'running';
+  started_at: number;
+  seconds: number | null;
+  pages: number;
+  requests: number;
+  limited: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  deleted: number;
+  held: number;
+  error: Problem | null;
+  /** What the run could not prove, or a person should know of. */
+  warnings: RunWarning[];
+}
+
+export interface RunWarning {
+  code: string;
+  message: string;
+  hint: string;
+  /** True where the profile accepts it. */
+  accepted?: boolean | undefined;
+}
+
+export interface RejectStatus {
+  reason: string;
+  count: number;
+  last_seen_at: Moment;
+  /** What is wrong with one of them. */
+  example: string;
+}
+
+export interface LimitStatus {
+  /** Requests per second that the service is understood to allow. */
+  allowed_per_second: number | null;
+  /** Part of it that may be used. */
+  share: number;
+  paused_until: Moment;
+  /** Of the last hour. */
+  requests: number;
+  limited: number;
+  /** Part of the limit used over the last hour, or since the start where that is later. */
+  used: number | null;
+  /** Oldest first, 60 of them. `used` is null where nothing is known. */
+  minutes: { at: number; requests: number; limited: number; used: number | null }[];
+}
+
+export interface WebhookStatus {
+  path: string;
+  /** Null where the inbox can be read. */
+  problem: Problem | null;
+  waiting: number;
+  /** Part of what may wait, by number or by size; at 1 further ones are refused. */
+  full: number;
+  oldest_at: Moment;
+  dead: number;
+  /** Deliveries that came under the id of another one with another body, of those that are kept. */
+  different: number;
+  last_received_at: Moment;
+  /** Of the last hour. */
+  received: number;
+  refused: number;
+  /** Milliseconds from receipt to row. */
+  delay_p50_ms: number | null;
+  delay_p95_ms: number | null;
+  /** Oldest first, 60 of them. */
+  minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
+}
+
+export interface SchemaChangeStatus {
+  changed_at: number;
+  resource: string;
+  table: string;
+  column: string;
+  /** Null where the column is new. */
+  from: string | null;
+  to: string;
+}

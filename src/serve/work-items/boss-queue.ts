@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { PgBoss } from 'pg-boss';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
+import { borrowPool, type BorrowedPool } from '../../warehouse/postgres/connection/pools.ts';
+import { execute, type Database } from '../../warehouse/postgres/connection/transact.ts';
+import { bossDatabase, type BossDatabase } from './boss-database.ts';
+import { Hands } from './hands.ts';
+import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
+import { Outcomes } from './outcomes.ts';
+import { KINDS_OF_WORK, WORK_KINDS, keyOf, type WorkItem, type WorkKind } from './work-items.ts';
+import type { QueuedItem, WorkHandler, WorkQueue } from './work-queue.ts';
+
+export interface BossQueueOptions {
+  /** `postgres://...`; the schema in it does not matter. */
+  address: string;
+  clock: Clock;
+  /** Told of every error that passes by itself. */
+  failed: (error: unknown) => void;
+  /** Seconds between two looks for items whose worker is dead; 10 where absent. */
+  superviseSeconds?: number;
+}
+
+const SUPERVISE_SECONDS = 10;
+const MAINTAIN_SECONDS = 300;
+const HOUR_SECONDS = 3_600;
+const DAY_SECONDS = 86_400;
+/** Given back however often: only a person cancels work. */
+const NO_LIMIT = 2_000_000_000;
+/** Between two attempts to open a queue whose server is not there. */
+const REOPEN_MS = 3_000;
+
+const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
+  WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
+/** Where all hands are full, one that came back waits like every other: then nobody needs to make way for it. */
+const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
+  WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
+
+/** Opens the queue of the database that an address names, as soon as its server is there. Throws nothing by itself. */
+export function openBossQueue(options: BossQueueOptions): WorkQueue {
+  return new BossQueue(options);
+}
+
+class BossQueue implements WorkQueue {
+  readonly opened: Promise<void>;
+  readonly #options: BossQueueOptions;
+  readonly #closing = new AbortController();
+  readonly #database: Database;
+  readonly #borrowed: BorrowedPool;
+  readonly #way: BossDatabase;
+  readonly #boss: PgBoss;
+  readonly #outcomes: Outcomes;
+  readonly #hands = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
+
+  constructor(options: BossQueueOptions) {
+    this.#options = options;
+    const { connection, shown } = postgresPlace(options.address.replace(/^postgres(ql)?:/, ''));
+    this.#borrowed = borrowPool(connection);
+    const { pool } = this.#borrowed;
+    this.#database = { pool, schema: BOSS_SCHEMA, shown, clock: options.clock, random: Math.random };
+    this.#way = bossDatabase(this.#database);
+    this.#boss = engine(this.#way, options);
+    this.#outcomes = new Outcomes(execute(this.#database), options.clock, this.#closing.signal);
+    this.opened = this.#open();
+    // Whoever waits for it is told; a queue that nobody waits for may be closed unopened.
+    this.opened.catch(() => undefined);
+  }
+
+  async put(item: WorkItem): Promise<QueuedItem> {
+    await this.opened;
+    const id = randomUUID();
+    const ask = execute(this.#database);
+    for (;;) {
+      this.#closing.signal.throwIfAborted();
+      if ((await insertItem(item, ask, id)) !== null) return { id, isNew: true, isUnderWay: false };
+      const { rows } = await ask<Omit<QueuedItem, 'isNew'> & Record<string, unknown>>(FIND, [item.kind, keyOf(item)]);
+      const [found] = rows;
+      // An answer that got lost on its way has been given by now. Where nothing is found, it has ended in between.
+      if (found !== undefined) return { ...found, isNew: found.id === id };
+    }
+  }
+
+  outcome(id: string, signal: AbortSignal): Promise<unknown> {
+    return this.#outcomes.of(id, signal).then(resultOf);
+  }
+
+  async comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>> {
+    await this.opened;
+    const { rows } = await execute(this.#database)<{ key: string }>(COMING_BACK, [kind, keys]);
+    return new Set(rows.map(({ key }) => key));
+  }
+
+  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
+    const { clock, failed } = this.#options;
+    const [boss, single, closing] = [this.#boss, this.#way.single, this.#closing.signal];
+    const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
+    const begin = (): void => {
+      if (closing.aborted) return;
+      this.#hands.set(kind, new Hands({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+    };
+    this.opened.then(begin, () => undefined);
+  }
+
+  wake(kind: WorkKind): void {
+    this.#hands.get(kind)?.wake();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
+    await this.opened.catch(() => undefined);
+    await Promise.all(Array.from(this.#hands.values(), (each) => each.idle()));
+    await this.#boss.stop({ graceful: false });
+    await this.#borrowed.giveBack();
+  }
+
+  async #open(): Promise<void> {
+    const { clock, failed } = this.#options;
+    const { signal } = this.#closing;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        await this.#boss.start();
+        for (const kind of KINDS_OF_WORK) await makeQueue(this.#boss, kind);
+        return;
+      } catch (error) {
+        failed(error);
+      }
+      await clock.sleep(REOPEN_MS, signal);
+    }
+  }
+}
+
+function engine({ patient }: BossDatabase, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
+  const boss = new PgBoss({
+    db: patient,
+    schema: BOSS_SCHEMA,
+    // Schedules are ours: what is due comes from the stored state.
+    schedule: false,
+    superviseIntervalSeconds: superviseSeconds,
+    monitorIntervalSeconds: superviseSeconds,
+    maintenanceIntervalSeconds: MAINTAIN_SECONDS,
+    flowIntervalSeconds: HOUR_SECONDS,
+    bamIntervalSeconds: HOUR_SECONDS,
+    queueCacheIntervalSeconds: HOUR_SECONDS,
+  });
+  // Without a listener it would end the process.
+  boss.on('error', failed);
+  return boss;
+}
+
+async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
+  const { policy, heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
+  const options = { heartbeatSeconds, deleteAfterSeconds, retryLimit: NO_LIMIT, retryDelay: 0 };
+  const rest = { expireInSeconds: DAY_SECONDS, retentionSeconds: 30 * DAY_SECONDS };
+  await boss.createQueue(kind, { policy, ...options, ...rest });
+}
+
+function resultOf(output: unknown): unknown {
+  return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
+}

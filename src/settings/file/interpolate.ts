@@ -1,0 +1,83 @@
+import { messageOf } from '../../model/errors.ts';
+import type { FieldPath, Finding } from '../faults/fault.ts';
+import { pathKey } from '../faults/fault.ts';
+import { isKeptSecret } from '../faults/show-value.ts';
+
+/** Where `${…}` is read from. */
+export interface Surroundings {
+  env: Readonly<Record<string, string | undefined>>;
+  /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
+  readSecret(this: void, path: string): string;
+}
+
+/** A value whose texts are filled in, and what is known about the filling. */
+export interface Filled {
+  value: unknown;
+  /** Keys (see `pathKey`) of the fields that are not literally in the file: never shown to anyone. */
+  paths: Set<string>;
+  /** What came out of secret files. */
+  secrets: string[];
+  findings: Finding[];
+}
+
+const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g;
+const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
+
+/**
+ * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` stands for `${`.
+ * An unset or empty variable without a default is a finding, and so is a secret file that is missing or empty.
+ */
+export function interpolate(value: unknown, surroundings: Surroundings): Filled {
+  const filled: Filled = { value: undefined, paths: new Set(), secrets: [], findings: [] };
+  const fill = (part: unknown, path: FieldPath): unknown => {
+    if (typeof part === 'string') return fillText(part, path, surroundings, filled);
+    if (Array.isArray(part)) return part.map((entry, at) => fill(entry, [...path, at]));
+    if (typeof part !== 'object' || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([key, entry]) => [key, fill(entry, [...path, key])]));
+  };
+  filled.value = fill(value, []);
+  return filled;
+}
+
+function fillText(text: string, path: FieldPath, surroundings: Surroundings, filled: Filled): string {
+  if (!text.includes('${')) return text;
+  return text.replace(PLACEHOLDER, (whole, inner: string | undefined, close: string | undefined) => {
+    if (inner === undefined) return '${';
+    filled.paths.add(pathKey(path));
+    try {
+      if (close !== '}') throw new Error('expected a } after ${');
+      return inner.startsWith('file:')
+        ? fromFile(inner.slice(5), surroundings, filled)
+        : fromEnv(inner, path, surroundings);
+    } catch (error) {
+      filled.findings.push({ path, part: 'value', message: messageOf(error) });
+      return whole;
+    }
+  });
+}
+
+function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
+  const [, name, preset] = VARIABLE.exec(inner) ?? [];
+  if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
+  const value = env[name];
+  if (value !== undefined && value !== '') return value;
+  if (preset !== undefined) return preset;
+  const state = value === undefined ? 'it is not set' : 'it is empty';
+  const instead = mayHoldSecret(path)
+    ? 'take ${file:/path} in its place, so that the secret stays out of this file'
+    : `write a default: \${${name}:-default}`;
+  throw new Error(
+    `expected the environment variable ${name}, got nothing (${state}; set it where content-sync is started, or ${instead})`,
+  );
+}
+
+/** The address of a Postgres warehouse may hold its password. */
+function mayHoldSecret(path: FieldPath): boolean {
+  return isKeptSecret(path, true) || (path.length === 1 && path[0] === 'warehouse');
+}
+
+function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): string {
+  const secret = readSecret(path);
+  filled.secrets.push(secret);
+  return secret;
+}

@@ -1,0 +1,128 @@
+import { readFileSync, statSync } from 'node:fs';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import type { Document, YAMLMap, YAMLSeq } from 'yaml';
+import { messageOf } from '../../model/errors.ts';
+import type { Fault, FieldPath, Finding } from '../faults/fault.ts';
+import { fieldName } from '../faults/fault.ts';
+import { SYNTAX_MESSAGES } from './yaml-syntax.ts';
+
+const MAX_BYTES = 1_048_576;
+const MAX_ALIASES = 100;
+
+/** A YAML file that could be read: its value, and where each part of the value stands. */
+export interface YamlFile {
+  /** As shown to a person. */
+  file: string;
+  /** Absolute. */
+  path: string;
+  value: unknown;
+  /** The finding with the place of its field, or of the nearest part of it that is in this file. */
+  locate(finding: Finding): Fault;
+  /** How many leading parts of the path are in this file, and whether a lower layer may say more about it. */
+  reach(path: FieldPath): { depth: number; open: boolean };
+}
+
+/** Reads one YAML 1.2 document of at most 1 MiB. Null where nothing could be read; then the faults say why. */
+export function readYamlFile(path: string, file: string): { read: YamlFile | null; faults: Fault[] } {
+  const text = textOf(path);
+  if (typeof text !== 'string') return { read: null, faults: [at(file, text.problem)] };
+  try {
+    return parse(path, file, text);
+  } catch (error) {
+    // Too deep a nesting ends in a RangeError, too many aliases in a ReferenceError.
+    return { read: null, faults: [at(file, reasonFor(error))] };
+  }
+}
+
+function textOf(path: string): string | { problem: string } {
+  try {
+    if (statSync(path).size > MAX_BYTES) return { problem: 'expected a file of at most 1 MiB' };
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+  } catch (error) {
+    if (error instanceof TypeError) return { problem: 'expected UTF-8 text' };
+    return { problem: `expected a readable file (${messageOf(error).replace(/^(\w+).*/s, '$1')})` };
+  }
+}
+
+function parse(path: string, file: string, text: string): { read: YamlFile | null; faults: Fault[] } {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
+  const broken = [...document.errors, ...document.warnings];
+  const syntax = broken.map(({ code, pos }) => at(file, SYNTAX_MESSAGES[code], lines.linePos(pos[0])));
+  const faults = [...syntax, ...nodeFaults(document, lines, file)];
+  if (faults.length > 0) return { read: null, faults };
+  const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
+  const locate = (finding: Finding): Fault => locateIn(document, lines, file, finding);
+  const reach = (fieldPath: FieldPath): { depth: number; open: boolean } => {
+    const way = follow(document, fieldPath);
+    return { depth: way.passed.length, open: isMap(way.last) && way.inMaps };
+  };
+  return { read: { file, path, value, locate, reach }, faults: [] };
+}
+
+/** What YAML allows and a settings file does not: keys that are no plain text, and aliases that lead nowhere or back. */
+function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
+  const faults: Fault[] = [];
+  const report = (node: unknown, message: string): void => {
+    faults.push(at(file, message, lines.linePos(offsetOf(node))));
+  };
+  visit(document, {
+    Pair(_, { key }) {
+      if (!isScalar(key) || typeof key.value !== 'string') report(key, 'expected a text as key (quote it)');
+      else if (key.value === '__proto__') report(key, 'expected another key than __proto__');
+    },
+    Alias(_, alias, ancestors) {
+      const target = alias.resolve(document);
+      if (target === undefined) report(alias, 'expected an alias of an anchor that stands before it');
+      else if (ancestors.includes(target)) report(alias, 'expected an alias that does not contain itself');
+    },
+  });
+  return faults;
+}
+
+function locateIn(document: Document.Parsed, lines: LineCounter, file: string, finding: Finding): Fault {
+  const { passed, last } = follow(document, finding.path);
+  const whole = passed.length === finding.path.length && finding.part === 'value';
+  const place = lines.linePos(offsetOf(whole ? last : (passed.at(-1) ?? last)));
+  return { ...at(file, finding.message, place), field: fieldName(finding.path) };
+}
+
+/** Walks down as far as the path exists; `passed` holds the key (or list entry) taken at each step. */
+function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]; last: unknown; inMaps: boolean } {
+  const passed: unknown[] = [];
+  let inMaps = true;
+  let last: unknown = document.contents;
+  for (const part of path) {
+    const collection = isAlias(last) ? last.resolve(document) : last;
+    const step = isMap(collection) ? pairAt(collection, part) : isSeq(collection) ? entryAt(collection, part) : null;
+    if (step === null) break;
+    inMaps &&= isMap(collection);
+    passed.push(step.by);
+    last = step.to;
+  }
+  return { passed, last, inMaps };
+}
+
+function pairAt(map: YAMLMap, part: FieldPath[number]): { by: unknown; to: unknown } | null {
+  const pair = map.items.find(({ key }) => isScalar(key) && key.value === part);
+  return pair === undefined ? null : { by: pair.key, to: pair.value ?? pair.key };
+}
+
+function entryAt(list: YAMLSeq, part: FieldPath[number]): { by: unknown; to: unknown } | null {
+  const entry: unknown = list.items[Number(part)];
+  return entry === undefined ? null : { by: entry, to: entry };
+}
+
+function offsetOf(node: unknown): number {
+  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
+}
+
+function at(file: string, message: string, place: { line: number; col: number } = { line: 1, col: 1 }): Fault {
+  return { file, line: Math.max(place.line, 1), column: Math.max(place.col, 1), field: '', message };
+}
+
+function reasonFor(error: unknown): string {
+  if (error instanceof ReferenceError) return `expected at most ${MAX_ALIASES} values made from aliases`;
+  if (error instanceof RangeError) return 'expected fewer levels of nesting';
+  throw error;
+}

@@ -1,0 +1,29 @@
+import type { SourcePath } from '../../model/table.ts';
+
+/** Stands in a path for "each element of the array". */
+export const EACH = '[]';
+/** Ends the path of the column that keeps the fields for which a table has no column left. */
+export const OVERFLOW = '[overflow]';
+/** A source key that looks like one of the two (or like its escaped form) is written with a backslash before it. */
+const LIKE_A_MARK = /^\\*\[(overflow)?\]$/;
+
+/** How a source key stands in a path. */
+export function pathPart(key: string): string {
+  return LIKE_A_MARK.test(key) ? `\\${key}` : key;
+}
+
+/** The source key that `pathPart` wrote. */
+export function sourceKey(part: string): string {
+  return LIKE_A_MARK.test(part) ? part.slice(1) : part;
+}
+
+/** The keys of a path without the marks, which names are made of. */
+export function keysOf(path: SourcePath): string[] {
+  return path.filter((part) => part !== EACH).map(sourceKey);
+}
+
+/** The path as people write it: dotted; as a JSON array where a key would make that ambiguous. */
+export function pathText(path: SourcePath): string {
+  const keys = keysOf(path);
+  return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
+}

@@ -1,0 +1,62 @@
+import type { ExactNumber, JsonValue } from '../../model/json.ts';
+
+declare global {
+  /** What Node 24 has and TypeScript's library does not yet declare (proposal "JSON.parse source text access"). */
+  interface JSON {
+    rawJSON(source: string): ExactNumber;
+    isRawJSON(value: unknown): value is ExactNumber;
+    parse(text: string, reviver: (key: string, value: JsonValue, context: { source?: string }) => JsonValue): JsonValue;
+  }
+}
+
+/** True for a number kept by its digits; false for an object of the source that only looks like one. */
+export function isExact(value: unknown): value is ExactNumber {
+  return JSON.isRawJSON(value);
+}
+
+/** Digits that `toPrecision` can write. */
+const MAX_PRECISION = 100;
+const INTEGER = /^-?\d+$/;
+
+/** True for the digits of an integer without fraction or exponent. */
+export function isIntegerSource(source: string): boolean {
+  return INTEGER.test(source);
+}
+
+/**
+ * True if the double nearest to the number that `source` (valid JSON) writes is written with the same digits, as
+ * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that tell the double from all others.
+ * Trailing zeros, the sign of zero and the way of writing (`1E2`) do not count.
+ */
+export function keepsDigits(source: string): boolean {
+  const double = Number(source);
+  if (!Number.isFinite(double)) return false;
+  if (isIntegerSource(source)) return Number.isSafeInteger(double);
+  const shortest = String(double);
+  return shortest === source || significand(shortest) === significand(source);
+}
+
+/**
+ * True if a double holds the number: those that keep their digits, and decimals that the double gives back when it is
+ * written with as many digits as `source` has, such as 98331783783160.625 (in the fewest digits 98331783783160.62).
+ */
+export function fitsDouble(source: string): boolean {
+  if (keepsDigits(source)) return true;
+  const double = Number(source);
+  if (!Number.isFinite(double) || isIntegerSource(source)) return false;
+  const written = significand(source);
+  return written === significand(double.toPrecision(Math.min(written.indexOf('e'), MAX_PRECISION)));
+}
+
+/** The digits without leading and trailing zeros, and the power of ten they stand at: equal for equal values. */
+function significand(source: string): string {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const digits = whole + fraction;
+  let start = 0;
+  let end = digits.length;
+  while (digits[start] === '0') start++;
+  while (end > start && digits[end - 1] === '0') end--;
+  if (start === end) return '0e0';
+  return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
+}

@@ -1,0 +1,37 @@
+import type { JsonValue } from '../../model/json.ts';
+import { isExact } from './exact-number.ts';
+
+/** Digits before and after the point that Postgres's jsonb (its numeric) holds. */
+const MOST_WHOLE = 131_072;
+const MOST_FRACTION = 16_383;
+/** Without so many digits in a row, and without such an exponent, no number gets there. */
+const LONG = 10_000;
+const EXPONENT = /[eE][+-]?\d{5}/;
+
+/**
+ * `JSON.stringify`, but a number beyond what jsonb holds becomes the text of its digits: Postgres would refuse the
+ * whole page for it, and SQLite's JSON functions would read it as infinity or zero.
+ */
+export function jsonText(value: JsonValue): string {
+  const text = JSON.stringify(value);
+  return mayHoldHuge(text) ? JSON.stringify(value, hugeAsText) : text;
+}
+
+/** May give a false alarm, which costs time and nothing else. */
+function mayHoldHuge(text: string): boolean {
+  for (let at = LONG - 1; at < text.length; at += LONG) {
+    const code = text.charCodeAt(at);
+    if (code >= 48 && code <= 57) return true;
+  }
+  return EXPONENT.test(text);
+}
+
+function hugeAsText(_key: string, value: JsonValue): JsonValue {
+  return isExact(value) && !fitsJsonb(value.rawJSON) ? value.rawJSON : value;
+}
+
+function fitsJsonb(source: string): boolean {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  return whole.length + Number(exponent) <= MOST_WHOLE && fraction.length - Number(exponent) <= MOST_FRACTION;
+}

@@ -1,0 +1,99 @@
+import type { JsonValue } from '../../model/json.ts';
+import { isObject } from './field-at.ts';
+import { sameJson } from './fingerprint.ts';
+import { isExact } from '../json/exact-number.ts';
+
+export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
+
+/** A place in which a record read alone is not the listed one; of equal kinds where only the values differ. */
+export interface RecordDifference {
+  /** Dotted, `[]` for the elements of a list; '' for the record itself. */
+  path: string;
+  /** Null where the record has no such field there. */
+  listed: JsonKind | null;
+  alone: JsonKind | null;
+}
+
+/** Below this nothing is told apart any more: such a record is set aside in any case. */
+const MOST_LEVELS = 40;
+/** Fields named in a sentence. */
+const MOST_NAMED = 6;
+
+export function kindOf(value: JsonValue): JsonKind {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'string') return 'text';
+  if (typeof value === 'boolean') return 'boolean';
+  return typeof value === 'number' || isExact(value) ? 'number' : 'object';
+}
+
+/** Where two readings of one record differ, the outermost place of each; empty where they say the same. Pure. */
+export function recordDifferences(listed: JsonValue, alone: JsonValue): RecordDifference[] {
+  return [...differencesAt('', listed, alone, 0)];
+}
+
+function* differencesAt(
+  path: string,
+  listed: JsonValue | undefined,
+  alone: JsonValue | undefined,
+  level: number,
+): Generator<RecordDifference> {
+  const kinds = {
+    listed: listed === undefined ? null : kindOf(listed),
+    alone: alone === undefined ? null : kindOf(alone),
+  };
+  if (kinds.listed !== kinds.alone) yield { path, ...kinds };
+  else if (level >= MOST_LEVELS) return;
+  else if (isObject(listed) && isObject(alone)) {
+    for (const key of new Set([...Object.keys(listed), ...Object.keys(alone)])) {
+      yield* differencesAt(
+        path === '' ? key : `${path}.${key}`,
+        ownField(listed, key),
+        ownField(alone, key),
+        level + 1,
+      );
+    }
+  } else if (Array.isArray(listed) && Array.isArray(alone)) {
+    if (listed.length !== alone.length) yield { path, ...kinds };
+    else for (const [at, value] of listed.entries()) yield* differencesAt(`${path}[]`, value, alone[at], level + 1);
+  } else if (listed !== undefined && alone !== undefined && !sameJson(listed, alone)) yield { path, ...kinds };
+}
+
+function ownField(value: Readonly<Record<string, JsonValue>>, key: string): JsonValue | undefined {
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** True for differences of values alone: the same fields, of the same kinds. */
+export function isOfValues(differences: readonly RecordDifference[]): boolean {
+  return differences.every(({ listed, alone }) => listed === alone);
+}
+
+/** The differences as a sentence without an end, for a person who has to mend a profile. */
+export function differenceText(differences: readonly RecordDifference[]): string {
+  const parts = [
+    ['only in the listing', differences.filter(({ alone }) => alone === null)],
+    ['only when read alone', differences.filter(({ listed }) => listed === null)],
+    ['with another value', differences.filter(({ listed, alone }) => listed === alone)],
+  ] as const;
+  const named = parts.flatMap(([what, found]) => (found.length === 0 ? [] : [`${namesIn(found)} ${what}`]));
+  const others = differences.filter(({ listed, alone }) => listed !== alone && listed !== null && alone !== null);
+  const kinds = firstOf(others).map(
+    ({ path, listed, alone }) => `${path} is ${nameOf(listed)} in the listing and ${nameOf(alone)} when read alone`,
+  );
+  return [...named, ...kinds].join('; ');
+}
+
+function nameOf(kind: JsonKind | null): string {
+  return kind === null || kind === 'null' ? String(kind) : `${kind === 'object' ? 'an' : 'a'} ${kind}`;
+}
+
+function firstOf(differences: readonly RecordDifference[]): RecordDifference[] {
+  const byPath = new Map(differences.map((each) => [each.path, each]));
+  return [...byPath.values()].slice(0, MOST_NAMED);
+}
+
+function namesIn(differences: readonly RecordDifference[]): string {
+  const names = new Set(differences.map(({ path }) => path));
+  const more = names.size - MOST_NAMED;
+  return [...names].slice(0, MOST_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}

@@ -1,0 +1,48 @@
+import type { JsonValue } from '../../model/json.ts';
+import { isObject } from './field-at.ts';
+import { kindOf, type JsonKind } from './record-difference.ts';
+
+/** Which fields records have, on all levels, and of what kinds: by dotted path, `[]` for the elements of a list. */
+export type Outline = Map<string, Set<JsonKind>>;
+
+/** As in `recordDifferences`: what lies deeper is not looked at. */
+const MOST_LEVELS = 40;
+
+export function outlineOf(value: JsonValue): Outline {
+  const outline: Outline = new Map();
+  addTo(outline, '', value, 0);
+  return outline;
+}
+
+function addTo(outline: Outline, path: string, value: JsonValue, level: number): void {
+  const kinds = outline.get(path) ?? new Set();
+  outline.set(path, kinds.add(kindOf(value)));
+  if (level >= MOST_LEVELS) return;
+  if (Array.isArray(value)) for (const each of value) addTo(outline, `${path}[]`, each, level + 1);
+  else if (isObject(value)) {
+    for (const [key, field] of Object.entries(value)) {
+      addTo(outline, path === '' ? key : `${path}.${key}`, field, level + 1);
+    }
+  }
+}
+
+/** Puts what another outline has into this one. */
+export function widenOutline(outline: Outline, by: Outline): void {
+  for (const [path, kinds] of by) outline.set(path, (outline.get(path) ?? new Set()).union(kinds));
+}
+
+/**
+ * The first field for which a reading cannot be taken for the listed record, or null where there is none. `proved` are
+ * the fields that were the same in the listing and alone. A reading may have those only, of the kinds that they had
+ * there (or null); and it may lack a field that the record had before (`stored`, null where that is not known) only
+ * where that field is one that reading alone does bring, so that its absence means something. Pure.
+ */
+export function unprovedField(proved: Outline, reading: Outline, stored: Outline | null): string | null {
+  for (const [path, kinds] of reading) {
+    const known = proved.get(path);
+    if (known === undefined) return path;
+    for (const kind of kinds) if (kind !== 'null' && !known.has(kind)) return path;
+  }
+  for (const path of stored?.keys() ?? []) if (!reading.has(path) && !proved.has(path)) return path;
+  return null;
+}

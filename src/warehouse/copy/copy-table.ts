@@ -1,0 +1,149 @@
+import { ConfigError } from '../../model/errors.ts';
+import { copyCell } from '../postgres/pages/copy-text.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { execute, transact, type Database } from '../postgres/connection/transact.ts';
+import type { LeaseProof } from '../warehouse.ts';
+import { quoted, type CarriedTable } from './copied-tables.ts';
+import { forgetTable, readProgress, saveProgress, type Progress } from './receipt.ts';
+import { refusedRow, unfitRow, type Refusal } from './refusal.ts';
+import type { Snapshot } from './snapshot.ts';
+import { targetColumns, type TargetColumn } from './target-columns.ts';
+import type { SourceCell } from './value-kinds.ts';
+
+/** One table on its way. */
+export interface Carriage {
+  table: CarriedTable;
+  snapshot: Snapshot;
+  /** The staging schema. */
+  database: Database;
+  /** For the next transaction: of the staging schema. */
+  lease: () => LeaseProof;
+  signal: AbortSignal;
+}
+
+/** So many values that Postgres cannot hold are told of a table at once. */
+const MOST_REFUSALS = 20;
+
+interface Chunk {
+  rows: SourceCell[][];
+  columns: readonly TargetColumn[];
+}
+
+/**
+ * Copies the rows of a table that are not there yet, a chunk per transaction. Returns the rows that Postgres cannot
+ * hold: their chunk is not there then, and nothing behind it.
+ */
+export async function carryTable(carriage: Carriage): Promise<Refusal[]> {
+  const { table, snapshot, database, signal } = carriage;
+  const columns = await columnsOf(carriage);
+  if (table.isAfresh === true) await forgetTable(database, table);
+  let progress = (await readProgress(database, table.name)) ?? { doneUpTo: null, rows: 0, isWhole: false };
+  let after = keyBehind(progress, table, columns);
+  const names = columns.map(({ name }) => name);
+  const refused: Refusal[] = [];
+  while (!progress.isWhole && refused.length < MOST_REFUSALS) {
+    signal.throwIfAborted();
+    const rows = snapshot.read(table, names, after);
+    if (rows.length === 0 && refused.length > 0) break;
+    const last = keyOf(rows.at(-1), table, columns) ?? after;
+    progress = { doneUpTo: keyText(last), rows: progress.rows + rows.length, isWhole: rows.length === 0 };
+    refused.push(...(await carryChunk(carriage, { rows, columns }, refused.length === 0 ? progress : null)));
+    after = last;
+  }
+  // A server that has not come by yet would plan the first questions for an empty table.
+  await execute(database)(`ANALYZE ${quoted(database.schema)}.${quoted(table.name)}`);
+  return refused;
+}
+
+/** Writes a chunk, and that it is there; one with refused rows is only tried, and so is one without `progress`. */
+async function carryChunk(carriage: Carriage, chunk: Chunk, progress: Progress | null): Promise<Refusal[]> {
+  const { table } = carriage;
+  const refused: Refusal[] = [];
+  let { rows } = chunk;
+  while (refused.length < MOST_REFUSALS) {
+    const tried = { ...chunk, rows };
+    const kept = refused.length === 0 ? progress : null;
+    const refusal = unfitRow({ table, ...tried }) ?? (await sendChunk(carriage, tried, kept));
+    if (refusal === null) break;
+    refused.push(refusal);
+    rows = rows.toSpliced(refusal.row, 1);
+  }
+  return refused;
+}
+
+/** The row for which Postgres refused the chunk; null where it took it. Nothing stays without `progress`. */
+async function sendChunk(carriage: Carriage, chunk: Chunk, progress: Progress | null): Promise<Refusal | null> {
+  const { table, database, lease } = carriage;
+  try {
+    const send = async (session: Session): Promise<void> => {
+      if (chunk.rows.length > 0) await session.copyIn(copyStatement(table, chunk.columns), copyText(chunk));
+      if (progress === null) throw new OnlyTried();
+      await saveProgress(session, table.name, progress);
+    };
+    await transact(database, send, { lease: lease() });
+    return null;
+  } catch (error) {
+    if (error instanceof OnlyTried) return null;
+    const refusal = refusedRow(error, { table, ...chunk });
+    if (refusal === null) throw error;
+    return refusal;
+  }
+}
+
+/** Ends a transaction that is not to be committed. */
+class OnlyTried extends Error {}
+
+/** The columns of the new table, in its order. Throws `ConfigError` where the old one has others. */
+async function columnsOf({ table, snapshot, database }: Carriage): Promise<readonly TargetColumn[]> {
+  const columns = await targetColumns(database, table.name);
+  const known = new Set(columns.map(({ name }) => name));
+  const foreign = snapshot.columns(table.name).find((name) => !known.delete(name));
+  const [missing] = known;
+  if (foreign === undefined && missing === undefined) return columns;
+  const what = foreign === undefined ? `has no column "${missing}"` : `has a column "${foreign}" of somebody else`;
+  throw new ConfigError('copy_columns', `the table "${table.name}" of the SQLite warehouse ${what}`, {
+    hint: 'make its columns those that content-sync gave it, and run the same command again',
+  });
+}
+
+function copyStatement({ name }: CarriedTable, columns: readonly TargetColumn[]): string {
+  return `COPY ${quoted(name)} (${columns.map((column) => quoted(column.name)).join(', ')}) FROM STDIN`;
+}
+
+function copyText({ rows, columns }: Chunk): Buffer {
+  const line = (row: SourceCell[]): string =>
+    columns
+      .map(({ kind }, at) => {
+        const cell = row[at] ?? null;
+        return copyCell(cell === null ? null : kind.written(cell));
+      })
+      .join('\t');
+  return Buffer.from(rows.map((row) => `${line(row)}\n`).join(''));
+}
+
+function keyOf(
+  row: SourceCell[] | undefined,
+  { key }: CarriedTable,
+  columns: readonly TargetColumn[],
+): SourceCell[] | null {
+  return row === undefined ? null : key.map((name) => row[columns.findIndex((column) => column.name === name)] ?? null);
+}
+
+function keyText(key: readonly SourceCell[] | null): string | null {
+  return key === null ? null : JSON.stringify(key.map(String));
+}
+
+/** Integers are bound as such, because SQLite holds each of them for less than any text. */
+function keyBehind(
+  { doneUpTo }: Progress,
+  { key }: CarriedTable,
+  columns: readonly TargetColumn[],
+): SourceCell[] | null {
+  if (doneUpTo === null) return null;
+  const parts: unknown = JSON.parse(doneUpTo);
+  const texts = Array.isArray(parts) ? parts.map(String) : [];
+  return key.map((name, at) => {
+    const text = texts[at] ?? '';
+    return columns.find((column) => column.name === name)?.isInteger === true ? BigInt(text) : text;
+  });
+}

@@ -1,0 +1,139 @@
+import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
+
+/**
+ * What may be done about an error: `replay` the whole transaction at once, for two that were in each other's way; wait
+ * for the `server` to be there again, and then replay; or nothing.
+ */
+type Remedy = 'replay' | 'server' | 'none';
+
+interface ErrorRow {
+  /** Beginnings of the SQLSTATE, or of Node's own code. */
+  prefixes: readonly string[];
+  /** What the message says as well, where the code alone could be something else. */
+  says?: RegExp;
+  /** What is said without a code by `pg` itself. */
+  message?: RegExp;
+  code: string;
+  hint: string;
+  remedy: Remedy;
+  /** True where no run can work before a person has changed something. */
+  config?: true;
+}
+
+/** What error codes mean for the operator; the first row that fits. Source: Postgres, appendix A. */
+const ERRORS: readonly ErrorRow[] = [
+  {
+    // PgBouncer's word.
+    prefixes: ['08P01'],
+    says: /statement pooling mode/,
+    code: 'warehouse_unusable',
+    hint: 'the pooler lends its connections for one statement each, and a page is one transaction: set pool_mode = transaction for this database, or give the address of the server itself',
+    remedy: 'none',
+    config: true,
+  },
+  {
+    prefixes: ['40001', '40P01', '55P03', '23505'],
+    code: 'warehouse_busy',
+    hint: 'other sessions were in the way again and again: see pg_stat_activity, then run the same command again',
+    remedy: 'replay',
+  },
+  {
+    prefixes: ['53100', '53200'],
+    code: 'warehouse_full',
+    hint: 'the server has no room left (disk or memory): make room and run the same command again: it resumes where it stopped',
+    remedy: 'none',
+  },
+  {
+    prefixes: ['53300', '53400'],
+    code: 'warehouse_busy',
+    hint: 'the server has no connection left: raise max_connections, close others, or put a pooler before it',
+    remedy: 'server',
+  },
+  {
+    prefixes: ['25006', '25P03', '57P01', '57P02', '57P03', '08', '58'],
+    message:
+      /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|query read timeout|server closed/i,
+    code: 'warehouse_unreachable',
+    hint: 'the server is restarting, read-only or gone: see its log; then run the same command again: it resumes where it stopped',
+    remedy: 'server',
+  },
+  {
+    prefixes: ['ECONN', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN', 'ENOENT'],
+    code: 'warehouse_unreachable',
+    hint: 'check host and port in `warehouse`, and that the server runs and accepts this machine',
+    remedy: 'server',
+  },
+  {
+    prefixes: ['54'],
+    code: 'warehouse_refused',
+    hint: 'a value or a row is larger than the server holds, most often in an index that somebody made: drop that index, or index an expression',
+    remedy: 'none',
+  },
+  {
+    prefixes: ['57014'],
+    code: 'warehouse_busy',
+    hint: 'a statement took longer than it may: see pg_stat_activity for what holds it up, then run the same command again',
+    remedy: 'none',
+  },
+  {
+    prefixes: ['ENOTFOUND'],
+    code: 'warehouse_unreachable',
+    hint: 'check the host name in `warehouse`',
+    remedy: 'none',
+    config: true,
+  },
+  {
+    prefixes: ['CERT_', 'SELF_SIGNED', 'DEPTH_ZERO', 'UNABLE_TO', 'HOSTNAME_MISMATCH', 'ERR_TLS', 'ERR_SSL', 'EPROTO'],
+    message: /does not support SSL|establishing an SSL connection/,
+    code: 'warehouse_untrusted',
+    hint: 'see `sslmode` in `warehouse`: name the authority of the certificate in sslrootcert or NODE_EXTRA_CA_CERTS, or say sslmode=no-verify or disable where the way to the server is safe',
+    remedy: 'none',
+    config: true,
+  },
+  {
+    prefixes: ['28', '3D000'],
+    // Among others, where the server asks for a password and there is none.
+    message: /^SASL/,
+    code: 'warehouse_refused',
+    hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
+    remedy: 'none',
+    config: true,
+  },
+  {
+    prefixes: ['42501'],
+    code: 'warehouse_refused',
+    hint: 'the role needs CREATE on the database (GRANT CREATE ON DATABASE ... TO ...) and must own the schemas that it writes to; to read alone it needs USAGE on the schema and SELECT on all tables in it',
+    remedy: 'none',
+    config: true,
+  },
+];
+
+/** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
+export function postgresError(error: unknown, shown: string): unknown {
+  const row = rowOf(error);
+  if (row === undefined || error instanceof SyncError) return error;
+  const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'no code'})`;
+  return row.config === true
+    ? new ConfigError(row.code, message, { hint: row.hint, cause: error })
+    : new SyncError(row.code, message, { recovery: 'stop', hint: row.hint, cause: error });
+}
+
+export function remedyOf(error: unknown): Remedy {
+  return rowOf(error)?.remedy ?? 'none';
+}
+
+/** SQLSTATE, or Node's own code; empty where there is none. */
+export function errorCode(error: unknown): string {
+  // Where a name has several addresses, Node tells of all attempts at once.
+  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function rowOf(error: unknown): ErrorRow | undefined {
+  const code = errorCode(error);
+  if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
+  return ERRORS.find(
+    ({ prefixes, says }) =>
+      prefixes.some((prefix) => code.startsWith(prefix)) && (says === undefined || says.test(messageOf(error))),
+  );
+}

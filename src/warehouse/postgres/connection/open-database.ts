@@ -1,0 +1,155 @@
+import { Kysely } from 'kysely';
+import type { Clock } from '../../../model/clock.ts';
+import { ConfigError } from '../../../model/errors.ts';
+import { migrate, writtenByNewer, type Migrations } from '../../migrate.ts';
+import { postgresPlace } from './address.ts';
+import { hideOwnTables } from './hide-own-tables.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from '../pages/commit-marks.ts';
+import { ownDialect, sessionDialect } from './own-dialect.ts';
+import { borrowPool } from './pools.ts';
+import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { execute, transact, type Database } from './transact.ts';
+import { POSTGRES_WORDS } from './migration-dialect.ts';
+
+/** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
+const OPEN_MS = 5_000;
+/** Older ones are kept up by nobody. */
+const OLDEST_SERVER = 130_000;
+const MIGRATE_MS = 600_000;
+
+/** One source's schema: reachable, checked and up to date. */
+export interface OpenDatabase<Tables> {
+  database: Database;
+  /** Queries on our own tables in the schema, as single statements. */
+  own: Kysely<Tables>;
+  close: () => Promise<void>;
+}
+
+/** A set of tables of ours: the steps by which they came to be, and the table that remembers those. */
+export interface TableSet {
+  migrations: Migrations;
+  table: string;
+}
+
+/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` where it cannot be used. */
+export async function openDatabase<Tables>(
+  rest: string,
+  clock: Clock,
+  tables: TableSet,
+): Promise<OpenDatabase<Tables>> {
+  const { connection, schema, shown } = postgresPlace(rest);
+  const { pool, giveBack } = borrowPool(connection);
+  const database: Database = { pool, schema, shown, clock, random: Math.random };
+  try {
+    await checkServer(database);
+    await keepCommitMarks(database);
+    await bringUpToDate(database, tables);
+  } catch (error) {
+    await giveBack();
+    throw error;
+  }
+  const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(schema);
+  return { database, own, close: giveBack };
+}
+
+interface ServerFacts {
+  version: number;
+  encoding: string;
+  datestyle: string;
+  strings: string;
+}
+
+/** What cannot work later is said now. */
+export async function checkServer(database: Database): Promise<void> {
+  const { rows } = await execute(database, { patienceMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
+    `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
+      current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
+  );
+  const [facts] = rows;
+  if (facts === undefined) throw new Error('a server without settings');
+  const { shown } = database;
+  if (facts.version < OLDEST_SERVER) {
+    throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
+      hint: 'upgrade the server, or use a SQLite warehouse',
+    });
+  }
+  if (facts.encoding !== 'UTF8') {
+    throw new ConfigError('warehouse_unusable', `${shown}: the database is encoded in ${facts.encoding}, not UTF8`, {
+      hint: "make one for it: CREATE DATABASE content ENCODING 'UTF8' TEMPLATE template0",
+    });
+  }
+  if (facts.datestyle.startsWith('ISO') && facts.strings === 'on') return;
+  throw new ConfigError('warehouse_unusable', `${shown}: DateStyle must be ISO and standard_conforming_strings on`, {
+    hint: "ALTER ROLE ... SET datestyle TO 'ISO'; ALTER ROLE ... SET standard_conforming_strings TO on",
+  });
+}
+
+/** Databases whose marks this thread has looked after. */
+const marked = new WeakSet<Database['pool']>();
+
+/** What every transaction needs, whatever its schema. */
+async function keepCommitMarks(database: Database): Promise<void> {
+  if (marked.has(database.pool)) return;
+  await bringUpToDate({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
+  await execute(database, { patienceMs: OPEN_MS })(FORGET_OLD_MARKS);
+  marked.add(database.pool);
+}
+
+/**
+ * A page that an older version has in hand is committed first, and with its next one it sees that the tables are not
+ * the ones that it knows.
+ */
+const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
+  LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
+
+/** Two processes that start together migrate one after the other. */
+async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  await refuseStrangers(ask, database);
+  if (await isUpToDate(database, tables)) return;
+  await refuseWithoutCreate(ask, database);
+  await transact(
+    database,
+    async (session) => {
+      const { schema, shown } = database;
+      // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
+      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
+      const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+      const name = schema.replaceAll('"', '""');
+      if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
+      else await session.execute(WAIT_FOR_PAGES);
+      await migrate(new Kysely({ dialect: sessionDialect(session) }), {
+        ...tables,
+        words: POSTGRES_WORDS,
+        shown,
+        schema,
+      });
+      await hideOwnTables(session, schema);
+    },
+    // A step that is done is not done again.
+    { patienceMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
+  );
+}
+
+/** Without a lock and without the catalog of all schemas: hundreds of sources start together. */
+async function isUpToDate(database: Database, tables: TableSet): Promise<boolean> {
+  const done = await stepsDone(database, tables);
+  if (done === null) return false;
+  const newer = [...done].find((step) => !(step in tables.migrations));
+  if (newer !== undefined) throw writtenByNewer(database.shown, newer);
+  return Object.keys(tables.migrations).every((step) => done.has(step));
+}
+
+/** In a schema that is closed to the role, nothing is there for it. */
+const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
+  FROM pg_namespace WHERE nspname = $2`;
+
+/** The steps by which the tables came to be; null where they are not there, or not for this role. */
+export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
+  const ask = execute(database, { patienceMs: OPEN_MS });
+  const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
+  const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
+  if (there.rows[0]?.there !== true) return null;
+  const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
+  return new Set(rows.map((row) => row.name));
+}

@@ -1,0 +1,170 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Clock } from '../../../model/clock.ts';
+import { Batch, type Step } from './batch.ts';
+import { isCommitted, leaveMark, newMark, type CommitMark } from '../pages/commit-marks.ts';
+import { postgresError, remedyOf } from './errors.ts';
+import { leaseStep } from '../pages/lease-check.ts';
+import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
+import type { LeaseProof } from '../../warehouse.ts';
+
+/** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
+const PATIENCE_MS = 60_000;
+const MOST_REPLAYS = 5;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 1_000;
+/** A statement that takes longer hangs: no page of ours does. */
+const STATEMENT_MS = 60_000;
+/** Longer than the server may take to notice that the one who held a lock is gone. */
+const LOCK_MS = 10_000;
+/** Between two statements: a process that is frozen there must not keep its locks from those who take over. */
+const FROZEN_MS = 10_000;
+
+/** An answer that the server has sent is here after this long. */
+const NETWORK_MS = 10_000;
+
+export interface TransactOptions {
+  /** How long to wait for the server; a minute where absent. 0 for one attempt. */
+  patienceMs?: number;
+  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
+  decideMs?: number;
+  /** True where the work does no harm when it is done again: then it leaves no mark, and is done again. */
+  mayRepeat?: boolean;
+  statementMs?: number;
+  lockMs?: number;
+  /** Under which the transaction is committed, or not at all. */
+  lease?: LeaseProof;
+  /** What each attempt begins with, in the round trip that begins the transaction. */
+  opening?: () => readonly Step[];
+}
+
+/** One source's tables in one database, and how to reach them. */
+export interface Database {
+  readonly pool: Pool;
+  readonly schema: string;
+  /** For messages. */
+  readonly shown: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/**
+ * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, where other sessions
+ * were in the way or the connection was lost, and not again where it turns out to have been committed. So `work` must
+ * begin from nothing each time. Throws `SyncError`.
+ */
+export async function transact<T>(
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions = {},
+): Promise<T> {
+  return patiently(database, options.patienceMs ?? PATIENCE_MS, () => attempt(database, work, options));
+}
+
+/** Runs one statement outside of a transaction, under the same patience: it may run twice. Throws `SyncError`. */
+export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
+  return (text, values) =>
+    patiently(database, options.patienceMs ?? PATIENCE_MS, () =>
+      database.pool.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
+    );
+}
+
+/** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
+export async function patiently<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
+  const { clock, random, shown } = database;
+  const deadline = clock.monotonic() + patienceMs;
+  let replays = 0;
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const remedy = remedyOf(error);
+      if (remedy === 'replay') replays += 1;
+      const isOver = clock.monotonic() >= deadline || replays > MOST_REPLAYS;
+      if (remedy === 'none' || isOver) throw postgresError(error, shown);
+    }
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+    await clock.sleep(pause * (0.5 + random() / 2));
+  }
+}
+
+/** One attempt. A connection on which anything went wrong is not used again. */
+async function attempt<T>(
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions,
+): Promise<T> {
+  const client = await database.pool.connect();
+  let failure: unknown = null;
+  try {
+    return await begunOn(client, database, work, options);
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    client.release(failure !== null && !(await rolledBack(client, failure)));
+  }
+}
+
+async function begunOn<T>(
+  client: PoolClient,
+  database: Database,
+  work: (session: Session) => Promise<T>,
+  options: TransactOptions,
+): Promise<T> {
+  const answerMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
+  const mark = newMark(client);
+  await begin(client, database, mark, options);
+  const result = await work(sessionOf(client, answerMs));
+  try {
+    await client.query(queryOf('COMMIT', undefined, answerMs));
+  } catch (error) {
+    // Sent, and no answer: only the server knows.
+    if (remedyOf(error) !== 'server' || options.mayRepeat === true) throw error;
+    if (!(await decided(database, mark, options))) throw error;
+  }
+  options.lease?.committed();
+  return result;
+}
+
+/** Throws where nobody answers: then the lease counts it, so that its next transaction finds out. */
+async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
+  try {
+    return await isCommitted(mark, execute(database, { patienceMs: decideMs ?? PATIENCE_MS }));
+  } catch (error) {
+    lease?.committed();
+    throw error;
+  }
+}
+
+/**
+ * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
+ * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
+ * raised where it is less; more than that, as who waits for replicas has set, stays.
+ */
+const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('statement_timeout', $2, true),
+  set_config('lock_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $4, true)`;
+
+async function begin(
+  client: PoolClient,
+  { schema }: Database,
+  mark: CommitMark,
+  options: TransactOptions,
+): Promise<void> {
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS, mayRepeat = false, lease, opening } = options;
+  const values = [client.escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+  const begun = [{ text: 'BEGIN' }, { text: SETTINGS, values }, ...(mayRepeat ? [] : [leaveMark(mark)])];
+  const steps = [...begun, ...(lease === undefined ? [] : [leaseStep(lease)]), ...(opening?.() ?? [])];
+  const answerMs = steps.length === begun.length ? NETWORK_MS : statementMs + NETWORK_MS;
+  await client.query(new Batch(steps, answerMs)).done;
+}
+
+/** True where a connection can be used again. */
+async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
+  if (remedyOf(failure) === 'server') return false;
+  return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
+    () => true,
+    () => false,
+  );
+}

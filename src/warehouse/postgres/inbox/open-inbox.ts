@@ -1,0 +1,81 @@
+import type { Clock } from '../../../model/clock.ts';
+import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../../inbox.ts';
+import { INBOX_MIGRATIONS } from '../../migrate.ts';
+import { NAMED } from '../../name-state.ts';
+import { inboxReader } from './inbox-reader.ts';
+import { writeEntries } from './inbox-writer.ts';
+import { openDatabase, type OpenDatabase } from '../connection/open-database.ts';
+import type { ExecuteSql, Session } from '../connection/session.ts';
+import { execute, transact, type TransactOptions } from '../connection/transact.ts';
+
+/** The tables of an inbox lie in the schema of the source, beside those of the warehouse. */
+const TABLES = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
+
+/** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
+const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
+
+const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
+  "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
+/** In the order in which the writer locks rows. */
+const REPLAY_DEAD = `${REPLAYED} WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
+  WHERE "state" = 'dead' AND "state" <> 'waiting' ORDER BY "seq" FOR UPDATE)`;
+const REPLAY = `${REPLAYED} WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
+  WHERE "seq" = ANY ($1::bigint[]) ORDER BY "seq" FOR UPDATE)`;
+
+export interface PostgresInboxOptions {
+  /** Called in a transaction that leaves deliveries to be worked on: what it writes is there if they are. */
+  asked?: (execute: ExecuteSql) => Promise<void>;
+}
+
+/** Opens (and makes, and migrates) the inbox of a schema. Throws `ConfigError` where it cannot be used. */
+export async function openPostgresInbox(
+  rest: string,
+  clock: Clock,
+  options: PostgresInboxOptions = {},
+): Promise<Inbox> {
+  return postgresInbox(await openDatabase<InboxTables>(rest, clock, TABLES), options);
+}
+
+function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInboxOptions): Inbox {
+  const { database } = opened;
+  const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
+  const read = inboxReader(database, table);
+  const once = execute(database, { patienceMs: 0 });
+  const purge = purgeStatement(table);
+
+  const write = (entries: readonly InboxEntry[], terms?: TransactOptions): Promise<InboxEffect[]> =>
+    transact(
+      database,
+      async (session) => {
+        const effects = await writeEntries(session, entries);
+        if (effects.some((effect) => TO_WORK_ON.has(effect))) await asked?.(session.execute);
+        return effects;
+      },
+      terms,
+    );
+
+  async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
+    const { rowCount } = deliveries === 'dead' ? await run(REPLAY_DEAD) : await run(REPLAY, [deliveries]);
+    if ((rowCount ?? 0) > 0) await asked?.(run);
+    return rowCount ?? 0;
+  }
+
+  return {
+    ...read,
+    settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
+    write: (entries) => write(entries, ONCE),
+    purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
+    replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
+    nameState: () => NAMED,
+    close: () => opened.close(),
+  };
+}
+
+/** What somebody else has in hand just now is left for the next time. */
+function purgeStatement(table: string): string {
+  const gone = (state: string, before: string): string => `SELECT "seq" FROM (SELECT "seq" FROM ${table}
+    WHERE "state" <> 'waiting' AND "state" = '${state}' AND "finished_at" < ${before}::timestamp
+    LIMIT $3 FOR UPDATE SKIP LOCKED) AS "${state}"`;
+  const all = [gone('done', '$1'), gone('ignored', '$1'), gone('dead', '$2')].join(' UNION ALL ');
+  return `DELETE FROM ${table} WHERE "seq" IN (${all})`;
+}

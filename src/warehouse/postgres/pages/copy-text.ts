@@ -1,0 +1,100 @@
+import type { Cell } from '../../../model/table.ts';
+
+/** Postgres's text format of COPY: a line per row, cells between tabs, and a way to say what that leaves unclear. */
+const NULL = '\\N';
+const UNCLEAR = /[\\\n\r\t]/;
+const UNCLEAR_BYTES = [92, 10, 13, 9];
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+const TAB = 9;
+const NEWLINE = 10;
+const BEYOND_ASCII = 128;
+
+/** Bytes of UTF-8 per UTF-16 unit at most, and of what stands beside a cell. */
+const UNIT_BYTES = 3;
+const BESIDE_BYTES = 2;
+/** So short a text costs less to be written here than to be handed over. */
+const SHORT = 24;
+
+/** Lines of a COPY, written as bytes at once: the texts of a page would all have to be kept until its end. */
+export class CopyLines {
+  #bytes: Buffer;
+  #length = 0;
+  #isBegun = false;
+
+  /** With room for about so many bytes; it grows where they are more. */
+  constructor(expectedBytes: number) {
+    this.#bytes = Buffer.allocUnsafe(expectedBytes);
+  }
+
+  /** The next cell of the line. */
+  add(cell: Cell | undefined): void {
+    const text = copyCell(cell);
+    this.#separate(text.length * UNIT_BYTES);
+    const written = text.length < SHORT ? writeAscii(this.#bytes, this.#length, text) : 0;
+    this.#length += written > 0 ? written : this.#bytes.write(text, this.#length);
+  }
+
+  /** The same as its UTF-8 bytes, which are not decoded for it. */
+  addBytes(bytes: Buffer): void {
+    const isUnclear = UNCLEAR_BYTES.some((byte) => bytes.includes(byte));
+    const clear = isUnclear ? Buffer.from(escaped(bytes.toString('latin1')), 'latin1') : bytes;
+    this.#separate(clear.length);
+    this.#length += clear.copy(this.#bytes, this.#length);
+  }
+
+  endLine(): void {
+    this.#bytes[this.#length++] = NEWLINE;
+    this.#isBegun = false;
+  }
+
+  /** All that was added. */
+  data(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Makes room for a cell, and for the end of the line. */
+  #separate(by: number): void {
+    const needed = this.#length + by + BESIDE_BYTES;
+    if (needed > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length));
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    if (this.#isBegun) this.#bytes[this.#length++] = TAB;
+    this.#isBegun = true;
+  }
+}
+
+/** Returns the bytes written; 0 where the text holds anything else. */
+function writeAscii(bytes: Buffer, from: number, text: string): number {
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code >= BEYOND_ASCII) return 0;
+    bytes[from + at] = code;
+  }
+  return text.length;
+}
+
+export function copyCell(cell: Cell | undefined): string {
+  if (typeof cell === 'string') return UNCLEAR.test(cell) ? escaped(cell) : cell;
+  if (cell === null || cell === undefined) return NULL;
+  return Object.is(cell, -0) ? '-0' : String(cell);
+}
+
+/** What a cell takes in a list of short ones, about. */
+const CELL_BYTES = 16;
+
+/** Rows of so many cells each. */
+export function copyRows(cells: readonly Cell[], width: number): Buffer {
+  const lines = new CopyLines(cells.length * CELL_BYTES);
+  for (let at = 0; at < cells.length; at += width) {
+    for (let cell = 0; cell < width; cell += 1) lines.add(cells[at + cell]);
+    lines.endLine();
+  }
+  return lines.data();
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\\n\r\t]/g, (sign) => ESCAPES[sign] ?? sign);
+}

@@ -1,0 +1,90 @@
+import { escapeIdentifier } from 'pg';
+import type { Cell, TableShape } from '../../../model/table.ts';
+import { DECLARED_TYPES } from '../widening/ddl.ts';
+
+/** What every row of a resource's own table is stamped with, besides `_deleted_at`: right after the key. */
+const STAMPS = [
+  { name: '_hash', type: 'text' },
+  { name: '_version', type: 'bigint' },
+  { name: '_synced_at', type: 'timestamptz' },
+] as const;
+
+/*
+ * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
+ * statement adds to the tables in its scope does.
+ */
+
+/** Rows from one parameter, a JSON array of arrays; each as `ROW`. */
+const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
+const ROW = '"_row"';
+/** The row that stands there already. */
+const THERE = '"_there"';
+
+interface TypedColumn {
+  name: string;
+  type: string;
+}
+
+/** The columns of a row as they are inserted. */
+function insertedColumns(table: TableShape): TypedColumn[] {
+  const stamps = table.path.length === 0 ? STAMPS : [];
+  return [...keyColumns(table), ...stamps, ...sourceColumns(table)];
+}
+
+function keyColumns({ key }: TableShape): TypedColumn[] {
+  return key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'bigint' }));
+}
+
+function sourceColumns({ columns }: TableShape): TypedColumn[] {
+  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
+}
+
+/** Rows that are new, in the text format of COPY. */
+export function copyStatement(table: TableShape): string {
+  return `COPY ${escapeIdentifier(table.name)} (${namesOf(insertedColumns(table))}) FROM STDIN`;
+}
+
+/** Rows of a resource's own table from one parameter, a JSON array of arrays; overwrites what was there. */
+export function upsertStatement(table: TableShape): string {
+  const columns = insertedColumns(table);
+  const name = escapeIdentifier(table.name);
+  const updates = columns.slice(table.key.length).map((column) => {
+    const updated = escapeIdentifier(column.name);
+    return `${updated} = excluded.${updated}`;
+  });
+  // The guard makes a late page harmless: what was asked for later stays.
+  return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM ${ROWS}
+    ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${updates.join(', ')}, "_deleted_at" = NULL
+    WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
+}
+
+/** Rows of a resource's own table from one parameter, a JSON array of [version, key, ...cells]: those of that version. */
+export function rewriteStatement(table: TableShape): string {
+  const [key = ''] = keyColumns(table).map(({ name }) => escapeIdentifier(name));
+  const columns = sourceColumns(table);
+  const names = columns.length === 0 ? key : namesOf(columns);
+  const values = columns.length === 0 ? `${ROW}->>1` : valuesOf(columns, 2);
+  return `UPDATE ${escapeIdentifier(table.name)} AS ${THERE} SET (${names}) = ROW(${values})
+    FROM ${ROWS} WHERE ${THERE}.${key} = ${ROW}->>1 AND ${THERE}."_version" = (${ROW}->>0)::bigint
+    RETURNING ${THERE}.${key} AS "key"`;
+}
+
+/** Deletes the rows of the records whose keys are in the one parameter. */
+export function deleteStatement(table: TableShape): string {
+  return `DELETE FROM ${escapeIdentifier(table.name)} WHERE ${escapeIdentifier(table.key[0] ?? '')} = ANY($1)`;
+}
+
+function namesOf(columns: readonly TypedColumn[]): string {
+  return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
+}
+
+/** The elements of a row, from `first` on. */
+function valuesOf(columns: readonly TypedColumn[], first: number): string {
+  return columns.map(({ type }, index) => `(${ROW}->>${first + index})::${type}`).join(', ');
+}
+
+/** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */
+export function jsonCell(cell: Cell | undefined): string | number | boolean | null {
+  if (typeof cell === 'bigint') return String(cell);
+  return Object.is(cell, -0) ? '-0' : (cell ?? null);
+}

@@ -1,0 +1,70 @@
+import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
+import type { Column, TableShape } from '../../../model/table.ts';
+import type { ColumnType } from '../../../model/vocabulary.ts';
+import { textHash } from '../../../shape/records/fingerprint.ts';
+import type { OwnTables } from '../../own-tables.ts';
+
+/** Declared types, chosen by what BI clients read right. Times are moments; cells are UTC text. */
+export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
+  boolean: 'boolean',
+  integer: 'bigint',
+  double: 'double precision',
+  numeric: 'numeric',
+  date: 'date',
+  timestamp: 'timestamptz',
+  text: 'text',
+  json: 'jsonb',
+};
+
+/** Where Postgres cuts names off. */
+const MAX_NAME_BYTES = 63;
+
+/** `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. */
+export function createTable(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+  // By bytes, as SQLite compares: both walk the keys in one order.
+  const keys = table.key.map(
+    (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'text COLLATE "C"' : 'bigint')} NOT NULL`,
+  );
+  const stamps =
+    table.path.length === 0
+      ? [
+          sql`"_hash" text NOT NULL, "_version" bigint NOT NULL, "_synced_at" timestamptz NOT NULL, "_deleted_at" timestamptz`,
+        ]
+      : [];
+  const columns = table.columns.map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
+  // Named by us, because a child table may be called what Postgres would call it.
+  const key = sql`CONSTRAINT ${sql.id(nameBehind('_sync_key_', table.name))} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
+  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);
+}
+
+/**
+ * An index of deleted rows alone: how many there are, of the last day or in all, and which are old, is asked often, and
+ * without it each answer would read the whole table. Rows that are live are not in it and cost nothing.
+ */
+export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+  const name = sql.id(nameBehind('_sync_deleted_', table.name));
+  return sql`CREATE INDEX ${name} ON ${sql.id(table.name)} ("_deleted_at") WHERE "_deleted_at" IS NOT NULL`.compile(
+    own,
+  );
+}
+
+/** In one statement: hundreds may come with one record. */
+export function addColumns(own: Kysely<OwnTables>, table: string, columns: readonly Column[]): CompiledQuery {
+  const actions = columns.map((column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column.name)} ${declared(column)}`);
+  return sql`ALTER TABLE ${sql.id(table)} ${sql.join(actions)}`.compile(own);
+}
+
+function declared(column: Column): RawBuilder<unknown> {
+  return sql.raw(DECLARED_TYPES[column.type]);
+}
+
+/** A name as it stands in a statement. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** A name made of a table's, which may itself be as long as names get. */
+function nameBehind(prefix: string, table: string): string {
+  const name = `${prefix}${table}`;
+  return Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : `${prefix}${textHash(table)}`;
+}

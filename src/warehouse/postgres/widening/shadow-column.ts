@@ -1,0 +1,113 @@
+import type { LeaseProof } from '../../warehouse.ts';
+import { quoted } from './ddl.ts';
+import { exclusively } from './exclusive-step.ts';
+import { dropNumberText, makeNumberText } from './number-text.ts';
+import { buildSecondIndexes } from './shadow-index.ts';
+import type { Session } from '../connection/session.ts';
+import { transact, type Database } from '../connection/transact.ts';
+import { IS_SECOND_COLUMN, secondColumn, widerType, widerValue, type Widening } from './widening.ts';
+
+/** Rows in the first batch, and the time that one may take: nobody waits for a row that long. */
+const FIRST_BATCH = 2_000;
+const BATCH_MS = 300;
+const BATCH_ROWS = { least: 100, most: 50_000 } as const;
+
+/**
+ * Makes and fills, beside columns of a big table, wider ones that may then take their place at once. Readers and the
+ * rows that they read are left alone. Stopped in between, it goes on with what is there: a row whose second column
+ * says something else than its first is filled again, so nothing need be believed of an earlier try.
+ */
+export async function fillSecondColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
+  await addSecondColumns(database, lease, widening);
+  let size = FIRST_BATCH;
+  for (let after: string | null = ''; after !== null;) {
+    const started = performance.now();
+    after = await fillBatch(database, lease, widening, after, size);
+    const tookMs = Math.max(1, performance.now() - started);
+    size = Math.round(size * Math.min(2, Math.max(0.5, BATCH_MS / tookMs)));
+    size = Math.min(BATCH_ROWS.most, Math.max(BATCH_ROWS.least, size));
+  }
+  await buildSecondIndexes(database, widening);
+}
+
+function addSecondColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
+  const table = quoted(widening.table.name);
+  const actions = widening.columns.map(
+    (wider) => `ADD COLUMN IF NOT EXISTS ${quoted(secondColumn(wider))} ${widerType(wider)}`,
+  );
+  return exclusively(database, lease, async ({ lock, run }) => {
+    await lock([widening.table.name]);
+    await run([`ALTER TABLE ${table} ${actions.join(', ')}`]);
+  });
+}
+
+/** Fills the rows behind the key `after`. Returns the last key that is filled, null where it was the last of all. */
+function fillBatch(
+  database: Database,
+  lease: LeaseProof,
+  { table, columns }: Widening,
+  after: string,
+  rows: number,
+): Promise<string | null> {
+  const name = quoted(table.name);
+  const key = quoted(table.key[0] ?? '');
+  const pairs = columns.map((wider) => ({ second: quoted(secondColumn(wider)), value: widerValue(wider) }));
+  const isStale = pairs.map(
+    ({ second, value }) =>
+      `CASE WHEN ${second} IS NULL THEN ${value} IS NOT NULL ELSE ${second}::text IS DISTINCT FROM (${value})::text END`,
+  );
+  const assignments = pairs.map(({ second, value }) => `${second} = ${value}`);
+  const work = async (session: Session): Promise<string | null> => {
+    await makeNumberText(session, [{ columns }]);
+    const end = await session.execute<{ key: string }>(
+      `SELECT ${key} AS key FROM ${name} WHERE ${key} > $1 ORDER BY ${key} OFFSET $2 LIMIT 1`,
+      [after, rows - 1],
+    );
+    const last = end.rows[0]?.key ?? null;
+    await session.execute(
+      `UPDATE ${name} SET ${assignments.join(', ')}
+       WHERE ${key} > $1 AND ($2::text IS NULL OR ${key} <= $2) AND (${isStale.join(' OR ')})`,
+      [after, last],
+    );
+    await dropNumberText(session, [{ columns }]);
+    return last;
+  };
+  return transact(database, work, { lease });
+}
+
+/** Statements that put the filled columns in the place of the narrower ones, with all that was said of those. */
+export async function swapStatements({ execute }: Session, { table, columns }: Widening): Promise<string[]> {
+  const name = quoted(table.name);
+  const statements: string[] = [];
+  for (const wider of columns) {
+    const second = secondColumn(wider);
+    const marks = await execute<{ statement: string }>(MARKS, [table.name, wider.column.name, second]);
+    statements.push(
+      ...marks.rows.map(({ statement }) => statement),
+      `ALTER TABLE ${name} DROP COLUMN ${quoted(wider.column.name)}`,
+      `ALTER TABLE ${name} RENAME COLUMN ${quoted(second)} TO ${quoted(wider.column.name)}`,
+    );
+  }
+  return statements;
+}
+
+/** Columns that an earlier try began and nobody wants any more. */
+export async function abandonedColumns({ execute }: Session, table: string): Promise<string[]> {
+  const { rows } = await execute<{ name: string }>(
+    `SELECT attname AS name FROM pg_attribute
+     WHERE attrelid = to_regclass(quote_ident($1)) AND ${IS_SECOND_COLUMN} AND NOT attisdropped`,
+    [table],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Comment and grants of a column, as statements for another. */
+const MARKS = `
+  WITH old AS (SELECT * FROM pg_attribute WHERE attrelid = to_regclass(quote_ident($1)) AND attname = $2)
+  SELECT format('COMMENT ON COLUMN %I.%I IS %L', $1::text, $3::text, col_description(attrelid, attnum)) AS statement
+  FROM old WHERE col_description(attrelid, attnum) IS NOT NULL
+  UNION ALL
+  SELECT format('GRANT %s (%I) ON %I TO %s%s', privilege_type, $3::text, $1::text,
+    CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
+    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+  FROM (SELECT (aclexplode(attacl)).* FROM old) AS granted`;

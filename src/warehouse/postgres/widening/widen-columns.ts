@@ -1,0 +1,152 @@
+import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import type { LeaseProof } from '../../warehouse.ts';
+import { refuseLosses } from './column-losses.ts';
+import { quoted } from './ddl.ts';
+import { columnsText, dependentsOf, refuseOthersViews, type Dependent, type TableColumns } from './dependents.ts';
+import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
+import { abandonedColumns, fillSecondColumns, swapStatements } from './shadow-column.ts';
+import { dropNumberText, makeNumberText } from './number-text.ts';
+import { renameIndexes } from './shadow-index.ts';
+import type { Session } from '../connection/session.ts';
+import { execute, transact, type Database } from '../connection/transact.ts';
+import { alterInPlace, secondColumn, type Widening } from './widening.ts';
+
+/** A table of this size is written anew in a fraction of the time that readers may wait. */
+const IN_PLACE_BYTES = 8 << 20;
+
+/** What else happens in the same moment. */
+interface Alongside {
+  /** Tables that are altered. */
+  tables: readonly string[];
+  /** Before any table is locked. */
+  prepare(session: Session): Promise<void>;
+  /** While the tables are locked. */
+  alter: readonly string[];
+}
+
+/**
+ * Widens columns, those of small tables in place and those of big ones by way of second columns, in one moment that
+ * readers hardly notice. Views, indexes, grants and comments that stand on them are made again as they were.
+ */
+export async function widenColumns(
+  database: Database,
+  lease: LeaseProof,
+  widenings: readonly Widening[],
+  alongside: Alongside,
+): Promise<void> {
+  const isBig = await isBigTable(database, widenings);
+  // Before a big table is filled for hours.
+  if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings));
+  const [big, small] = [widenings.filter((_, at) => isBig[at]), widenings.filter((_, at) => isBig[at] !== true)];
+  for (const widening of big) await fillSecondColumns(database, lease, widening);
+  try {
+    await alterTables(database, lease, { big, small }, alongside);
+  } catch (error) {
+    if (!isTooSlow(error) || small.length === 0) throw explained(error, widenings);
+    for (const widening of small) await fillSecondColumns(database, lease, widening);
+    await alterTables(database, lease, { big: widenings, small: [] }, alongside).catch((again: unknown) => {
+      throw explained(again, widenings);
+    });
+  }
+}
+
+/** The views to make again. Throws where somebody else has to do something first. */
+async function remakeable(session: Session, widenings: readonly Widening[]): Promise<Dependent[]> {
+  const uses = widenings.map(usesOf);
+  const dependents = await dependentsOf(session, uses);
+  refuseOthersViews(dependents, uses);
+  for (const widening of widenings) await refuseLosses(session, widening);
+  return dependents;
+}
+
+async function isBigTable(database: Database, widenings: readonly Widening[]): Promise<boolean[]> {
+  if (widenings.length === 0) return [];
+  const { rows } = await execute(database)<{ big: boolean }>(
+    `SELECT pg_table_size(format('%I.%I', $1::text, name)::regclass) > $3 AS big
+     FROM unnest($2::text[]) WITH ORDINALITY AS tables(name, at) ORDER BY at`,
+    [database.schema, widenings.map(({ table }) => table.name), IN_PLACE_BYTES],
+  );
+  return rows.map(({ big }) => big);
+}
+
+interface Plan {
+  big: readonly Widening[];
+  small: readonly Widening[];
+}
+
+function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongside: Alongside): Promise<void> {
+  const widenings = [...plan.big, ...plan.small];
+  const tables = new Set([...widenings.map(({ table }) => table.name), ...alongside.tables]);
+  // Without a widening nothing is written anew: where that takes long, the server has much else to do just now.
+  const passes = (error: unknown): boolean => isLocked(error) || (widenings.length === 0 && isTooSlow(error));
+  const work = async (step: ExclusiveStep): Promise<void> => {
+    const { session } = step;
+    await alongside.prepare(session);
+    await makeNumberText(session, widenings);
+    const dependents = await remakeable(session, widenings);
+    const swaps = await swapsOf(session, plan, tables);
+    // Outer views first and tables last, in the order in which whoever reads them locks them: no deadlock.
+    const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
+    await step.lock([...tables], drops);
+    await step.run([...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);
+    await remake(step, dependents);
+    await dropNumberText(session, widenings);
+  };
+  return exclusively(database, lease, work, passes);
+}
+
+async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<string>): Promise<string[]> {
+  const statements: string[] = [];
+  const wanted = new Set(big.flatMap(({ columns }) => columns.map(secondColumn)));
+  for (const table of tables) {
+    const abandoned = (await abandonedColumns(session, table)).filter((name) => !wanted.has(name));
+    statements.push(...abandoned.map((name) => `ALTER TABLE ${quoted(table)} DROP COLUMN ${quoted(name)}`));
+  }
+  for (const widening of big) {
+    const renames = await renameIndexes(session.execute, widening);
+    statements.push(...(await swapStatements(session, widening)), ...renames);
+  }
+  return statements;
+}
+
+async function remake(step: ExclusiveStep, dependents: readonly Dependent[]): Promise<void> {
+  for (const { kind, name, statements } of dependents) {
+    try {
+      await step.run(statements);
+    } catch (error) {
+      throw new RemakeError(`${kind.toLowerCase()} ${name}`, error);
+    }
+  }
+}
+
+/** A view that could not be made again; the transaction is undone. */
+class RemakeError extends Error {
+  readonly code: string;
+
+  constructor(view: string, cause: unknown) {
+    super(`${view}: ${messageOf(cause)}`, { cause });
+    this.code = causeCode(cause);
+  }
+}
+
+function usesOf({ table, columns }: Widening): TableColumns {
+  return { table: table.name, columns: columns.map(({ column }) => column.name) };
+}
+
+/** What of the server's refusals a person can do something about: what stands on the column cannot as it widens. */
+const IN_USE = new Set(['0A000', '2BP01', '42501', '42883', '42804', '42846', '42704', '42P16', '57014']);
+
+function explained(error: unknown, widenings: readonly Widening[]): unknown {
+  const code = causeCode(error);
+  if (error instanceof ConfigError && error.code === 'column_in_use') return error;
+  if (widenings.length === 0 || !IN_USE.has(code)) return error;
+  const columns = columnsText(widenings.map(usesOf));
+  return new ConfigError(
+    'column_in_use',
+    `${columns} must widen, and something stands on it that cannot stand on the wider type, takes too long to be made again, or is not ours: ${messageOf(error)}`,
+    {
+      hint: 'drop that view, index, trigger or constraint, run the same command again, and make it again to fit',
+      cause: error instanceof SyncError ? error.cause : error,
+    },
+  );
+}

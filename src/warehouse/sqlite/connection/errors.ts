@@ -1,0 +1,83 @@
+import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
+
+interface ErrorRow {
+  /** Beginning of SQLite's own error code. */
+  prefix: string;
+  code: string;
+  hint: string;
+  /** True where no run can work before a person has changed something. */
+  config?: true;
+}
+
+/** What SQLite's error codes mean for the operator; the first row whose prefix fits. */
+const ERRORS: readonly ErrorRow[] = [
+  {
+    prefix: 'SQLITE_FULL',
+    code: 'warehouse_full',
+    hint: 'free space on the volume of the warehouse and run the same command again: it resumes where it stopped',
+  },
+  {
+    // SQLite knows no other name for a quota or a file-size limit.
+    prefix: 'SQLITE_IOERR_WRITE',
+    code: 'warehouse_full',
+    hint: 'the disk took no more (full, a quota, a file-size limit): make room and run the same command again: it resumes where it stopped',
+  },
+  {
+    prefix: 'SQLITE_BUSY',
+    code: 'warehouse_busy',
+    hint: 'another program holds the write lock of the database: close it, or run the same command again',
+  },
+  {
+    prefix: 'SQLITE_READONLY',
+    code: 'warehouse_read_only',
+    hint: 'give this user write access to the database file and its folder (SQLite needs both)',
+    config: true,
+  },
+  {
+    prefix: 'SQLITE_CANTOPEN',
+    code: 'warehouse_unreachable',
+    hint: 'check the path in `warehouse`, that this user may write to the folder (SQLite needs that too), and that it may open enough files (ulimit -n)',
+    config: true,
+  },
+  {
+    prefix: 'SQLITE_NOTADB',
+    code: 'warehouse_corrupt',
+    hint: 'the file is no SQLite database: restore a backup, or move it away and backfill again',
+    config: true,
+  },
+  {
+    prefix: 'SQLITE_CORRUPT',
+    code: 'warehouse_corrupt',
+    hint: 'the database is damaged: restore a backup, or move it away and backfill again',
+    config: true,
+  },
+  {
+    prefix: 'SQLITE_IOERR',
+    code: 'warehouse_io',
+    hint: 'the disk refused a read or write: check the volume, then run the same command again',
+  },
+];
+
+/** SQLite's errors in our words; anything else (a bug) is returned as it is. */
+export function sqliteError(error: unknown, path: string): unknown {
+  const code = sqliteCode(error);
+  const row = ERRORS.find(({ prefix }) => code.startsWith(prefix));
+  if (row === undefined) return error;
+  const message = `${path}: ${messageOf(error)} (${code})`;
+  return row.config === true
+    ? new ConfigError(row.code, message, { hint: row.hint, cause: error })
+    : new SyncError(row.code, message, { recovery: 'stop', hint: row.hint, cause: error });
+}
+
+export function isBusy(error: unknown): boolean {
+  return sqliteCode(error).startsWith('SQLITE_BUSY');
+}
+
+/** SQLite knows no other name for a quota or a file-size limit than a failed write. */
+export function isFull(error: unknown): boolean {
+  return /^SQLITE_(?:FULL|IOERR_WRITE)/.test(sqliteCode(error));
+}
+
+function sqliteCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

@@ -1,0 +1,113 @@
+import { renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
+import type { Database } from 'better-sqlite3';
+import { SyncError } from '../../../model/errors.ts';
+import type { NameState } from '../../name-state.ts';
+
+/** The log belongs to the database: what was committed last stands in it alone. */
+const [LOG, INDEX] = ['-wal', '-shm'] as const;
+
+/**
+ * A database file that is open, and its name. SQLite goes on writing into a file that was moved away, replaced or
+ * removed, where nobody finds it again; so what is done with it asks here before and after.
+ */
+export interface NamedFile {
+  /** To be called once the log is there: what has the names now is what is open. Throws where that is not certain. */
+  opened(): void;
+  state(): NameState;
+  /** Does the work between two looks. Throws `warehouse_gone` where the name is not the file's own, also just after it. */
+  whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
+  /** Closes it so that a file which has taken its name is not mistaken for it: its log must not lie beside that one. */
+  close(db: Database, close: () => Promise<void>): Promise<void>;
+}
+
+export function namedFile(file: string): NamedFile {
+  const before = identityOf(file);
+  let own: ReadonlyMap<string, string> | null = null;
+
+  function check(): void {
+    if (own === null || ['', LOG].every((end) => isOwn(end))) return;
+    throw lost(file, statOf(file) === null ? 'gone' : 'replaced');
+  }
+
+  /** True for what was not there when it was opened, too. */
+  function isOwn(end: string): boolean {
+    const known = own?.get(end);
+    return known === undefined || known === identityOf(file + end);
+  }
+
+  function state(): NameState {
+    const seen = ['', LOG].map((end) => seenOf(statOf(file + end))).join(' ');
+    if (own === null || ['', LOG, INDEX].every((end) => isOwn(end))) return { is: 'named', seen };
+    return { is: statOf(file) === null ? 'gone' : 'replaced', seen };
+  }
+
+  return {
+    opened: () => {
+      own = new Map(['', LOG, INDEX].flatMap((end) => entryOf(end, identityOf(file + end))));
+      // Swapped between its opening and now: nobody knows which of both is open.
+      if (!own.has('') || (before !== null && before !== own.get(''))) throw lost(file, 'replaced');
+    },
+    state,
+    whileNamed: async (work) => {
+      check();
+      const done = await work();
+      check();
+      return done;
+    },
+    close: async (db, close) => {
+      if (state().is !== 'replaced') return close();
+      const isWhole = isFoldedBack(db);
+      await close();
+      if (own?.get(LOG) === identityOf(file + LOG)) putAside(file + LOG, isWhole);
+      if (own?.get(INDEX) === identityOf(file + INDEX)) rmSync(file + INDEX, { force: true });
+    },
+  };
+}
+
+/** Copies the log into the file that it belongs to. False where a program that reads it keeps us from that. */
+function isFoldedBack(db: Database): boolean {
+  try {
+    return db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** A log that still holds what its file lacks is kept under another name, for whoever moved the file. */
+function putAside(log: string, isWhole: boolean): void {
+  if (isWhole) rmSync(log, { force: true });
+  else renameSync(log, `${log}.left`);
+}
+
+function lost(file: string, is: 'gone' | 'replaced'): SyncError {
+  const what =
+    is === 'gone' ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
+  return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint: HINTS[is] });
+}
+
+const HINTS = {
+  gone: 'put it back, or restart to begin a new copy',
+  replaced: 'run the same command again to go on with the file that is there now; `serve` does so by itself',
+} as const;
+
+function entryOf(end: string, identity: string | null): [string, string][] {
+  return identity === null ? [] : [[end, identity]];
+}
+
+function identityOf(path: string): string | null {
+  const stat = statOf(path);
+  return stat === null ? null : `${stat.dev}:${stat.ino}`;
+}
+
+function seenOf(stat: BigIntStats | null): string {
+  return stat === null ? '-' : `${stat.dev}:${stat.ino}:${stat.size}`;
+}
+
+/** Null where there is nothing, or nothing that may be looked at. Numbers of files may be larger than a double holds. */
+function statOf(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,96 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import Database from 'better-sqlite3';
+import { Kysely } from 'kysely';
+import type { Clock } from '../../../model/clock.ts';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import { migrate, type Migrations } from '../../migrate.ts';
+import { checkFile } from './check-file.ts';
+import { sqliteError } from './errors.ts';
+import { namedFile, type NamedFile } from './named-file.ts';
+import { patientDialect } from './lock-retrying-dialect.ts';
+import { BUSY_TIMEOUT_MS, patience, type Patiently } from './wait-for-lock.ts';
+import { SQLITE_WORDS } from './migration-dialect.ts';
+
+interface FileKind {
+  migrations: Migrations;
+  /** Sets what the connection is to be like; tried again while another program holds the lock. */
+  configure: (db: Database.Database) => void;
+  /** True for one who only reads what another connection of this process has made; it makes and migrates nothing. */
+  isReader?: boolean;
+}
+
+/** A database file of ours: open, checked and up to date. */
+export interface OpenFile<Tables> {
+  db: Database.Database;
+  own: Kysely<Tables>;
+  /** Throws `warehouse_gone`, too, where the file is not the one of its name any more. */
+  patiently: Patiently;
+  name: NamedFile;
+  close: () => Promise<void>;
+}
+
+/** Opens (and makes, and migrates) a database file. Throws `ConfigError` where it cannot be used. */
+export async function openFile<Tables>(
+  file: string,
+  clock: Clock,
+  { migrations, configure, isReader = false }: FileKind,
+): Promise<OpenFile<Tables>> {
+  const name = namedFile(file);
+  const db = openDatabase(file, isReader);
+  const waiting = patience(clock, file);
+  const patiently: Patiently = (work) => waiting(() => name.whileNamed(work));
+  const own = new Kysely<Tables>({ dialect: patientDialect(db, patiently) });
+  try {
+    await patiently(() => configure(db));
+    await patiently(() => checkFile(db, file));
+    if (!isReader) await migrateLocked({ db, own, patiently }, migrations, file);
+    name.opened();
+    return { db, own, patiently, name, close: () => (isReader ? own.destroy() : name.close(db, () => own.destroy())) };
+  } catch (error) {
+    db.close();
+    throw sqliteError(error, file);
+  }
+}
+
+function openDatabase(file: string, isReader: boolean): Database.Database {
+  try {
+    if (!isReader) makeFolder(path.dirname(file));
+    return new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: isReader });
+  } catch (error) {
+    const known = sqliteError(error, file);
+    if (known !== error) throw known;
+    throw new ConfigError('warehouse_unreachable', `${file}: ${messageOf(error)}`, {
+      hint: 'check the path in `warehouse` and that this user may write there',
+      cause: error,
+    });
+  }
+}
+
+/** Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(path.dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have been faster.
+    if (!existsSync(folder)) throw error;
+  }
+}
+
+async function migrateLocked<Tables>(
+  { db, own, patiently }: Pick<OpenFile<Tables>, 'db' | 'own' | 'patiently'>,
+  migrations: Migrations,
+  file: string,
+): Promise<void> {
+  // One write transaction around all steps: two processes that start together migrate one after the other.
+  await patiently(() => db.exec('BEGIN IMMEDIATE'));
+  try {
+    await migrate(own, { migrations, words: SQLITE_WORDS, shown: file });
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { Kysely, SqliteDialect } from 'kysely';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import { sqliteError } from './errors.ts';
+
+/** A writer that is just starting holds the file for a moment. */
+const BUSY_MS = 5_000;
+
+/** A database file that somebody looks into, and of which nothing is changed, nor anything beside it made. */
+export interface UnchangedFile<Tables> {
+  own: Kysely<Tables>;
+  /** Names of the migrations that the file has seen; null where it is none of ours. */
+  stepsDone: () => string[] | null;
+  close: () => Promise<void>;
+}
+
+/**
+ * Opens a file to read it, also in a folder where nothing can be written. SQLite keeps a log beside the files that we
+ * write, and would make one for a reader too, which may then stand in the way of whoever writes under another name:
+ * where there is no log, nobody is at work, and the file is read as one that does not change. The driver that we write
+ * with has no word for that; Node's own has. Throws `ConfigError`.
+ */
+export function openUnchanged<Tables>(file: string): UnchangedFile<Tables> {
+  const hasLog = existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
+  const url = pathToFileURL(file);
+  url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
+  const told = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      throw readingError(error, file, hasLog);
+    }
+  };
+  const db = told(() => new DatabaseSync(url, { readOnly: true, timeout: BUSY_MS }));
+  const own = new Kysely<Tables>({
+    dialect: new SqliteDialect({
+      database: { close: () => db.close(), prepare: (text) => told(() => statementOf(db.prepare(text), told)) },
+    }),
+  });
+  return {
+    own,
+    stepsDone: () =>
+      told(() => {
+        const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'").get();
+        if (table === undefined) return null;
+        return db
+          .prepare('SELECT name FROM _sync_migrations')
+          .all()
+          .map(({ name }) => String(name));
+      }),
+    close: () => own.destroy(),
+  };
+}
+
+/** As Kysely takes it. */
+function statementOf(statement: StatementSync, told: <T>(work: () => T) => T) {
+  return {
+    reader: true,
+    all: (values: readonly unknown[]) => told(() => statement.all(...bound(values))),
+    run: (values: readonly unknown[]) => told(() => statement.run(...bound(values))),
+    iterate: (values: readonly unknown[]) => statement.iterate(...bound(values)),
+  };
+}
+
+/** What Kysely binds is what our queries give it, and of that only what SQLite can hold. */
+function bound(values: readonly unknown[]): SQLInputValue[] {
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  return [...values] as SQLInputValue[];
+}
+
+/** By SQLite's primary result codes. */
+const CODES: Readonly<Record<number, string>> = {
+  5: 'SQLITE_BUSY',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  14: 'SQLITE_CANTOPEN',
+  26: 'SQLITE_NOTADB',
+};
+
+function readingError(error: unknown, file: string, hasLog: boolean): unknown {
+  const number = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
+  const code = CODES[number];
+  if (code === undefined) return error;
+  if (hasLog && (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN')) return unreadableLog(error, file, code);
+  return sqliteError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
+}
+
+function unreadableLog(cause: unknown, file: string, code: string): ConfigError {
+  return new ConfigError('warehouse_unreachable', `${file}: ${messageOf(cause)} (${code})`, {
+    hint: `check that this user may read it and what lies beside it; where nobody is at work on it, whoever wrote it was cut off, and ${file}-wal can be read only by one who may write there: run content-sync as that user once, or copy all its files to a place of your own`,
+    cause,
+  });
+}

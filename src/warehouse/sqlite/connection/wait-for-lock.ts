@@ -1,0 +1,51 @@
+import type { Clock } from '../../../model/clock.ts';
+import { isBusy, sqliteError } from './errors.ts';
+
+/** SQLite waits for a lock by sleeping in our only thread: it must not wait at all, the patience is ours. */
+export const BUSY_TIMEOUT_MS = 0;
+const PATIENCE_MS = 60_000;
+/** SQLite's own pauses: short at first, so that a lock held for a moment costs a moment. */
+const PAUSES_MS = [1, 2, 5, 10, 15, 20, 25] as const;
+const LONGEST_PAUSE_MS = 25;
+
+/** Runs `work` again and again while another program holds the lock; everything that it throws is a `SyncError`. */
+export type Patiently = <T>(work: () => T | Promise<T>) => Promise<T>;
+
+/**
+ * Patience for one database. What finds it locked waits in line, and only the first in line tries again: so the others
+ * cost nothing, and go on in their order, one right after the other, once the lock is free.
+ */
+export function patience(clock: Clock, file: string): Patiently {
+  let line: Promise<void> = Promise.resolve();
+  return async (work) => {
+    const deadline = clock.monotonic() + PATIENCE_MS;
+    const isOver = (): boolean => clock.monotonic() > deadline;
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBusy(error)) throw sqliteError(error, file);
+    }
+    const { promise: passed, resolve: pass } = Promise.withResolvers<void>();
+    const before = line;
+    line = passed;
+    await before;
+    try {
+      return await untilFree(work, clock, isOver);
+    } catch (error) {
+      throw sqliteError(error, file);
+    } finally {
+      pass();
+    }
+  };
+}
+
+async function untilFree<T>(work: () => T | Promise<T>, clock: Clock, isOver: () => boolean): Promise<T> {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBusy(error) || isOver()) throw error;
+    }
+    await clock.sleep(PAUSES_MS[attempt] ?? LONGEST_PAUSE_MS);
+  }
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Database } from 'better-sqlite3';
+import type { Upkeep } from '../../warehouse.ts';
+
+/** SQLite's own checkpoints, after a write that leaves so many pages, keep the WAL at about this size. */
+const LARGE_BYTES = 15 * 1_048_576;
+const OWN_CHECKPOINT_PAGES = 1_000;
+
+/** Keeps the write-ahead log of one SQLite file small. */
+export interface WalUpkeep {
+  /**
+   * Copies a WAL that has become large back into the database and cuts it off, in a thread of its own. Never throws:
+   * what keeps it from that (a reader that holds its transaction open, an error of the disk) does so until the next
+   * time, and the size tells.
+   */
+  run(): Promise<Upkeep>;
+}
+
+/**
+ * SQLite checkpoints only when somebody writes, in the thread that writes, and cuts the WAL off only when nobody reads
+ * it: after a reader that held its transaction open for long, the next write would copy gigabytes at once, or, where
+ * none comes, they would stay. Somebody has to come by now and then.
+ */
+export function walUpkeep(db: Database): WalUpkeep {
+  let running: Promise<void> | null = null;
+  const copy = async (): Promise<void> => {
+    checkpointAfter(db, 0);
+    const isCopied = await checkpointAside(db.name);
+    // A WAL that is still large is the thread's next time too; without a thread, SQLite has to do it itself.
+    if (!isCopied || walBytes(db.name) <= LARGE_BYTES) checkpointAfter(db, OWN_CHECKPOINT_PAGES);
+  };
+  return {
+    run: async () => {
+      if (walBytes(db.name) > LARGE_BYTES) running ??= copy().finally(() => (running = null));
+      await running;
+      return { walBytes: walBytes(db.name) };
+    },
+  };
+}
+
+/** SQLite removes the WAL when the last connection closes, and makes none before the first write. */
+function walBytes(file: string): number {
+  return statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** After how many pages this connection checkpoints by itself; 0 for never. */
+function checkpointAfter(db: Database, pages: number): void {
+  if (db.open) db.pragma(`wal_autocheckpoint = ${pages}`);
+}
+
+/** Copying back hundreds of megabytes takes about a second: too long for the thread that answers. False where it failed. */
+async function checkpointAside(file: string): Promise<boolean> {
+  try {
+    await once(new Worker(workerFile(), { workerData: file }), 'exit');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
+function workerFile(): URL {
+  const source = new URL('./checkpoint-worker.ts', import.meta.url);
+  return new URL(source.href.replace(/\.ts$/, path.extname(import.meta.url)));
+}

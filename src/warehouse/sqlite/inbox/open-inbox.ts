@@ -1,0 +1,114 @@
+import type { Database } from 'better-sqlite3';
+import type { Clock } from '../../../model/clock.ts';
+import { SyncError } from '../../../model/errors.ts';
+import type { Inbox, Settlement, InboxTables } from '../../inbox.ts';
+import { INBOX_MIGRATIONS } from '../../migrate.ts';
+import type { TimestampText } from '../../own-tables.ts';
+import { isFull, sqliteError } from '../connection/errors.ts';
+import { inboxReader } from './inbox-reader.ts';
+import { inboxWriter } from './inbox-writer.ts';
+import { openFile, type OpenFile } from '../connection/open-file.ts';
+
+const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
+  WHERE "state" <> 'waiting' AND "state" = ? AND "finished_at" < ? LIMIT ?)`;
+const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
+  "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
+
+export interface SqliteInboxOptions {
+  /** True for one that only reads what another one of this process has made. */
+  isReader?: boolean;
+}
+
+/** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
+export async function openSqliteInbox(file: string, clock: Clock, options: SqliteInboxOptions = {}): Promise<Inbox> {
+  return sqliteInbox(await openInboxFile(file, clock, options), file);
+}
+
+/** The file itself, set up so that what was committed stays through a power cut. */
+export function openInboxFile(
+  file: string,
+  clock: Clock,
+  { isReader = false }: SqliteInboxOptions = {},
+): Promise<OpenFile<InboxTables>> {
+  return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure, isReader });
+}
+
+function configure(db: Database): void {
+  db.pragma('journal_mode = WAL');
+  // Explicitly: this SQLite is built to fall back to NORMAL with the first write to a log, and then a 2xx would not be
+  // worth more than the operating system's memory.
+  db.pragma('synchronous = FULL');
+  db.pragma('cache_size = -8000');
+  db.pragma('temp_store = MEMORY');
+  db.pragma('journal_size_limit = 8388608');
+}
+
+function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file: string): Inbox {
+  const once = <T>(work: () => T): Promise<T> => onceOn(file, () => name.whileNamed(work));
+  const read = inboxReader(db, file);
+  const write = db.transaction(inboxWriter(db));
+  const purgeState = db.prepare(PURGE);
+  const purge = db.transaction((before: { finished: TimestampText; dead: TimestampText }, limit: number): number => {
+    const states = [
+      ['done', before.finished],
+      ['ignored', before.finished],
+      ['dead', before.dead],
+    ] as const;
+    return states.reduce((gone, [state, moment]) => gone + purgeState.run(state, moment, limit).changes, 0);
+  });
+  const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
+  // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+  const settle = async (settlements: readonly Settlement[]): Promise<void> => {
+    await patiently(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+  };
+  return {
+    waiting: (...asked) => patiently(() => read.waiting(...asked)),
+    settle,
+    write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
+    purge: (before, limit) => once(() => purge.immediate(before, limit)),
+    figures: () => once(() => read.figures()),
+    list: (filter) => patiently(() => read.list(filter)),
+    get: (delivery) => patiently(() => read.get(delivery)),
+    replay: (deliveries) => patiently(() => replay.immediate(deliveries)),
+    nameState: () => name.state(),
+    close,
+  };
+}
+
+/** Those that are named, whatever became of them, or all that are dead. */
+function replayed(db: Database, deliveries: readonly number[] | 'dead'): number {
+  if (deliveries === 'dead') {
+    return db.prepare(`${REPLAYED} WHERE "state" = 'dead' AND "state" <> 'waiting'`).run().changes;
+  }
+  const one = db.prepare(`${REPLAYED} WHERE "seq" = ?`);
+  return deliveries.reduce((count, seq) => count + one.run(seq).changes, 0);
+}
+
+/**
+ * Where the disk is full, what stands in the log may still have its place in the file: the log is then begun anew, so
+ * that the next attempt finds room in it.
+ */
+function withRoom<T>(db: Database, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (isFull(error)) db.pragma('wal_checkpoint');
+    throw error;
+  }
+}
+
+/** One attempt. */
+async function onceOn<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asSyncError(sqliteError(error, file));
+  }
+}
+
+/** A closed database, or a bug: nothing that waiting helps. */
+function asSyncError(error: unknown): unknown {
+  return error instanceof TypeError
+    ? new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error })
+    : error;
+}

@@ -1,0 +1,129 @@
+import type { Database } from 'better-sqlite3';
+import { sql, type Kysely } from 'kysely';
+import type { TableShape } from '../../../model/table.ts';
+import type { OwnTables } from '../../own-tables.ts';
+import type { Burial, Purge } from '../../warehouse.ts';
+import { createDeletedIndex } from '../widening/ddl.ts';
+import { deleteText } from './row-statements.ts';
+
+interface Buried {
+  version: number;
+  hash: string;
+}
+
+/**
+ * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
+ * of those that were live. Runs inside the caller's transaction.
+ */
+export function bury(db: Database, own: Kysely<OwnTables>, burial: Burial): string[] {
+  const { resource, history, table, gone } = burial;
+  // A table that was made by an earlier version has no such index yet.
+  db.exec(createDeletedIndex(own, table).sql);
+  const mark = db.prepare<unknown[], Buried>(markText(own, table));
+  const children = burial.children.map((child) => db.prepare(deleteText(own, child)));
+  const remember = versionWriter(db, history);
+  const buried: string[] = [];
+  for (const { key, confirmedAt } of gone) {
+    const row = mark.get(confirmedAt, confirmedAt, key, confirmedAt);
+    if (row === undefined) continue;
+    for (const child of children) child.run(key);
+    remember(resource, key, row, confirmedAt);
+    buried.push(key);
+  }
+  return buried;
+}
+
+/** Removes rows that were deleted long ago, and their versions. Runs inside the caller's transaction. */
+export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, deletedBefore, limit }: Purge): number {
+  const keys = db.prepare<[string, number], string>(oldText(own, table)).pluck().all(deletedBefore, limit);
+  const row = db.prepare(deleteText(own, table));
+  const versions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+  const suspects = db.prepare('DELETE FROM "_sync_suspects" WHERE "resource" = ? AND "record_id" = ?');
+  for (const key of keys) {
+    row.run(key);
+    versions.run(resource, key);
+    suspects.run(resource, key);
+  }
+  return keys.length;
+}
+
+/** A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. */
+function versionWriter(
+  db: Database,
+  history: Burial['history'],
+): (resource: string, key: string, row: Buried, at: string) => void {
+  if (history === 'none') return () => undefined;
+  if (history === 'latest') {
+    const mark = db.prepare(
+      `UPDATE "_sync_versions" SET "version" = ?, "valid_from" = ?, "op" = 'delete' WHERE "resource" = ? AND "id" = ?`,
+    );
+    return (resource, key, { version }, at) => void mark.run(version, at, resource, key);
+  }
+  const close = db.prepare(
+    'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "valid_to" IS NULL',
+  );
+  const insert = db.prepare(
+    `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash")
+     VALUES (?, ?, ?, ?, 'delete', ?)`,
+  );
+  return (resource, key, { version, hash }, at) => {
+    close.run(at, resource, key);
+    insert.run(resource, key, version, at, hash);
+  };
+}
+
+/** The guard leaves alone what was written after the service was asked. */
+function markText(own: Kysely<OwnTables>, table: TableShape): string {
+  return sql`UPDATE ${sql.id(table.name)} SET "_deleted_at" = ${''}, "_synced_at" = ${''}, "_version" = "_version" + 1
+    WHERE ${sql.id(table.key[0] ?? '')} = ${''} AND "_deleted_at" IS NULL AND "_synced_at" <= ${''}
+    RETURNING "_version" AS "version", "_hash" AS "hash"`.compile(own).sql;
+}
+
+function oldText(own: Kysely<OwnTables>, table: TableShape): string {
+  return sql`SELECT ${sql.id(table.key[0] ?? '')} FROM ${sql.id(table.name)} WHERE "_deleted_at" < ${''}
+    ORDER BY "_deleted_at" LIMIT ${0}`.compile(own).sql;
+}
+
+/** The index of the keys alone answers this: no row is read. */
+export function keysAfter(
+  db: Database,
+  own: Kysely<OwnTables>,
+  table: TableShape,
+  after: string,
+  limit: number,
+): string[] {
+  const key = sql.id(table.key[0] ?? '');
+  const query = sql`SELECT ${key} FROM ${sql.id(table.name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`;
+  return db.prepare<unknown[], string>(query.compile(own).sql).pluck().all(after, limit);
+}
+
+/** The oldest row, the newest, and some in between, by the order in which they came. */
+export function liveSample(
+  db: Database,
+  own: Kysely<OwnTables>,
+  table: TableShape,
+  resource: string,
+  limit: number,
+): string[] {
+  const name = sql.id(table.name);
+  const range =
+    sql`SELECT (SELECT min(rowid) FROM ${name}) AS "first", (SELECT max(rowid) FROM ${name}) AS "last"`.compile(
+      own,
+    ).sql;
+  const { first, last } = db.prepare<[], Record<'first' | 'last', number | null>>(range).get() ?? NO_ROWS;
+  if (first === null || last === null) return [];
+  const next = db.prepare<[number, string], string>(sampleText(own, table)).pluck();
+  const step = (last - first) / Math.max(1, limit - 1);
+  const places = Array.from({ length: limit }, (_, at) => Math.floor(first + at * step));
+  const keys = places.map((place) => next.get(place, resource) ?? next.get(first, resource));
+  return [...new Set(keys.filter((key) => key !== undefined))];
+}
+
+const NO_ROWS = { first: null, last: null } as const;
+
+function sampleText(own: Kysely<OwnTables>, table: TableShape): string {
+  const key = sql.id(table.key[0] ?? '');
+  const suspected = sql`SELECT 1 FROM "_sync_suspects" s WHERE s."resource" = ${''} AND s."record_id" = t.${key}`;
+  return sql`SELECT t.${key} FROM ${sql.id(table.name)} t WHERE t.rowid >= ${0} AND t."_deleted_at" IS NULL
+    AND NOT EXISTS (${suspected}) ORDER BY t.rowid LIMIT 1`.compile(own).sql;
+}

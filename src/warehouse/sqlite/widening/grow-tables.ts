@@ -1,0 +1,48 @@
+import type { Database } from 'better-sqlite3';
+import type { CompiledQuery, Kysely } from 'kysely';
+import { ConfigError } from '../../../model/errors.ts';
+import type { ShapeChange } from '../../../model/table.ts';
+import type { OwnTables } from '../../own-tables.ts';
+import type { ShapeGrowth } from '../../warehouse.ts';
+import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
+import { withoutDependents } from './dependents.ts';
+
+/** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
+export function growTables(db: Database, own: Kysely<OwnTables>, { before, after, changes }: ShapeGrowth): void {
+  const known = new Set(before?.tables.map((table) => table.name));
+  for (const table of after.tables.filter(({ name }) => !known.has(name))) {
+    refuseForeignTable(db, table.name);
+    run(db, createTable(own, table));
+    if (table.path.length === 0) run(db, createDeletedIndex(own, table));
+  }
+  const altered = changes.filter(({ table }) => known.has(table));
+  for (const { table, column, from } of altered) {
+    if (from === null && !hasColumn(db, table, column.name)) run(db, addColumn(own, table, column));
+  }
+  const widened = altered.filter(({ from }) => from !== null);
+  if (widened.length > 0) widenColumns(db, own, widened);
+}
+
+function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly ShapeChange[]): void {
+  const tables = new Set(changes.map(({ table }) => table));
+  withoutDependents(db, own, tables, () => {
+    for (const change of changes) widenColumn(own, change).forEach((query) => run(db, query));
+  });
+}
+
+/** What somebody else made under this name is never written to. */
+function refuseForeignTable(db: Database, name: string): void {
+  const there = db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE').get(name);
+  if (there === undefined) return;
+  throw new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
+    hint: 'rename it, or point `warehouse` at a database of its own',
+  });
+}
+
+function hasColumn(db: Database, table: string, name: string): boolean {
+  return db.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE').get(table, name) !== undefined;
+}
+
+function run(db: Database, query: CompiledQuery): void {
+  db.prepare(query.sql).run(...query.parameters);
+}
