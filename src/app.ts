@@ -10,14 +10,14 @@ import type { SourceSettings } from './settings/settings.ts';
 import type { AuthSettings } from './source/auth.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import type { Settled } from './sync/deletes/confirm.ts';
-import { createHoldings, type Holdings } from './state/owned-resource.ts';
+import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchHeld, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { settleReleased } from './sync/deletes/settle-deletes.ts';
-import { openHub } from './warehouse/open-coordination.ts';
+import { openCoordination } from './warehouse/open-coordination.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
@@ -50,7 +50,7 @@ export interface App {
   readonly client: ApiClient;
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
-  readonly holdings: Holdings;
+  readonly ownedResources: OwnedResources;
   sync(request: SyncRequest): Promise<RunReport>;
   /** Reads one record again. Throws what that throws, and `lease_held` where another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
@@ -82,7 +82,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const opened = new AsyncDisposableStack();
   try {
     const { source, clock } = options;
-    const hub = (await reader?.isWritable()) === true ? await openHub(source.warehouse, clock) : null;
+    const hub = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
     opened.defer(() => hub?.close());
     const known = { hub, own: reader?.own ?? null, isKept: false };
     const asking = await openClient(options, known, opened);
@@ -133,21 +133,21 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
-  const hub = await openHub(source.warehouse, clock);
+  const hub = await openCoordination(source.warehouse, clock);
   opened.defer(() => hub?.close());
   const known = { hub, own: warehouse.own, isKept: hub === null };
   const { client, governor, listing } = await openClient(options, known, opened);
-  const holdings = createHoldings(warehouse, clock, lingerMs);
-  opened.defer(() => holdings.close());
+  const ownedResources = ownResources(warehouse, clock, lingerMs);
+  opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
-  const parts = { source: source.name, profile, listing, warehouse, holdings, client, clock, ...rights };
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...rights };
   return {
     source,
     warehouse,
     client,
     governor,
     listing,
-    holdings,
+    ownedResources,
     sync: (request) =>
       runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrubOwn(text, secrets) }),
     refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),

@@ -4,7 +4,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
-import type { Finding } from '../sync/check/finding.ts';
+import type { CheckFinding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/identity.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
@@ -21,21 +21,21 @@ const LONGEST_WAIT_MS = 30_000;
 
 interface ResourceCheck {
   resource: string;
-  findings: Finding[];
+  findings: CheckFinding[];
 }
 
 interface CheckReport {
   source: string;
   /** Whether the profile's identity path knows the credential; absent where the profile names none. */
-  identity?: Finding;
+  identity?: CheckFinding;
   resources: ResourceCheck[];
   /** What the answers said of the service's limits. */
-  limits: Finding;
+  limits: CheckFinding;
   /** Where the copy is kept. */
-  warehouse: Finding;
+  warehouse: CheckFinding;
 }
 
-const MARKS: Readonly<Record<Finding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
+const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 where it is not. */
 export function checkCommand(context: CliContext): Command {
@@ -97,12 +97,12 @@ async function checkService(
   return { ...(identity === null ? {} : { identity }), resources: checks, limits };
 }
 
-async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<Finding | null> {
+async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
   const path = source.profile.identity;
   return path === null ? null : identityFinding({ client, listing, path, signal });
 }
 
-function limitsFinding(app: Probe, isAnswered: boolean): Finding {
+function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {

@@ -25,8 +25,8 @@ import { namedSources, readSettings, tellRefused } from './open-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { KeeperWatcher, SourceKeeper } from '../serve/source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
-import type { WorkedSource } from '../serve/cluster/open-apps.ts';
-import { isOnPostgres, joinTeam, type Team } from '../serve/cluster/team.ts';
+import type { ClusterSource } from '../serve/cluster/open-apps.ts';
+import { isOnPostgres, joinCluster, type Cluster } from '../serve/cluster/team.ts';
 
 export interface ServeOptions extends SourceOptions {
   host?: string;
@@ -50,7 +50,7 @@ interface Served extends Prepared {
 }
 
 /** A source before anything is opened. */
-interface Prepared extends WorkedSource {
+interface Prepared extends ClusterSource {
   activity: SourceActivity;
 }
 
@@ -72,7 +72,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   for (const { message, ...about } of warnings) log.warn(about, message);
   const prepared = sources.map((source) => prepare(parts, source));
   const shared = prepared.filter(({ source }) => isOnPostgres(source));
-  const team = joinTeam({ sources: shared, clock: context.clock, log, secrets: context.secrets });
+  const team = joinCluster({ sources: shared, clock: context.clock, log, secrets: context.secrets });
   // Before the receiver: what it stores is asked for in the same moment.
   await team.ready();
   // The collector asks the sources when a page is asked for: by then they are there.
@@ -115,7 +115,7 @@ function prepare({ context, log, metrics, served }: ServingParts, source: Source
   return { source, activity, log: own, watcher: watcherFor(activity, logWalks(own, clock, 'debug'), allowed) };
 }
 
-function serveSource({ context }: ServingParts, prepared: Prepared, receiver: Receiver, team: Team): Served {
+function serveSource({ context }: ServingParts, prepared: Prepared, receiver: Receiver, team: Cluster): Served {
   const { clock, secrets } = context;
   const { source, log, watcher } = prepared;
   const inbox = source.webhook === null ? null : receiver.inbox(source.name);

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import type { Finding } from '../sync/check/finding.ts';
+import type { CheckFinding } from '../sync/check/finding.ts';
 import { lookForWarehouse, refuseMaking } from '../warehouse/open-to-read.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
@@ -11,7 +11,7 @@ import { shownPlace } from '../warehouse/shown-place.ts';
 export interface FoundWarehouse {
   /** Null where there is none yet, or an older version wrote it. */
   reader: WarehouseReader | null;
-  finding: Finding;
+  finding: CheckFinding;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface FoundWarehouse {
  */
 export async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
   const place = shownPlace(warehouse);
-  const found = (status: Finding['status'], detail: string, hint?: string): Finding => ({
+  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
     check: 'warehouse',
     status,
     detail: `${place}${detail}`,
@@ -43,8 +43,8 @@ export async function findWarehouse({ warehouse }: SourceSettings, clock: Clock)
 async function missing(
   address: string,
   clock: Clock,
-  found: (status: Finding['status'], detail: string, hint?: string) => Finding,
-): Promise<Finding> {
+  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
+): Promise<CheckFinding> {
   try {
     await refuseMaking(address, clock);
     return found('ok', ', not there yet: the first run makes it');

@@ -9,7 +9,7 @@ import { logWalks } from '../serve/log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { isOnPostgres, joinTeam } from '../serve/cluster/team.ts';
+import { isOnPostgres, joinCluster } from '../serve/cluster/team.ts';
 
 interface WorkerOptions extends SourceOptions {
   atOnce?: number;
@@ -36,7 +36,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     return { source, log: own, watcher };
   });
   const { atOnce } = options;
-  const team = joinTeam({ sources: worked, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
+  const team = joinCluster({ sources: worked, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
   await team.ready();
   log.info({ sources: sources.length }, 'working');
   await aborted(signal);

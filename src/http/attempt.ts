@@ -5,14 +5,14 @@ import type { Credentials } from './auth/auth.ts';
 import type { OtherCaller, RequestMeter } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './outcome/interpret.ts';
-import type { BodyBounds, Reading } from './outcome/interpret.ts';
+import type { BodyBounds, AnswerReading } from './outcome/interpret.ts';
 import type { Seen } from './outcome/outcome-row.ts';
-import type { Verdict } from './outcome/outcome.ts';
+import type { OutcomeVerdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 
 /** What one slot was used for. */
 export type AttemptResult =
-  | { kind: 'judged'; verdict: Verdict; answer: WireAnswer; reading: Reading; sent: SentCredential }
+  | { kind: 'judged'; verdict: OutcomeVerdict; answer: WireAnswer; reading: AnswerReading; sent: SentCredential }
   | { kind: 'redirect'; answer: WireAnswer }
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
@@ -27,7 +27,7 @@ export interface SentCredential {
 export interface AttemptParts {
   credentials: Credentials;
   exchange: Exchange;
-  judge: (seen: Seen) => Verdict;
+  judge: (seen: Seen) => OutcomeVerdict;
   hasRecords: (body: JsonValue) => boolean;
   bounds: BodyBounds;
   /** Headers for the home origin (the profile's), and those that go anywhere. */

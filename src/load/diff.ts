@@ -5,7 +5,7 @@ import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** How the records were read, which says how far to believe them. */
-export interface Reading {
+export interface ReadOrder {
   /** True where an older state of a record, by the service's clock, is believed: it was looked up. */
   believesOlder: boolean;
   /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are believed. */
@@ -34,7 +34,7 @@ export function difference(
   records: readonly KeyedRecord[],
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
-  reading: Reading,
+  reading: ReadOrder,
   now: string,
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
@@ -43,7 +43,7 @@ export function difference(
   return result;
 }
 
-function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: Reading): void {
+function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: ReadOrder): void {
   if (row === undefined) {
     result.inserts.push(record);
     return;
@@ -63,7 +63,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   result.updates.push(record);
 }
 
-function isBelieved(record: KeyedRecord, { believesOlder, shownBefore }: Reading): boolean {
+function isBelieved(record: KeyedRecord, { believesOlder, shownBefore }: ReadOrder): boolean {
   return believesOlder || shownBefore?.get(record.key) === canonicalHash(record.value);
 }
 

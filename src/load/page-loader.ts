@@ -58,18 +58,18 @@ type LoaderContext = LoaderOptions & GrowthContext;
 
 /** Makes the resource's table, empty, where it is not there yet, so that a query finds it from the first run on. */
 export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
-  const { holding } = options;
-  const context = { ...options, resource: holding.resource, lease: () => holding.lease() };
+  const { owned } = options;
+  const context = { ...options, resource: owned.resource, lease: () => owned.lease() };
   const ahead = pagesAhead(context);
-  await holding.takeTurn(async () => {
+  await owned.takeTurn(async () => {
     await openTables(context);
     ahead.wrote(new Set());
   });
   return {
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
-      holding.takeTurn(async () => {
-        const prepared = (await ahead.take(page)) ?? (await preparePage(context, shapeOf(holding), page));
+      owned.takeTurn(async () => {
+        const prepared = (await ahead.take(page)) ?? (await preparePage(context, shapeOf(owned), page));
         const written = await loadPage(context, page, prepared, statements);
         ahead.wrote(written.keys);
         return written.outcome;
@@ -78,11 +78,11 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
 }
 
 async function openTables(context: LoaderContext): Promise<void> {
-  const { warehouse, holding, resource, profile } = context;
-  const known = holding.shape ?? (await readTables(warehouse, resource));
+  const { warehouse, owned, resource, profile } = context;
+  const known = owned.shape ?? (await readTables(warehouse, resource));
   const shape = known ?? initialShape(resource, profile);
   if (known === null) await growTables(context, null, shape, []);
-  holding.shape = await finishReshape(context, shape, context.signal);
+  owned.shape = await finishReshape(context, shape, context.signal);
 }
 
 async function loadPage(
@@ -91,7 +91,7 @@ async function loadPage(
   prepared: PreparedPage,
   statements: Statements,
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
-  const { warehouse, holding, resource } = context;
+  const { warehouse, owned, resource } = context;
   const { keyed, found, fresh } = prepared;
   const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
@@ -101,14 +101,14 @@ async function loadPage(
   const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
   const written = fresh.filter((_, index) => !aside.has(index));
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
-  const mayResolve = holding.openRejects > 0 || setAside.length > 0;
+  const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
   const { overflowed, discarded, repaired } = shaped;
   const counts = outcomeOf(prepared, aside, setAside, page.records.length);
   const outcome = { ...counts, overflowed, discarded, repaired };
   const facts = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, updated: updatedTimes(keyed) };
   await warehouse.commit({
-    ...pageRows(context, shapeOf(holding), shaped.rows, written, requestedAt),
+    ...pageRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: context.lease(),
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
@@ -117,8 +117,8 @@ async function loadPage(
       ...statements(facts, outcome),
     ],
   });
-  holding.openRejects += setAside.length;
-  for (const watch of holding.watches) noteMet(watch, keyed, page.requestedAt);
+  owned.openRejects += setAside.length;
+  for (const watch of owned.watches) noteMet(watch, keyed, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 
@@ -134,13 +134,13 @@ function notedOf(
 
 /** The records as rows of tables that have grown to hold them. */
 async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
-  const { holding, profile } = context;
-  const before = shapeOf(holding);
+  const { owned, profile } = context;
+  const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
   await growTables(context, before, shaped.shape, shaped.changes);
-  holding.shape = shaped.shape;
-  holding.shape = await finishReshape(context, shaped.shape, context.signal);
+  owned.shape = shaped.shape;
+  owned.shape = await finishReshape(context, shaped.shape, context.signal);
   return shaped;
 }
 

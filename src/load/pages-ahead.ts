@@ -24,19 +24,19 @@ interface Begun {
  * nobody else had a turn meanwhile, the page before wrote other records, and the tables are the same.
  */
 export function pagesAhead(options: LoaderOptions): PagesAhead {
-  const { holding } = options;
+  const { owned } = options;
   const pages = new WeakMap<LoadablePage, Begun>();
   let last: { turn: number; keys: ReadonlySet<string> } | null = null;
 
   function knowsAll({ turn, shape }: Begun, { keyed }: PreparedPage): boolean {
-    if (last === null || last.turn !== turn || holding.turns !== turn + 1 || holding.shape !== shape) return false;
+    if (last === null || last.turn !== turn || owned.turns !== turn + 1 || owned.shape !== shape) return false;
     const { keys } = last;
     return !keyed.some(({ key }) => keys.has(key));
   }
 
   return {
     begin: (page) => {
-      const { shape, turns: turn } = holding;
+      const { shape, turns: turn } = owned;
       if (shape === null) return;
       pages.set(page, { turn, shape, prepared: preparePage(options, shape, page).catch(() => null) });
     },
@@ -47,7 +47,7 @@ export function pagesAhead(options: LoaderOptions): PagesAhead {
       return prepared !== null && knowsAll(begun, prepared) ? prepared : null;
     },
     wrote: (keys) => {
-      last = { turn: holding.turns, keys };
+      last = { turn: owned.turns, keys };
     },
   };
 }

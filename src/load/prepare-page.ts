@@ -11,7 +11,7 @@ import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference } from './diff.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from './key-records.ts';
 import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
-import type { Holding } from '../state/owned-resource.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoaderOptions } from './loader-options.ts';
 
 export interface LoadablePage {
@@ -51,13 +51,13 @@ export async function preparePage(
 
 /** What is written of a page: `written` are the records of the rows of the resource's own table. */
 export function pageRows(
-  { holding, profile }: LoaderOptions,
+  { owned, profile }: LoaderOptions,
   shape: ResourceShape,
   rows: readonly TableRows[],
   written: readonly KeyedRecord[],
   requestedAt: string,
 ): PageRows {
-  const { resource } = holding;
+  const { resource } = owned;
   return { resource, history: profile.history, requestedAt, rows, children: shape.tables.slice(1), records: written };
 }
 
@@ -67,8 +67,8 @@ async function findDifference(
   keyed: readonly KeyedRecord[],
   requestedAt: string,
 ): Promise<Difference> {
-  const { warehouse, holding, profile, reading, clock } = options;
-  const { resource } = holding;
+  const { warehouse, owned, profile, reading, clock } = options;
+  const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
@@ -101,7 +101,7 @@ function asMoments(
   return new Map(moments);
 }
 
-export function shapeOf({ shape, resource }: Holding): ResourceShape {
+export function shapeOf({ shape, resource }: OwnedResource): ResourceShape {
   if (shape === null) throw new Error(`the tables of ${resource} were not opened`);
   return shape;
 }

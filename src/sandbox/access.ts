@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../model/clock.ts';
-import { Refusal } from './answer.ts';
+import { RefusedRequest } from './answer.ts';
 
 export interface OAuthClient {
   clientId: string;
@@ -54,7 +54,7 @@ export function access(rules: AccessRules, clock: Clock): Access {
       const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
       if (credential === undefined) throw unauthorized('Send the header "Authorization: Bearer <API key or token>".');
       if (writes && !scopeOf(credential).split(' ').includes('write')) {
-        throw new Refusal(403, 'This credential may read, but not write.');
+        throw new RefusedRequest(403, 'This credential may read, but not write.');
       }
       if (!writes) scopeOf(credential);
     },
@@ -79,8 +79,8 @@ export function grantedScope(asked: string | null): string | null {
   return scopes.every((scope) => SCOPES.some((known) => known === scope)) ? scopes.join(' ') : null;
 }
 
-function unauthorized(detail: string, challenge = ''): Refusal {
-  return new Refusal(401, detail, {
+function unauthorized(detail: string, challenge = ''): RefusedRequest {
+  return new RefusedRequest(401, detail, {
     'www-authenticate': `Bearer realm="content-sync sandbox"${challenge && `, ${challenge}`}`,
   });
 }

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
-import { Refusal, json, nothing } from './answer.ts';
+import { RefusedRequest, json, nothing } from './answer.ts';
 import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import { checkJson } from './record-routes.ts';
 import type { Handler, Service } from './route-context.ts';
@@ -13,7 +13,7 @@ const NO_STORE = { 'cache-control': 'no-store' };
 export const issueToken: Handler = async (service, request) => {
   const type = request.headers['content-type'] ?? '';
   if (!type.startsWith('application/x-www-form-urlencoded')) {
-    throw new Refusal(415, 'Send the form as application/x-www-form-urlencoded.');
+    throw new RefusedRequest(415, 'Send the form as application/x-www-form-urlencoded.');
   }
   const form = new URLSearchParams(new TextDecoder().decode(await request.body()));
   if (!isClient(service, request, form)) return oauthError(401, 'invalid_client', { 'www-authenticate': 'Basic' });
@@ -26,10 +26,10 @@ export const issueToken: Handler = async (service, request) => {
 export const subscribe: Handler = async (service, request) => {
   checkJson(request);
   const { url, events, secret } = recordIn(await request.body());
-  if (!isWebAddress(url)) throw new Refusal(422, '"url" must be an http or https address.');
+  if (!isWebAddress(url)) throw new RefusedRequest(422, '"url" must be an http or https address.');
   if (!isListOfNames(events))
-    throw new Refusal(422, '"events" must be a list such as ["content.updated", "images.*"].');
-  if (!isSecret(secret)) throw new Refusal(422, '"secret" must be "whsec_" and the base64 of 24 to 64 bytes.');
+    throw new RefusedRequest(422, '"events" must be a list such as ["content.updated", "images.*"].');
+  if (!isSecret(secret)) throw new RefusedRequest(422, '"secret" must be "whsec_" and the base64 of 24 to 64 bytes.');
   return json(201, service.webhooks.subscribe(url, events ?? ['*'], secret));
 };
 
@@ -39,13 +39,13 @@ export const listSubscriptions: Handler = (service) => json(200, { data: service
 /** GET /v1/webhooks/{id} */
 export const readSubscription: Handler = (service, { params }) => {
   const found = service.webhooks.list().find(({ id }) => id === params['id']);
-  if (found === undefined) throw new Refusal(404, 'There is no such webhook subscription.');
+  if (found === undefined) throw new RefusedRequest(404, 'There is no such webhook subscription.');
   return json(200, shown(found));
 };
 
 /** DELETE /v1/webhooks/{id}: also gives up what was not delivered yet. */
 export const unsubscribe: Handler = (service, { params }) => {
-  if (!service.webhooks.remove(params['id'] ?? '')) throw new Refusal(404, 'There is no such webhook subscription.');
+  if (!service.webhooks.remove(params['id'] ?? '')) throw new RefusedRequest(404, 'There is no such webhook subscription.');
   return nothing();
 };
 

@@ -42,7 +42,7 @@ export interface ApiRequest {
 }
 
 /** An answer that a route gives by throwing: 4xx as problem+json. */
-export class Refusal extends Error {
+export class RefusedRequest extends Error {
   readonly answer: Answer;
 
   constructor(status: number, detail: string, headers: AnswerHeaders = {}) {

@@ -1,4 +1,4 @@
-import { Refusal, nothing } from './answer.ts';
+import { RefusedRequest, nothing } from './answer.ts';
 import { sha256 } from './records/generated-image.ts';
 import { recordIn } from './records/record-changes.ts';
 import { bytesOf, stampFor } from './record-routes.ts';
@@ -8,7 +8,7 @@ import type { Handler, Service } from './route-context.ts';
 export const readFile: Handler = (service, request) => {
   const { id, record } = imageOf(service, request.params);
   const body = service.store.files.get(id);
-  if (body === null) throw new Refusal(404, `The image "${id}" has no file.`);
+  if (body === null) throw new RefusedRequest(404, `The image "${id}" has no file.`);
   const etag = `"${sha256(body)}"`;
   if (request.headers['if-none-match']?.includes(etag) === true)
     return { ...nothing(), status: 304, headers: { etag } };

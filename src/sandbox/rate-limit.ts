@@ -33,7 +33,7 @@ export interface RateLimiter {
 }
 
 /** Where the bucket stands, for the headers. */
-interface Standing {
+interface CallerUsage {
   rate: number;
   burst: number;
   tokens: number;
@@ -75,7 +75,7 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
   };
 }
 
-const DIALECTS: Readonly<Record<RateDialect, (standing: Standing) => AnswerHeaders>> = {
+const DIALECTS: Readonly<Record<RateDialect, (standing: CallerUsage) => AnswerHeaders>> = {
   ietf: (standing) => {
     const { quota, window } = policyOf(standing.rate);
     return {
@@ -130,10 +130,10 @@ function policyOf(rate: number): { quota: number; window: number } {
   return { quota: Math.max(1, Math.floor(rate * 3_600)), window: 3_600 };
 }
 
-function msToFull(standing: Standing): number {
+function msToFull(standing: CallerUsage): number {
   return ((standing.burst - standing.tokens) / standing.rate) * 1_000;
 }
 
-function secondsToFull(standing: Standing): number {
+function secondsToFull(standing: CallerUsage): number {
   return Math.max(1, Math.ceil(msToFull(standing) / 1_000));
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../model/json.ts';
 import type { Answer, ApiRequest } from './answer.ts';
-import { Refusal, json, nothing } from './answer.ts';
+import { RefusedRequest, json, nothing } from './answer.ts';
 import type { Collection } from './records/collection.ts';
 import { listPage } from './pages/page-list.ts';
 import { pageQuery } from './pages/page-query.ts';
@@ -32,7 +32,7 @@ export const createRecord: Handler = async (service, request) => {
   const { resource, collection } = collectionOf(service, request.params);
   const body = await recordOf(request);
   const { id, record } = created(body, templateFor(resource).prefix, stampFor(service, collection));
-  if (collection.get(id) !== null) throw new Refusal(409, `There is a record with the id "${id}" already.`);
+  if (collection.get(id) !== null) throw new RefusedRequest(409, `There is a record with the id "${id}" already.`);
   service.store.put(resource, record);
   const location = `${request.url.pathname}/${encodeURIComponent(id)}`;
   return { ...json(201, bytesOf(service, { resource, id }).bytes), headers: { ...JSON_TYPE, location } };
@@ -72,7 +72,7 @@ async function recordOf(request: ApiRequest): Promise<JsonObject> {
 export function checkJson(request: ApiRequest): void {
   const type = request.headers['content-type'] ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) return;
-  throw new Refusal(415, 'Send the body as application/json.');
+  throw new RefusedRequest(415, 'Send the body as application/json.');
 }
 
 /** The moment of a write, as `updated_at` will say it; null where the resource's records have no such field. */
@@ -84,7 +84,7 @@ function collectionOf(service: Service, params: Readonly<Record<string, string>>
   const resource = params['resource'] ?? '';
   const collection = service.store.collection(resource);
   if (collection !== undefined) return { resource, collection };
-  throw new Refusal(404, `There is no resource "${resource}".`);
+  throw new RefusedRequest(404, `There is no resource "${resource}".`);
 }
 
 /** The record that a path names; 404 where there is none. */
@@ -93,5 +93,5 @@ export function bytesOf(service: Service, params: Readonly<Record<string, string
   const id = params['id'] ?? '';
   const bytes = collection.get(id);
   if (bytes !== null) return { resource, collection, id, bytes };
-  throw new Refusal(404, `There is no record with the id "${id}".`);
+  throw new RefusedRequest(404, `There is no record with the id "${id}".`);
 }

@@ -1,6 +1,6 @@
 import { TrieRouter } from 'hono/router/trie-router';
 import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
-import { Refusal } from './answer.ts';
+import { RefusedRequest } from './answer.ts';
 import { readFile, writeFile } from './file-routes.ts';
 import { createRecord, deleteRecord, listRecords, patchRecord, readRecord, replaceRecord } from './record-routes.ts';
 import type { Handler } from './route-context.ts';
@@ -37,8 +37,8 @@ export function routeOf(method: string, path: string): Route {
   const found = match(method === 'HEAD' ? 'GET' : method, path);
   if (found !== null) return found;
   const allowed = METHODS.filter((other) => match(other, path) !== null);
-  if (allowed.length === 0) throw new Refusal(404, `There is nothing at ${path}.`);
-  throw new Refusal(405, `${method} is not possible on ${path}.`, { allow: allowed.join(', ') });
+  if (allowed.length === 0) throw new RefusedRequest(404, `There is nothing at ${path}.`);
+  throw new RefusedRequest(405, `${method} is not possible on ${path}.`, { allow: allowed.join(', ') });
 }
 
 function match(method: string, path: string): Route | null {
@@ -55,6 +55,6 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Refusal(400, `The path holds a broken escape: ${text.slice(0, 80)}`);
+    throw new RefusedRequest(400, `The path holds a broken escape: ${text.slice(0, 80)}`);
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { messageOf } from '../model/errors.ts';
 import type { Answer, ApiRequest, Wire } from './answer.ts';
-import { Refusal, problem } from './answer.ts';
+import { RefusedRequest, problem } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
 import { listPage } from './pages/page-list.ts';
 import { renderPage } from './pages/page-render.ts';
@@ -91,14 +91,14 @@ function spoiled(front: Front, answer: Answer, url: URL, entry: RequestEntry): A
     render: (parts) => renderPage(parts, settings.pagination),
     list: (query) => {
       const collection = store.collection(entry.resource ?? '');
-      if (collection === undefined) throw new Refusal(404, 'There is nothing to list.');
+      if (collection === undefined) throw new RefusedRequest(404, 'There is nothing to list.');
       return listPage(collection, query, settings.total);
     },
   });
 }
 
 function refusalOf(error: unknown): Answer {
-  return error instanceof Refusal ? error.answer : problem(500, `The sandbox failed: ${messageOf(error)}`);
+  return error instanceof RefusedRequest ? error.answer : problem(500, `The sandbox failed: ${messageOf(error)}`);
 }
 
 function entryOf(front: Front, request: IncomingMessage): RequestEntry {
@@ -116,7 +116,7 @@ function urlOf(request: IncomingMessage): URL | null {
 }
 
 async function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Array> {
-  const tooLarge = () => new Refusal(413, `A body may have ${most} bytes.`, { connection: 'close' });
+  const tooLarge = () => new RefusedRequest(413, `A body may have ${most} bytes.`, { connection: 'close' });
   if (Number(request.headers['content-length'] ?? '0') > most) throw tooLarge();
   const pieces: Buffer[] = [];
   let length = 0;

@@ -156,7 +156,7 @@ class Keeper implements SourceKeeper {
   async #hold(app: App): Promise<void> {
     for (const resource of app.source.resources) {
       if (this.#held.has(resource)) continue;
-      await app.holdings.take(resource).then(
+      await app.ownedResources.acquire(resource).then(
         () => this.#held.add(resource),
         // Another process is at work: it is tried again soon, and the page says who it is.
         (error: unknown) => {
@@ -167,7 +167,7 @@ class Keeper implements SourceKeeper {
   }
 
   async #letGo(app: App): Promise<void> {
-    for (const resource of this.#held) await app.holdings.giveBack(resource);
+    for (const resource of this.#held) await app.ownedResources.release(resource);
     this.#held.clear();
   }
 

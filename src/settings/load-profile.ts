@@ -4,7 +4,7 @@ import { extendProfile } from '../source/extend-profile.ts';
 import type { Profile } from '../source/profile.ts';
 import { profileSchema } from '../source/profile.ts';
 import { checkValue } from './faults/check-value.ts';
-import type { Fault, FieldPath, Finding } from './faults/fault.ts';
+import type { Fault, FieldPath, SettingsFinding } from './faults/fault.ts';
 import { pathKey } from './faults/fault.ts';
 import type { Filled, Surroundings } from './file/interpolate.ts';
 import { interpolate } from './file/interpolate.ts';
@@ -103,7 +103,7 @@ function readChain(path: string, place: ProfilePlace, above: readonly string[]):
   return { layers: [layer, ...rest.layers], faults: [...found, ...rest.faults] };
 }
 
-function baseProblem(base: string, path: string, above: readonly string[], place: ProfilePlace): Finding | null {
+function baseProblem(base: string, path: string, above: readonly string[], place: ProfilePlace): SettingsFinding | null {
   const message = !existsSync(path)
     ? missingProfile(base, place.shown(path))
     : above.includes(path)
@@ -112,13 +112,13 @@ function baseProblem(base: string, path: string, above: readonly string[], place
   return message === null ? null : { path: ['extends'], part: 'value', message };
 }
 
-function shapeFindings(value: unknown): Finding[] {
+function shapeFindings(value: unknown): SettingsFinding[] {
   if (isPlainMap(value)) return [];
   return [{ path: [], part: 'value', message: 'expected a map with the fields of a profile, got something else' }];
 }
 
 /** The layer in which a path leads furthest, the upper one first; a list or a plain value hides what lies below. */
-function locateInChain(layers: readonly Layer[], finding: Finding): Fault {
+function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Fault {
   let best = layers[0];
   let deepest = -1;
   for (const layer of layers) {

@@ -5,7 +5,7 @@ import type { Profile } from '../source/profile.ts';
 import { checkFile, type CheckedFile } from './faults/check-file.ts';
 import { placeFindings } from './faults/cross-check.ts';
 import { valueAt } from './faults/explain.ts';
-import type { Fault, Finding } from './faults/fault.ts';
+import type { Fault, SettingsFinding } from './faults/fault.ts';
 import { isReadableByOthers } from './file/literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { profileReader } from './load-profile.ts';
@@ -113,7 +113,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   return { settings: assemble(file.path, parts, place), faults };
 }
 
-function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): Finding[] {
+function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): SettingsFinding[] {
   const message = warehouseTransportFault(warehouse, env);
   return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
 }

@@ -3,7 +3,7 @@ import { createGovernor, type Governor, type GovernorOptions } from '../queue/go
 import type { SharedBudget } from '../queue/budget/shared-row.ts';
 import { rateDialectSchema } from '../source/rate-dialect.ts';
 import { readLimit, saveLimit } from './limits.ts';
-import type { Hub } from '../warehouse/coordination.ts';
+import type { Coordination } from '../warehouse/coordination.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** How often the governor's knowledge is stored, so that a restart does not start a storm. */
@@ -14,7 +14,7 @@ export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1
 
 /** Where what is known of limits stands: for all processes, or for this one; nowhere where both are null. */
 export interface KnownLimits {
-  hub: Hub | null;
+  hub: Coordination | null;
   own: Warehouse['own'] | null;
   /** True where what this process learns is stored in `own`. */
   isKept: boolean;
@@ -47,7 +47,7 @@ async function restoredLimit(own: Warehouse['own'] | null, name: string): Promis
   return state === null ? {} : { restored: state };
 }
 
-function budgetIn(hub: Hub, name: string): SharedBudget {
+function budgetIn(hub: Coordination, name: string): SharedBudget {
   return {
     read: () => hub.readBudget(name),
     swap: (version, state) => hub.swapBudget(name, version, state),

@@ -8,7 +8,7 @@ import { countOpenRejects } from './rejects.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
 /** A resource that this process owns: its tables as they stand, and the turns in which it is written. */
-export interface Holding {
+export interface OwnedResource {
   readonly resource: string;
   /** For the next transaction: of the lease under which all was read that it rests on. */
   lease(): LeaseProof;
@@ -30,33 +30,33 @@ export interface Holding {
 }
 
 /** The resources of one source that this process owns; whoever takes one that is held already shares it. */
-export interface Holdings {
+export interface OwnedResources {
   /** Throws `SyncError('lease_held')` where another process owns the resource. */
-  take(resource: string): Promise<Holding>;
+  acquire(resource: string): Promise<OwnedResource>;
   /** After the last of those who took it the resource is free again: at once, or after a while where more may come. */
-  giveBack(resource: string, mayComeAgain?: boolean): Promise<void>;
+  release(resource: string, mayComeAgain?: boolean): Promise<void>;
   /** Becomes the owner anew where another process has taken over meanwhile. Throws as `take` does. */
-  retake(resource: string): Promise<void>;
+  reacquire(resource: string): Promise<void>;
   /** Frees at once what nobody has taken any more. */
   close(): Promise<void>;
 }
 
 interface Held {
-  holding: Promise<OwnHolding>;
+  owned: Promise<SharedOwnership>;
   takers: number;
   /** Grows with every taker, so that one that came and went in between is known. */
   taken: number;
 }
 
 /** Nothing is held at first. What may be taken again soon is kept for `lingerMs` more: taking costs some questions. */
-export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0): Holdings {
+export function ownResources(warehouse: Warehouse, clock: Clock, lingerMs = 0): OwnedResources {
   const held = new Map<string, Held>();
   const closing = new AbortController();
   const lingering = new Set<Promise<void>>();
   const release = async (resource: string, known: Held): Promise<void> => {
     if (known.takers > 0 || held.get(resource) !== known) return;
     held.delete(resource);
-    await (await known.holding).release();
+    await (await known.owned).release();
   };
   const releaseLater = async (resource: string, known: Held): Promise<void> => {
     const { taken } = known;
@@ -64,19 +64,19 @@ export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0)
     if (known.taken === taken) await release(resource, known);
   };
   return {
-    async take(resource) {
-      const known = held.get(resource) ?? { holding: OwnHolding.open(warehouse, resource, clock), takers: 0, taken: 0 };
+    async acquire(resource) {
+      const known = held.get(resource) ?? { owned: SharedOwnership.open(warehouse, resource, clock), takers: 0, taken: 0 };
       held.set(resource, known);
       known.takers += 1;
       known.taken += 1;
       try {
-        return new TakenHolding(await known.holding);
+        return new AcquiredResource(await known.owned);
       } catch (error) {
         if (held.get(resource) === known) held.delete(resource);
         throw error;
       }
     },
-    async giveBack(resource, mayComeAgain = false) {
+    async release(resource, mayComeAgain = false) {
       const known = held.get(resource);
       if (known === undefined) return;
       known.takers -= 1;
@@ -85,9 +85,9 @@ export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0)
       const later = releaseLater(resource, known).finally(() => lingering.delete(later));
       lingering.add(later);
     },
-    async retake(resource) {
-      const holding = await held.get(resource)?.holding;
-      await holding?.takeTurn(() => holding.renew());
+    async reacquire(resource) {
+      const owned = await held.get(resource)?.owned;
+      await owned?.takeTurn(() => owned.renew());
     },
     async close() {
       closing.abort();
@@ -97,7 +97,7 @@ export function createHoldings(warehouse: Warehouse, clock: Clock, lingerMs = 0)
 }
 
 /** A resource as all who took it share it. */
-class OwnHolding {
+class SharedOwnership {
   readonly resource: string;
   shape: ResourceShape | null = null;
   openRejects = 0;
@@ -115,11 +115,11 @@ class OwnHolding {
     this.lease = lease;
   }
 
-  static async open(warehouse: Warehouse, resource: string, clock: Clock): Promise<OwnHolding> {
+  static async open(warehouse: Warehouse, resource: string, clock: Clock): Promise<SharedOwnership> {
     const lease = await acquireLease(warehouse, resource, clock);
-    const holding = new OwnHolding(warehouse, resource, clock, lease);
-    holding.openRejects = await countOpenRejects(warehouse.own, resource);
-    return holding;
+    const owned = new SharedOwnership(warehouse, resource, clock, lease);
+    owned.openRejects = await countOpenRejects(warehouse.own, resource);
+    return owned;
   }
 
   takeTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -145,11 +145,11 @@ class OwnHolding {
 }
 
 /** As one of them has it: where another one has become the owner anew, what this one knows is from before. */
-class TakenHolding implements Holding {
-  readonly #own: OwnHolding;
+class AcquiredResource implements OwnedResource {
+  readonly #own: SharedOwnership;
   #lease: Lease;
 
-  constructor(own: OwnHolding) {
+  constructor(own: SharedOwnership) {
     this.#own = own;
     this.#lease = own.lease;
   }

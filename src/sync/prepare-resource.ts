@@ -5,7 +5,7 @@ import { readTables } from '../state/column-catalog.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
-import type { Holding } from '../state/owned-resource.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
 import { forgetResource } from './restart.ts';
 import type { RunOptions } from './run-options.ts';
@@ -17,7 +17,7 @@ import type { Warning } from './warnings.ts';
 export interface Prepared {
   resource: string;
   profile: ResourceProfile;
-  holding: Holding;
+  owned: OwnedResource;
   run: RunStart;
   /** Its part in an interrupted backfill that this run goes on from; null where there is none. */
   interrupted: RunRow | null;
@@ -33,11 +33,11 @@ export interface Prepared {
 export async function prepare(
   options: RunOptions,
   resource: string,
-  holding: Holding | undefined,
+  owned: OwnedResource | undefined,
   interrupted: RunRow | null,
 ): Promise<Prepared> {
   const profile = options.profile.resources[resource];
-  if (profile === undefined || holding === undefined) {
+  if (profile === undefined || owned === undefined) {
     const known = Object.keys(options.profile.resources).join(', ');
     throw new ConfigError('usage', `the profile has no resource "${resource}"`, { hint: `it has ${known}` });
   }
@@ -45,14 +45,14 @@ export async function prepare(
   const command = commandFor(resource, options);
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   const input = { command, resource, profile, stored, restart, interrupted, credential, now: clock.now() };
-  const parts = { resource, profile, holding, interrupted };
+  const parts = { resource, profile, owned, interrupted };
   try {
     const asked = planWalk(input);
-    if (restart) await forgetResource(warehouse, resource, holding.lease());
-    await holding.takeTurn(async () => {
-      holding.shape = await readTables(warehouse, resource);
+    if (restart) await forgetResource(warehouse, resource, owned.lease());
+    await owned.takeTurn(async () => {
+      owned.shape = await readTables(warehouse, resource);
     });
-    const { plan, warnings } = await trustedPlan(input, asked, { warehouse, shape: holding.shape, profile });
+    const { plan, warnings } = await trustedPlan(input, asked, { warehouse, shape: owned.shape, profile });
     const run = { run_id: runId, resource, command, mode: plan.mode };
     return { ...parts, run, plan, warnings, stopped: null };
   } catch (error) {
@@ -71,7 +71,7 @@ export async function prepareAgain(options: RunOptions, part: Prepared, tally: T
   const stored = await readRun(own, part.run);
   // What a restart has taken away came back with whatever was lost before the run was noted.
   const restart = options.restart && stored === null;
-  const again = await prepare({ ...options, restart }, part.resource, part.holding, stored ?? part.interrupted);
+  const again = await prepare({ ...options, restart }, part.resource, part.owned, stored ?? part.interrupted);
   if (stored === null) await options.warehouse.apply(beginRun(own, again.run, options.clock.now()));
   countFrom(tally, stored);
   if (again.run.mode === 'full') tally.mode = 'full';

@@ -7,13 +7,13 @@ import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
-import { buryGone } from './deletes/bury-gone.ts';
+import { softDeleteGone } from './deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
 import type { Gone } from './deletes/listing-word.ts';
-import type { Holdings } from '../state/owned-resource.ts';
-import { doubtReading } from './item/judge.ts';
+import type { OwnedResources } from '../state/owned-resource.ts';
+import { checkItemReading } from './item/judge.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
-import { withHolding } from './with-holding.ts';
+import { withOwnedResource } from './with-owned.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
@@ -68,12 +68,12 @@ export interface RefetchRequest {
 
 /** `refetch` as the owner of the resource. Throws `lease_held` where another process owns it. */
 export function refetchHeld(
-  parts: DeleteParts & { holdings: Holdings },
+  parts: DeleteParts & { ownedResources: OwnedResources },
   { resource, key, expected, signal }: RefetchRequest,
 ): Promise<RefetchOutcome> {
   const { profile, runId } = parts;
-  return withHolding(parts, resource, (holding) => {
-    const deletes = deleteContext(parts, holding, { meter: newMeter(), signal });
+  return withOwnedResource(parts, resource, (owned) => {
+    const deletes = deleteContext(parts, owned, { meter: newMeter(), signal });
     return refetch({ deletes, resources: Object.keys(profile.resources), runId }, key, expected);
   });
 }
@@ -95,10 +95,10 @@ export async function refetch(context: RefetchContext, key: string, expected: Ex
   if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
   deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
-  if ((await doubtReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
+  if ((await checkItemReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
   // Only where the event told its own time is it sure that no replica that lags behind has answered.
-  const believesOlder = event.after !== null && updated !== null;
-  return loadOne(context, key, reading, believesOlder);
+  const acceptsOlder = event.after !== null && updated !== null;
+  return loadOne(context, key, reading, acceptsOlder);
 }
 
 /** Null where the profile has no path for it, or the key cannot stand in one. */
@@ -117,13 +117,13 @@ async function loadOne(
   { record, requestedAt }: { record: SourceRecord; requestedAt: number },
   believesOlder: boolean,
 ): Promise<RefetchOutcome> {
-  const { warehouse, holding, profile, clock, item } = context.deletes;
+  const { warehouse, owned, profile, clock, item } = context.deletes;
   const { resources, runId } = context;
   const reading = { believesOlder };
-  const parts = { warehouse, holding, profile, resources, reading, runId, clock, signal: item.signal };
+  const parts = { warehouse, owned, profile, resources, reading, runId, clock, signal: item.signal };
   // Opened anew each time, because a walk may have made the tables grow or go meanwhile; that costs one small query.
   const loader = await openPageLoader(parts);
-  const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, holding.resource, [key]);
+  const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, owned.resource, [key]);
   return loadedAs(await loader.load({ records: [record], requestedAt }, isThere));
 }
 
@@ -134,7 +134,7 @@ function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome 
 
 async function gone(refetching: RefetchContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
   const witness = event.isDelete ? 'told' : 'untold';
-  const { deleted, held, waiting, listed, doubt } = await buryGone(refetching.deletes, [record], witness);
+  const { deleted, held, waiting, listed, doubt } = await softDeleteGone(refetching.deletes, [record], witness);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
   // A listing that lags behind shows it for a while.
@@ -153,7 +153,7 @@ async function cannotBeRead(
   { isDelete }: ExpectedRecord,
 ): Promise<RefetchOutcome> {
   if (isDelete && context.profile.item === null) {
-    await buryGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
+    await softDeleteGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
   }
   return 'unreadable';
 }

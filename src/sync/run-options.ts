@@ -6,7 +6,7 @@ import type { Profile } from '../source/profile.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { DeleteLimits } from './deletes/guard.ts';
-import type { Holdings } from '../state/owned-resource.ts';
+import type { OwnedResources } from '../state/owned-resource.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';
 
@@ -29,7 +29,7 @@ export interface RunOptions {
   profile: Profile;
   listing: ListingTarget;
   warehouse: Warehouse;
-  holdings: Holdings;
+  ownedResources: OwnedResources;
   /** The credential in use, as a hash. */
   credential: string;
   /**

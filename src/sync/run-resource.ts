@@ -12,7 +12,7 @@ import { deleteContext } from './deletes/context.ts';
 import { emptyListing, newCredential, unsettled } from './deletes/warnings.ts';
 import { newMet, noting, type Met } from './filter/met.ts';
 import { proveFilter, untimedCatchUp, type FilterProof, type Walked } from './filter/prove.ts';
-import type { Holding } from '../state/owned-resource.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
 import type { Repetition } from './judge-end.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
@@ -45,7 +45,7 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
     try {
       return await attempt(options, part, tally, startedAt);
     } catch (error) {
-      if (left === 0 || !(error instanceof SetBack || (await part.holding.recover(error)))) throw error;
+      if (left === 0 || !(error instanceof SetBack || (await part.owned.recover(error)))) throw error;
     }
     part = await prepareAgain(options, part, tally);
   }
@@ -53,14 +53,14 @@ export async function runResource(options: RunOptions, prepared: Prepared): Prom
 
 async function attempt(options: RunOptions, part: Prepared, tally: Tally, startedAt: number): Promise<ResourceReport> {
   const { warehouse, clock, watcher } = options;
-  const { holding, resource, run, plan, stopped } = part;
+  const { owned, resource, run, plan, stopped } = part;
   const stop = await (plan === null || stopped !== null ? notBegun(options, part) : walked(options, part, plan, tally));
   let end = await runEnd(options, part, tally, stop);
   const ended = () => endRun(warehouse.own, { ...run, mode: tally.mode }, end, clock.now());
   // Only what is all still there may be called whole.
-  const error = stop ?? (await refusal(() => warehouse.apply([ended()], holding.lease())));
+  const error = stop ?? (await refusal(() => warehouse.apply([ended()], owned.lease())));
   if (error !== null) {
-    if (await holding.recover(error)) throw new SetBack(error);
+    if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(options, part, tally, error);
     await warehouse.apply([ended()]);
   }
@@ -74,8 +74,8 @@ async function attempt(options: RunOptions, part: Prepared, tally: Tally, starte
 }
 
 /** What stopped a walk before its first request; what it means for the next run is stored. */
-async function notBegun({ warehouse }: RunOptions, { plan, holding, stopped }: Prepared): Promise<unknown> {
-  if (plan !== null) await learnFrom(stopped, warehouse, plan, holding);
+async function notBegun({ warehouse }: RunOptions, { plan, owned, stopped }: Prepared): Promise<unknown> {
+  if (plan !== null) await learnFrom(stopped, warehouse, plan, owned);
   return stopped;
 }
 
@@ -93,7 +93,7 @@ async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
 /** Walks a resource to its end; the error that stopped it, or null. Counted into `tally` meanwhile. */
 async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, tally: Tally): Promise<unknown> {
   const { warehouse, clock, watcher } = options;
-  const { resource, holding } = prepared;
+  const { resource, owned } = prepared;
   const { meter } = tally;
   const passed = (page: Page, outcome: PageOutcome): void => {
     countPage(tally, outcome, meter);
@@ -136,7 +136,7 @@ async function walked(options: RunOptions, prepared: Prepared, plan: WalkPlan, t
     await deletes.settle();
     return null;
   } catch (error) {
-    await learnFrom(error, warehouse, plan, holding);
+    await learnFrom(error, warehouse, plan, owned);
     return error;
   } finally {
     Object.assign(tally.figures, meter);
@@ -180,9 +180,9 @@ async function catchUp(
 }
 
 /** What a run does about deleted records, before, between and after its walks. */
-function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: Tally, meter: RequestMeter) {
+function deletesOf(options: RunOptions, { resource, owned }: Prepared, tally: Tally, meter: RequestMeter) {
   const { warehouse, signal } = options;
-  const context = deleteContext(options, holding, { meter, signal });
+  const context = deleteContext(options, owned, { meter, signal });
   const swept = async (): Promise<NewCredential | null> => {
     const known = await sweep(context, signal);
     if (known !== null) tally.warnings.push(newCredential(known, resource));
@@ -197,7 +197,7 @@ function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: 
     },
     settle: async () => {
       const loaded = (outcome: PageOutcome): void => countRecords(tally, outcome);
-      const settled = await settleDeletes(options, holding, ['released', 'open'], { meter, signal, loaded });
+      const settled = await settleDeletes(options, owned, ['released', 'open'], { meter, signal, loaded });
       tally.figures.deleted += settled.deleted;
       tally.warnings.push(...(await unsettled(context, settled.trouble, options.scrub)));
       await purgeDeleted(context, options.deletes.keep_days, signal);
@@ -207,7 +207,7 @@ function deletesOf(options: RunOptions, { resource, holding }: Prepared, tally: 
 
 async function walkOnce(
   options: RunOptions,
-  { resource, profile, holding }: Prepared,
+  { resource, profile, owned }: Prepared,
   { mode, checkpoint }: WalkPlan,
   { met, ...rest }: Pick<ResourceJob, 'meter' | 'figures' | 'passed' | 'repetition'> & { met: Met },
 ): Promise<SyncedWalk> {
@@ -216,7 +216,7 @@ async function walkOnce(
   const notes = await openWalkNotes(warehouse.own, resource, { mode, walkStartedAt });
   const loader = await openPageLoader({
     warehouse,
-    holding,
+    owned,
     resources: Object.keys(options.profile.resources),
     profile,
     reading: readingOf(notes),
@@ -231,13 +231,13 @@ async function walkOnce(
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
-async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, holding: Holding): Promise<void> {
+async function learnFrom(error: unknown, warehouse: Warehouse, plan: WalkPlan, owned: OwnedResource): Promise<void> {
   const lesson = lessonOf(error);
   if (lesson === null) return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A walk that was given up has met some records only: nothing may be swept after it.
   const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], holding.lease());
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], owned.lease());
 }
 
 /** When the service may be asked again; or that a walk in circles leads nowhere from here: what it hid lies behind. */

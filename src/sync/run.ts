@@ -1,6 +1,6 @@
 import { beginRun, lastRun } from '../state/runs.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
-import type { Holding } from '../state/owned-resource.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
 import { askIdentity } from './identity.ts';
 import { interruptedBackfills } from './plan.ts';
 import { prepare, type Prepared } from './prepare-resource.ts';
@@ -13,11 +13,11 @@ import { runResource } from './run-resource.ts';
  * or profile that cannot be used (`ConfigError`) refuses the whole run before its first request.
  */
 export async function runSync(options: RunOptions): Promise<RunReport> {
-  const held = new Map<string, Holding>();
+  const held = new Map<string, OwnedResource>();
   try {
     const lastRuns: RunRow[] = [];
     for (const resource of options.resources) {
-      held.set(resource, await options.holdings.take(resource));
+      held.set(resource, await options.ownedResources.acquire(resource));
       const last = await lastRun(options.warehouse.own, resource);
       if (last !== null) lastRuns.push(last);
     }
@@ -34,12 +34,12 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
     const resources = await allEnded(known.map((each) => runResource(options, each)));
     // This process was frozen for so long that another one took over: where that is gone, whoever shares it goes on.
     for (const { resource, error } of resources) {
-      if (error?.code === 'lease_lost') await options.holdings.retake(resource).catch(() => undefined);
+      if (error?.code === 'lease_lost') await options.ownedResources.reacquire(resource).catch(() => undefined);
     }
     const status = overallStatus(resources.map((report) => report.status));
     return { source: options.source, run_id: options.runId, status, resources };
   } finally {
-    for (const resource of held.keys()) await options.holdings.giveBack(resource);
+    for (const resource of held.keys()) await options.ownedResources.release(resource);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { Reading } from '../load/diff.ts';
+import type { ReadOrder } from '../load/diff.ts';
 import type { KeyedRecord } from '../load/key-records.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
@@ -24,7 +24,7 @@ export async function openWalkNotes(
 }
 
 /** How far a walk believes its pages: an older state where an earlier whole walk has shown the same. */
-export function readingOf({ suspects, mode, walkStartedAt }: WalkNotes): Reading {
+export function readingOf({ suspects, mode, walkStartedAt }: WalkNotes): ReadOrder {
   const shown = [...suspects.values()].filter(
     ({ reason, sweeps, evidence_at }) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
   );

@@ -1,35 +1,35 @@
 import { SyncError } from '../model/errors.ts';
 import { readTables } from '../state/column-catalog.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import type { Holding, Holdings } from '../state/owned-resource.ts';
+import type { OwnedResource, OwnedResources } from '../state/owned-resource.ts';
 
 /**
  * Runs `work` as the owner of a resource, with its tables known; and again where the database was set back meanwhile.
  * Throws `SyncError('lease_held')` where another process owns it; and what `work` throws, after `lease_lost` with the
  * resource taken anew if that can be.
  */
-export async function withHolding<T>(
-  { holdings, warehouse }: { holdings: Holdings; warehouse: Warehouse },
+export async function withOwnedResource<T>(
+  { ownedResources, warehouse }: { ownedResources: OwnedResources; warehouse: Warehouse },
   resource: string,
-  work: (holding: Holding) => Promise<T>,
+  work: (owned: OwnedResource) => Promise<T>,
 ): Promise<T> {
-  const holding = await holdings.take(resource);
+  const owned = await ownedResources.acquire(resource);
   try {
-    await holding.takeTurn(async () => {
-      holding.shape ??= await readTables(warehouse, resource);
+    await owned.takeTurn(async () => {
+      owned.shape ??= await readTables(warehouse, resource);
     });
     try {
-      return await work(holding);
+      return await work(owned);
     } catch (error) {
-      if (!(await holding.recover(error))) throw error;
-      return await work(holding);
+      if (!(await owned.recover(error))) throw error;
+      return await work(owned);
     }
   } catch (error) {
     // Where it is still another's, the next attempt is told so.
-    if (isLost(error)) await holdings.retake(resource).catch(() => undefined);
+    if (isLost(error)) await ownedResources.reacquire(resource).catch(() => undefined);
     throw error;
   } finally {
-    await holdings.giveBack(resource, true);
+    await ownedResources.release(resource, true);
   }
 }
 

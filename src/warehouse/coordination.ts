@@ -22,7 +22,7 @@ export interface StoredToken {
  * What all processes on one Postgres share, over all its sources: there is none for SQLite, where one process does the
  * work. All methods throw `SyncError`.
  */
-export interface Hub {
+export interface Coordination {
   readBudget(name: string): Promise<StoredBudget>;
   /** Stores `state` where nobody else has since `version`, in one statement; and says what stands there now. */
   swapBudget(name: string, version: number, state: string): Promise<StoredBudget & { isStored: boolean }>;

@@ -95,7 +95,7 @@ export interface GoneRecord {
 }
 
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
-export interface Burial {
+export interface SoftDelete {
   lease: LeaseProof;
   resource: string;
   history: HistoryPolicy;
@@ -150,7 +150,7 @@ export interface Warehouse {
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
-  bury(burial: Burial): Promise<string[]>;
+  softDelete(burial: SoftDelete): Promise<string[]>;
   /** Removes deleted rows and their versions. Returns how many rows went. */
   purge(purge: Purge): Promise<number>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */

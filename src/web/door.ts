@@ -7,7 +7,7 @@ import type { PageRequest } from './receiver/messages.ts';
  * `in`: may see everything. `unnamed`: says no name and password, where there are any. `wrong`: says others. `busy`: is
  * not listened to, because too many others were wrong just now. `elsewhere`: asks for a host that is not this one.
  */
-export type Visitor = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
+export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
 
 export interface DoorOptions {
   /** Null where everybody may see everything. */
@@ -27,12 +27,12 @@ const FORGET_MS = 60_000;
 const MOST_WAITING = 8;
 
 /** Says who may see the pages. Whoever is right is never kept waiting. */
-export function createDoor({ access, hosts, clock, refused }: DoorOptions): (request: PageRequest) => Promise<Visitor> {
+export function createDoor({ access, hosts, clock, refused }: DoorOptions): (request: PageRequest) => Promise<Admission> {
   let lately = 0;
   let lastAt = -Infinity;
   let waiting = 0;
 
-  async function turnAway(): Promise<Visitor> {
+  async function turnAway(): Promise<Admission> {
     const now = clock.monotonic();
     lately = now - lastAt > FORGET_MS ? 1 : lately + 1;
     lastAt = now;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { PageAnswer, PageRequest } from './receiver/messages.ts';
 import { CHALLENGE } from './basic-auth.ts';
-import type { Visitor } from './door.ts';
+import type { Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
@@ -20,7 +20,7 @@ export interface PagesOptions {
   /** Prometheus text. */
   metrics: () => Promise<string>;
   /** Says who may see the pages. */
-  door: (request: PageRequest) => Promise<Visitor>;
+  door: (request: PageRequest) => Promise<Admission>;
   /** Hears of what went wrong: the answer says nothing of it. */
   failed: (error: unknown) => void;
 }
@@ -70,7 +70,7 @@ async function answerOf(options: PagesOptions, request: PageRequest): Promise<Pa
   return page.answer(options, visitor === 'in');
 }
 
-const TURNED_AWAY: Readonly<Record<Exclude<Visitor, 'in'>, () => PageAnswer>> = {
+const TURNED_AWAY: Readonly<Record<Exclude<Admission, 'in'>, () => PageAnswer>> = {
   unnamed: askForPassword,
   wrong: askForPassword,
   busy: () => text(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),

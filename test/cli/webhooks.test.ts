@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { webhooksCommand } from '../../src/cli/webhooks.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
-import type { Delivery, Verdict } from '../../src/trigger/signature/delivery.ts';
+import type { Delivery, SignatureVerdict } from '../../src/trigger/signature/delivery.ts';
 import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
 import { portOf } from '../faults/port-of.ts';
 import { journey, type Journey } from '../support/journey.ts';
@@ -17,7 +17,7 @@ const BODY = '{"type":"content.updated",\n "data":{"resource":"content","id":"a1
 
 interface Received {
   delivery: Delivery;
-  verdict: Verdict;
+  verdict: SignatureVerdict;
 }
 
 /** A server that judges what it gets by the journey's own settings, and answers with `status`. */

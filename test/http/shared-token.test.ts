@@ -8,7 +8,7 @@ import type { IssuedToken } from '../../src/http/auth/token-request.ts';
 import { tokenSeal } from '../../src/http/auth/token-seal.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openHub } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/open-coordination.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);
@@ -97,7 +97,7 @@ async function asker(
   name: string,
   over: { request?: () => Promise<IssuedToken>; secret?: string } = {},
 ) {
-  const hub = await openHub(address, systemClock);
+  const hub = await openCoordination(address, systemClock);
   if (hub === null) throw new Error(`${address} has no hub`);
   onTestFinished(() => hub.close());
   const seal = tokenSeal({ ...CLIENT, client_secret: over.secret ?? CLIENT.client_secret }, TOKEN_URL);

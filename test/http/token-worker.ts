@@ -4,11 +4,11 @@ import { createClient } from '../../src/http/create-client.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { createGovernor } from '../../src/queue/governor.ts';
 import { profileSchema } from '../../src/source/profile.ts';
-import { openHub } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/open-coordination.ts';
 
 /** A process that asks a service for pages, by tokens that it shares over a hub, until its stdin ends. */
 const [hubAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);
-const hub = await openHub(hubAddress, systemClock);
+const hub = await openCoordination(hubAddress, systemClock);
 const profile = profileSchema.parse({ resources: { content: { path: '/content', page: { style: 'cursor' } } } });
 const governor = createGovernor({
   clock: systemClock,

@@ -2,7 +2,7 @@ import { createGovernor } from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { openHub } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/open-coordination.ts';
 
 /** What a process asks of a service, as fast as the budget that it shares with others lets it. */
 export interface Asking {
@@ -17,7 +17,7 @@ export interface Asking {
 }
 
 const asking: Asking = JSON.parse(process.argv[2] ?? '{}');
-const hub = await openHub(asking.warehouse, systemClock);
+const hub = await openCoordination(asking.warehouse, systemClock);
 if (hub === null) throw new Error('a Postgres is needed');
 const statements: number[] = [];
 const timed = async <T>(work: Promise<T>): Promise<T> => {

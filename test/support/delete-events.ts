@@ -4,7 +4,7 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { buryGone, type BurialOutcome } from '../../src/sync/deletes/bury-gone.ts';
+import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/bury-gone.ts';
 import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
 import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
@@ -15,7 +15,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or buried. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Buries without asking for the records themselves. */
-  bury(gone: readonly Gone[], witness?: Witness): Promise<BurialOutcome>;
+  bury(gone: readonly Gone[], witness?: Witness): Promise<SoftDeleteOutcome>;
   context: DeleteContext;
   close(): Promise<void>;
 }
@@ -26,34 +26,34 @@ export async function eventsFor(
   clock: Clock,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Events> {
-  const { warehouse, client, listing, holdings, source } = app;
-  const holding = await holdings.take(RESOURCE);
-  await holding.takeTurn(async () => {
-    holding.shape ??= await readTables(warehouse, RESOURCE);
+  const { warehouse, client, listing, ownedResources, source } = app;
+  const owned = await ownedResources.acquire(RESOURCE);
+  await owned.takeTurn(async () => {
+    owned.shape ??= await readTables(warehouse, RESOURCE);
   });
   const stored = await readCheckpoint(warehouse.own, RESOURCE);
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const parts = { warehouse, client, listing, clock, credential, runId: 'serve' };
   const meter = newMeter();
-  const context = deleteContext({ ...parts, profile: source.profile, deletes: source.deletes }, holding, {
+  const context = deleteContext({ ...parts, profile: source.profile, deletes: source.deletes }, owned, {
     meter,
     signal,
   });
   return {
     context,
-    bury: (gone, witness = 'untold') => buryGone(context, gone, witness),
+    bury: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),
     told: async (id) => {
       const answer = await readItem(context.item, id, 'refetch');
       if (!answer.isThere) {
-        await buryGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'untold');
+        await softDeleteGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'untold');
         return 'gone';
       }
       const reading = { believesOlder: true };
       const { profile } = context;
-      const loader = await openPageLoader({ ...parts, holding, profile, resources: [RESOURCE], reading, signal });
+      const loader = await openPageLoader({ ...parts, owned, profile, resources: [RESOURCE], reading, signal });
       await loader.load({ records: [answer.record], requestedAt: answer.requestedAt }, () => []);
       return 'there';
     },
-    close: () => holdings.giveBack(RESOURCE),
+    close: () => ownedResources.release(RESOURCE),
   };
 }

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { deleteContext } from '../../src/sync/deletes/context.ts';
-import type { Holding } from '../../src/state/owned-resource.ts';
+import type { OwnedResource } from '../../src/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RefetchContext } from '../../src/sync/refetch.ts';
 import { createDrain } from '../../src/trigger/drain/drain.ts';
@@ -81,7 +81,7 @@ export async function draining(
     abort();
     await drain.stop();
     await inbox.close();
-    for (const resource of app.source.resources) await app.holdings.giveBack(resource);
+    for (const resource of app.source.resources) await app.ownedResources.release(resource);
     await app.close();
   });
   onTestFinished(close);
@@ -119,18 +119,18 @@ function deliveryOf(body: object | string | Uint8Array, clock: Clock) {
 }
 
 function contextsOf(app: App, clock: Clock, signal: AbortSignal): Draining['context'] {
-  const holdings = new Map<string, Promise<Holding>>();
+  const ownedResources = new Map<string, Promise<OwnedResource>>();
   return async (resource) => {
-    const taken = holdings.get(resource) ?? app.holdings.take(resource);
-    holdings.set(resource, taken);
-    const holding = await taken;
-    holding.shape ??= await readTables(app.warehouse, resource);
+    const taken = ownedResources.get(resource) ?? app.ownedResources.acquire(resource);
+    ownedResources.set(resource, taken);
+    const owned = await taken;
+    owned.shape ??= await readTables(app.warehouse, resource);
     const { client, listing, warehouse, source } = app;
     const { profile } = source;
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
     const parts = { warehouse, profile, listing, client, clock, credential, deletes: source.deletes, runId: 'serve' };
     const meter = newMeter();
-    const deletes = deleteContext(parts, holding, { meter, signal });
+    const deletes = deleteContext(parts, owned, { meter, signal });
     return { deletes, resources: Object.keys(profile.resources), runId: 'serve' };
   };
 }

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
@@ -22,12 +22,12 @@ interface LoadingOptions {
 /** Loads pages into a warehouse as a run does, without a service. */
 export async function loading(warehouse: Warehouse, options: LoadingOptions = {}): Promise<Loading> {
   const resource = options.resource ?? 'content';
-  const holdings = createHoldings(warehouse, systemClock);
-  const holding = await holdings.take(resource);
-  onTestFinished(() => holdings.giveBack(resource));
+  const ownedResources = ownResources(warehouse, systemClock);
+  const owned = await ownedResources.acquire(resource);
+  onTestFinished(() => ownedResources.release(resource));
   const loader = await openPageLoader({
     warehouse,
-    holding,
+    owned,
     resources: options.resources ?? [resource],
     profile: profileWith(options.profile),
     reading: { believesOlder: options.mode !== 'incremental' },

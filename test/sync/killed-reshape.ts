@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
@@ -21,11 +21,11 @@ const warehouse: Warehouse = {
     await real.rewrite(rows);
   },
 };
-const holdings = createHoldings(warehouse, systemClock);
-const holding = await holdings.take('content');
+const ownedResources = ownResources(warehouse, systemClock);
+const owned = await ownedResources.acquire('content');
 const loader = await openPageLoader({
   warehouse,
-  holding,
+  owned,
   resources: ['content'],
   profile: profileWith({ updated: null }),
   reading: { believesOlder: true },

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
 import type { LoadablePage } from '../../src/load/prepare-page.ts';
 import { DATABASES, warehouseOn, type TestDatabase } from '../support/databases.ts';
@@ -9,9 +9,9 @@ import { profileWith, recordsOf } from '../support/page-records.ts';
 /** Two loaders of one resource in one process, as a walk and a re-fetch have them. */
 async function twoLoaders(database: TestDatabase) {
   const { warehouse, rows } = await warehouseOn(database);
-  const holdings = createHoldings(warehouse, systemClock);
-  const holding = await holdings.take('content');
-  onTestFinished(() => holdings.giveBack('content'));
+  const ownedResources = ownResources(warehouse, systemClock);
+  const owned = await ownedResources.acquire('content');
+  onTestFinished(() => ownedResources.release('content'));
   let lookups = 0;
   const counted: typeof warehouse = {
     ...warehouse,
@@ -23,7 +23,7 @@ async function twoLoaders(database: TestDatabase) {
   const open = (): Promise<PageLoader> =>
     openPageLoader({
       warehouse: counted,
-      holding,
+      owned,
       resources: ['content'],
       profile: profileWith({ history: 'all' }),
       reading: { believesOlder: true },

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema, type SignatureScheme } from '../../src/source/signature-scheme.ts';
-import type { Delivery, Verdict } from '../../src/trigger/signature/delivery.ts';
+import type { Delivery, SignatureVerdict } from '../../src/trigger/signature/delivery.ts';
 import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
 
 const FILE = new URL('../../../shared/data/webhook_vectors.json', import.meta.url);
@@ -134,6 +134,6 @@ function example(
   return { name: title, preset, scheme: signatureSchema.parse(preset), secrets, publicUrl, delivery, now };
 }
 
-export function verdictOf({ scheme, secrets, publicUrl, delivery, now }: Example): Verdict {
+export function verdictOf({ scheme, secrets, publicUrl, delivery, now }: Example): SignatureVerdict {
   return createVerifier(scheme, secrets, publicUrl)(delivery, now);
 }

@@ -4,7 +4,7 @@ import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
 import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import { createVerifier, verifierForNobody } from '../../src/trigger/signature/create-verifier.ts';
-import type { Delivery, Verdict } from '../../src/trigger/signature/delivery.ts';
+import type { Delivery, SignatureVerdict } from '../../src/trigger/signature/delivery.ts';
 
 const NOW = 1_760_000_000_000;
 const KEY = 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -26,7 +26,7 @@ function signed(change: Partial<DeliveryDraft> = {}, secret: WebhookSecret = SEC
   return signDelivery(STANDARD, secret, { ...draft, ...change });
 }
 
-function verdict(delivery: Delivery, secrets: readonly WebhookSecret[] = [SECRET], now: number = NOW): Verdict {
+function verdict(delivery: Delivery, secrets: readonly WebhookSecret[] = [SECRET], now: number = NOW): SignatureVerdict {
   return createVerifier(STANDARD, secrets, null)(delivery, now);
 }
 

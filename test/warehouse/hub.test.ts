@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Hub } from '../../src/warehouse/coordination.ts';
-import { openHub } from '../../src/warehouse/open-coordination.ts';
+import type { Coordination } from '../../src/warehouse/coordination.ts';
+import { openCoordination } from '../../src/warehouse/open-coordination.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';
 
 /** Each in a pool of its own, as other processes would be. */
-async function openHubs(count: number): Promise<[Hub, ...Hub[]]> {
+async function openHubs(count: number): Promise<[Coordination, ...Coordination[]]> {
   const address = await postgresDatabase();
   const [first, ...others] = await Promise.all(
     Array.from({ length: count }, (_, number) => opened(`${address}?application_name=hub${number}&schema=blog`)),
@@ -14,15 +14,15 @@ async function openHubs(count: number): Promise<[Hub, ...Hub[]]> {
   return [first, ...others];
 }
 
-async function opened(address: string): Promise<Hub> {
-  const hub = await openHub(address, systemClock);
+async function opened(address: string): Promise<Coordination> {
+  const hub = await openCoordination(address, systemClock);
   if (hub === null) throw new Error(`${address} has no hub`);
   onTestFinished(() => hub.close());
   return hub;
 }
 
 /** Adds one to the number that stands there, however often others come first. Returns how often they did. */
-async function countUp(hub: Hub): Promise<number> {
+async function countUp(hub: Coordination): Promise<number> {
   let seen = await hub.readBudget('account');
   for (let conflicts = 0; ; conflicts += 1) {
     const swap = await hub.swapBudget('account', seen.version, String(Number(seen.state ?? 0) + 1));
@@ -32,7 +32,7 @@ async function countUp(hub: Hub): Promise<number> {
 }
 
 it('there is no hub where one process does the work', async () => {
-  expect(await openHub(await SQLITE.address(), systemClock)).toBeNull();
+  expect(await openCoordination(await SQLITE.address(), systemClock)).toBeNull();
 });
 
 describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
@@ -152,10 +152,10 @@ describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
 
   it('that cannot be opened is asked for anew', async () => {
     const address = await postgresDatabase();
-    await expect(openHub(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toMatchObject({
+    await expect(openCoordination(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toMatchObject({
       code: 'warehouse_refused',
     });
-    await expect(openHub(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toThrow('nowhere');
+    await expect(openCoordination(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toThrow('nowhere');
     await opened(address);
   });
 });

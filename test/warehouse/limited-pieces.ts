@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/state/owned-resource.ts';
 import { openInbox } from '../../src/warehouse/open-inbox.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import { contentLoader } from '../support/content-loader.ts';
@@ -19,23 +19,23 @@ const ROWS = 100;
 
 async function openPage(file: string, from: number): Promise<Piece & { sweep: Piece['work'] }> {
   const warehouse = await openWarehouse(`sqlite:${file}`, systemClock);
-  const holdings = createHoldings(warehouse, systemClock);
-  const holding = await holdings.take('content');
-  const loader = await contentLoader(warehouse, holding);
+  const ownedResources = ownResources(warehouse, systemClock);
+  const owned = await ownedResources.acquire('content');
+  const loader = await contentLoader(warehouse, owned);
   const record = (_: unknown, row: number): string =>
     `{"id":"${from + row}","body":"${'x'.repeat(900)}","tags":["a","b"]}`;
   const records = recordsOf(Array.from({ length: ROWS }, record));
   return {
     work: () => loader.load({ records, requestedAt: 1_000 }, () => []),
     sweep: async () => {
-      const [table, ...children] = holding.shape?.tables ?? [];
+      const [table, ...children] = owned.shape?.tables ?? [];
       if (table === undefined) throw new Error('no page was loaded');
       const gone = Array.from({ length: ROWS / 2 }, (_, key) => ({ key: String(key), confirmedAt: GONE_AT }));
-      const common = { lease: holding.lease(), resource: 'content', history: 'none' as const };
-      return warehouse.bury({ ...common, table, children, gone, statements: [] });
+      const common = { lease: owned.lease(), resource: 'content', history: 'none' as const };
+      return warehouse.softDelete({ ...common, table, children, gone, statements: [] });
     },
     close: async () => {
-      await holdings.giveBack('content');
+      await ownedResources.release('content');
       await warehouse.close();
     },
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { createHoldings } from '../../src/state/owned-resource.ts';
+import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { TableShape } from '../../src/model/table.ts';
 import { DATABASES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
@@ -24,13 +24,13 @@ interface Held {
 }
 
 async function held({ warehouse }: OpenWarehouse, resource: string, id: string): Promise<Held> {
-  const holdings = createHoldings(warehouse, systemClock);
-  const holding = await holdings.take(resource);
-  onTestFinished(() => holdings.giveBack(resource));
+  const ownedResources = ownResources(warehouse, systemClock);
+  const owned = await ownedResources.acquire(resource);
+  onTestFinished(() => ownedResources.release(resource));
   const profile = profileWith({ id, updated: null, history: 'all' });
   const loader = await openPageLoader({
     warehouse,
-    holding,
+    owned,
     resources: [resource],
     profile,
     reading: { believesOlder: true },
@@ -39,7 +39,7 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
     signal: new AbortController().signal,
   });
   let at = 1_000;
-  const shape = (): readonly TableShape[] => holding.shape?.tables ?? [];
+  const shape = (): readonly TableShape[] => owned.shape?.tables ?? [];
   return {
     shape,
     load: (...texts) => loader.load({ records: recordsOf(texts), requestedAt: (at += 1_000) }, () => []),
@@ -47,8 +47,8 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
       const [table, ...children] = shape();
       if (table === undefined) throw new Error('no table');
       const gone = [{ key, confirmedAt: '2024-01-01 00:00:00.000' }];
-      const common = { lease: holding.lease(), resource, table };
-      const buried = await warehouse.bury({ ...common, history: 'all', children, gone, statements: [] });
+      const common = { lease: owned.lease(), resource, table };
+      const buried = await warehouse.softDelete({ ...common, history: 'all', children, gone, statements: [] });
       const purged = await warehouse.purge({ ...common, deletedBefore: '2025-01-01 00:00:00.000', limit: 9 });
       return [buried, purged];
     },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { secondColumn } from '../../src/warehouse/postgres/widening/widening.ts';
+import { shadowColumn } from '../../src/warehouse/postgres/widening/widening.ts';
 import { startScript } from '../support/child-script.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
@@ -48,7 +48,7 @@ describe.skipIf(POSTGRES.missing !== null)('the widening of a big table on Postg
     const { address, load } = await scoreTable(BIG);
     const [score, rate] = (['integer', 'double'] as const).map((from) => {
       const name = from === 'integer' ? 'score' : 'rate';
-      return secondColumn({ column: { name, path: [name], type: 'text' }, from });
+      return shadowColumn({ column: { name, path: [name], type: 'text' }, from });
     });
     await asOtherClient(address, async (client) => {
       await client.query(

@@ -7,7 +7,7 @@ import { openWarehouse } from '../../src/warehouse/open.ts';
 import type { ReceiverFigures } from '../../src/web/receiver/figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../../src/web/receiver/messages.ts';
 import { RECEIVER_LIMITS } from '../../src/web/receiver/setup.ts';
-import { speakWithReceiver } from '../../src/web/receiver/thread-port.ts';
+import { startReceiverThread } from '../../src/web/receiver/thread-port.ts';
 import { startReceiver, type Receiver, type ReceiverOptions } from '../../src/web/receiver/start-receiver.ts';
 import { startScript } from '../support/child-script.ts';
 import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
@@ -210,7 +210,7 @@ describe('the receiver in its thread', () => {
       parentPort.once('message', () => { throw new Error('a bug'); });`;
     const setup = { host: '127.0.0.1', port: 0, sources: [], limits: RECEIVER_LIMITS };
     const hearers = { pages: noPages, onArrival: nothing, onFigures: nothing, onNote: nothing };
-    const thread = speakWithReceiver(setup, hearers, new URL(`data:text/javascript,${encodeURIComponent(script)}`));
+    const thread = startReceiverThread(setup, hearers, new URL(`data:text/javascript,${encodeURIComponent(script)}`));
     expect(await thread.listening).toBe(1);
     const gone = { code: 'receiver_gone', message: expect.stringContaining('a bug') };
     await expect(thread.figures()).rejects.toMatchObject(gone);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSparingReader } from '../../src/serve/status/sparing-reader.ts';
+import { createCachedReader } from '../../src/serve/status/sparing-reader.ts';
 import { HandClock } from '../support/hand-clock.ts';
 
 /** A reader whose readings the test ends by hand. */
@@ -11,7 +11,7 @@ function reader(keepTimes = 10) {
     readings.push(reading);
     return reading.promise;
   };
-  return { clock, readings, ask: createSparingReader(read, { clock, keepMs: 1_000, keepTimes, patienceMs: 3_000 }) };
+  return { clock, readings, ask: createCachedReader(read, { clock, keepMs: 1_000, keepTimes, patienceMs: 3_000 }) };
 }
 
 describe('reading sparingly', () => {

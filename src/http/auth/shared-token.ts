@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Hub } from '../../warehouse/coordination.ts';
+import type { Coordination } from '../../warehouse/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
 import type { TokenSeal } from './token-seal.ts';
 
 /** Where several processes keep the tokens that they use together. */
-export type TokenStore = Pick<Hub, 'claimToken' | 'swapToken' | 'freeToken'>;
+export type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
 const CLAIM_MS = 30_000;

@@ -12,7 +12,7 @@ const EXCERPT = 65_536;
 const AROUND = 40;
 
 /** What an answer says, before anybody judges it. */
-export interface Reading {
+export interface AnswerReading {
   seen: Seen;
   /** The body of a 2xx as UTF-8, empty otherwise. */
   bytes: Buffer;
@@ -50,7 +50,7 @@ const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, 
  * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. What would take too
  * much memory is not parsed. Never throws.
  */
-export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): Reading {
+export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
   const content = success ? readContent(answer, limits) : errorContent(answer.bytes.toString('utf8', 0, EXCERPT));
   const { json } = content;

@@ -4,10 +4,10 @@ import type { AnswerHeaders, OutcomeRow, Seen } from './outcome-row.ts';
 import { BUILT_IN_ROWS } from './outcome-table.ts';
 
 /** What to do about one attempt, and how to say it. */
-export type Verdict = Pick<OutcomeRow, 'outcome' | 'code' | 'reason' | 'hint' | 'attempts'>;
+export type OutcomeVerdict = Pick<OutcomeRow, 'outcome' | 'code' | 'reason' | 'hint' | 'attempts'>;
 
 /** Decides every answer and failure by one table: the profile's rows first, then the built-in ones. */
-export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => Verdict {
+export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => OutcomeVerdict {
   const profileRows = rules.map(rowOfRule);
   return (seen) => {
     const verdict = seen.transport === null ? firstMatch(profileRows, seen) : undefined;
@@ -17,7 +17,7 @@ export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => Verd
   };
 }
 
-const NO_ROW: Verdict = {
+const NO_ROW: OutcomeVerdict = {
   outcome: 'stop',
   code: 'unexpected_status',
   reason: 'the answer has a status that says nothing here',

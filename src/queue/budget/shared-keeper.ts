@@ -8,7 +8,7 @@ import { CLAIM_MS, type Claim } from './claims.ts';
 import type { KeeperOptions } from './local-keeper.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
 import { restoreShared, storeShared } from './shared-state.ts';
-import { visit, type Ended, type SharedState, type Visit } from './shared-turns.ts';
+import { grantRound, type Ended, type SharedState, type GrantRound } from './shared-turns.ts';
 
 /** How long the turn of another process may be overdue before it is passed over. */
 const OVERDUE_MS = 40;
@@ -145,14 +145,14 @@ export class SharedKeeper implements BudgetKeeper {
     return this.#state;
   }
 
-  #visit(state: SharedState, free: number): Visit {
+  #visit(state: SharedState, free: number): GrantRound {
     const arrivals = this.#line.arrivals();
     const waiting = arrivals.map(({ lane, at }) => ({ lane, at: this.#row.commonTime(at) }));
     const running = new Set(this.#running.keys());
     const { turn, since } = this.#passing ?? { turn: -1, since: 0 };
     const isOverdue = turn === state.turns && this.#clock.monotonic() - since >= OVERDUE_MS;
     const visitor = { owner: this.#owner, waiting, free, running, ended: this.#ended, isOverdue };
-    return visit(state, visitor, this.now());
+    return grantRound(state, visitor, this.now());
   }
 
   async #store(state: SharedState, granted: readonly number[]): Promise<void> {
@@ -172,7 +172,7 @@ export class SharedKeeper implements BudgetKeeper {
   }
 
   /** Until the budget allows the next one, this process is to be heard of again, or something happens here. */
-  async #rest({ delay, ahead, turnMs }: Visit, turn: number): Promise<void> {
+  async #rest({ delay, ahead, turnMs }: GrantRound, turn: number): Promise<void> {
     const isPassing = delay === 0 && ahead > 0;
     if (!isPassing) this.#passing = null;
     else if (this.#passing?.turn !== turn) this.#passing = { turn, since: this.#clock.monotonic() };

@@ -40,7 +40,7 @@ export interface Ended {
 }
 
 /** This process, as it comes to the shared state. */
-export interface Visitor {
+export interface Claimant {
   owner: string;
   /** Its requests that wait, in the order in which they came. */
   waiting: readonly Arrival[];
@@ -54,7 +54,7 @@ export interface Visitor {
 }
 
 /** What came of a visit; the state has been changed accordingly. */
-export interface Visit {
+export interface GrantRound {
   /** Numbers of the requests that start now. */
   granted: number[];
   /** Milliseconds until the budget allows the next one; 0 where it does now, infinite where only an answer can tell. */
@@ -75,7 +75,7 @@ const LATE_MS = 40;
 const TURN_MS = 5;
 
 /** Takes in what has ended here, and lets through what may start now. */
-export function visit(state: SharedState, visitor: Visitor, now: number): Visit {
+export function grantRound(state: SharedState, visitor: Claimant, now: number): GrantRound {
   const { budget } = state;
   forgetGone(state, visitor, now);
   state.seen.set(visitor.owner, now);
@@ -103,7 +103,7 @@ function prospectOf(
   claim: Claim | null,
   favoured: boolean,
   now: number,
-): Omit<Visit, 'granted'> {
+): Omit<GrantRound, 'granted'> {
   const { budget, claims, turns } = state;
   const turnMs = Math.max(TURN_MS, 1_000 / paceNow(budget, now));
   claims.delete(owner);
@@ -154,7 +154,7 @@ function takeIn({ budget, holders }: SharedState, owner: string, { request, star
 }
 
 /** Drops what the dead have left behind, and what was stored for this process without its being told. */
-function forgetGone(state: SharedState, { owner, running, ended }: Visitor, now: number): void {
+function forgetGone(state: SharedState, { owner, running, ended }: Claimant, now: number): void {
   const { budget, holders, seen, claims } = state;
   for (const [other, at] of seen) if (now - at > GONE_MS) seen.delete(other);
   const known = new Set([...running, ...ended.map(({ request }) => request)]);

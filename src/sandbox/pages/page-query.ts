@@ -1,4 +1,4 @@
-import { Refusal } from '../answer.ts';
+import { RefusedRequest } from '../answer.ts';
 import type { PageQuery } from './page-parts.ts';
 
 /** How a listing is cut into pages. */
@@ -66,7 +66,7 @@ function readCursor(text: string): CursorPlace {
   } catch {
     // Falls through to the refusal: a cursor that cannot be read and one that is no cursor are the same to the caller.
   }
-  throw new Refusal(400, 'The cursor is not one that this service gave out.');
+  throw new RefusedRequest(400, 'The cursor is not one that this service gave out.');
 }
 
 function wholeNumber(url: URL, name: string, least: number): number | null {
@@ -74,7 +74,7 @@ function wholeNumber(url: URL, name: string, least: number): number | null {
   if (text === null) return null;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least) return value;
-  throw new Refusal(400, `"${name}" must be a whole number from ${least} on, not "${text.slice(0, 40)}".`);
+  throw new RefusedRequest(400, `"${name}" must be a whole number from ${least} on, not "${text.slice(0, 40)}".`);
 }
 
 /** ISO 8601 with a date at least, or a Unix time in seconds or (from 12 digits on) milliseconds. */
@@ -84,5 +84,5 @@ function moment(text: string | null): number | null {
   if (/^\d{12,16}$/.test(text)) return Number(text);
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(time)) return time;
-  throw new Refusal(400, `"updated_since" must be an ISO 8601 time, not "${text.slice(0, 40)}".`);
+  throw new RefusedRequest(400, `"updated_since" must be an ISO 8601 time, not "${text.slice(0, 40)}".`);
 }

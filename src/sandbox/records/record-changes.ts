@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { Refusal } from '../answer.ts';
+import { RefusedRequest } from '../answer.ts';
 import { idText, isObject, parseExactly } from './record-facts.ts';
 
 /** Something that happened to a record; the event's name is `<resource>.<kind>`. */
@@ -11,14 +11,14 @@ export type EventKind = (typeof EVENT_KINDS)[number];
 export function recordIn(bytes: Uint8Array): JsonObject {
   const value = parsed(bytes);
   if (isObject(value)) return value;
-  throw new Refusal(422, 'A record must be a JSON object.');
+  throw new RefusedRequest(422, 'A record must be a JSON object.');
 }
 
 /** The record that a create makes: it gets an id where it brings none, and the service's times. */
 export function created(body: JsonObject, prefix: string, stamp: string | null): { id: string; record: JsonObject } {
   const given = body['id'] ?? `${prefix}${randomBytes(8).toString('hex')}`;
   const id = idText(given);
-  if (id === null || id === '') throw new Refusal(422, '"id" must be a text or a number.');
+  if (id === null || id === '') throw new RefusedRequest(422, '"id" must be a text or a number.');
   const times = stamp === null ? {} : { created_at: stamp, updated_at: stamp };
   return { id, record: { id: given, ...body, ...times } };
 }
@@ -52,13 +52,13 @@ function isPublished(text: string | null): boolean {
 
 function checkId(before: JsonObject, body: JsonObject): void {
   if (body['id'] === undefined || idText(body['id']) === idText(before['id'])) return;
-  throw new Refusal(422, 'The id of a record cannot be changed.');
+  throw new RefusedRequest(422, 'The id of a record cannot be changed.');
 }
 
 function parsed(bytes: Uint8Array): JsonValue {
   try {
     return parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new Refusal(400, 'The body is not valid JSON in UTF-8.');
+    throw new RefusedRequest(400, 'The body is not valid JSON in UTF-8.');
   }
 }

@@ -17,10 +17,10 @@ import { syncedResources } from '../drain-for.ts';
 import { hintOf, REOPEN_MS, type KeeperOptions, type SourceKeeper } from '../source-keeper.ts';
 import { askWalk } from './ask-walk.ts';
 import { successOf } from './do-walk.ts';
-import type { Working } from './start-working.ts';
+import type { ClusterWork } from './start-working.ts';
 
 interface TogetherOptions extends Omit<KeeperOptions, 'watcher' | 'secrets'> {
-  working: Working;
+  working: ClusterWork;
   /** Opens sources, some at a time; hundreds start together. */
   opening: { add<T>(work: () => Promise<T>): Promise<T> };
   /** Null where no webhooks are received. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../model/clock.ts';
-import type { Hub } from '../../warehouse/coordination.ts';
-import { openHub } from '../../warehouse/open-coordination.ts';
+import type { Coordination } from '../../warehouse/coordination.ts';
+import { openCoordination } from '../../warehouse/open-coordination.ts';
 
 export interface LeadOptions {
   /** Of one of the sources, which are all in the same database. */
@@ -34,12 +34,12 @@ export function keepLead(options: LeadOptions): Lead {
   const stopping = new AbortController();
   const { signal } = stopping;
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
-  let hub: Hub | null = null;
+  let hub: Coordination | null = null;
   const keep = async (): Promise<void> => {
     for (let keptAt = Number.NEGATIVE_INFINITY; !signal.aborted;) {
       const asked = clock.monotonic();
       try {
-        hub ??= await openHub(address, clock);
+        hub ??= await openCoordination(address, clock);
         const led = new Set((await hub?.lead(sources, owner, LEAD_MS)) ?? []);
         if (clock.monotonic() - asked < DOUBT_MS) {
           keptAt = asked;

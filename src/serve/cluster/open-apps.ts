@@ -9,7 +9,7 @@ import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
 import type { KeeperWatcher } from '../source-keeper.ts';
 
 /** A source and what this process needs to work on it. */
-export interface WorkedSource {
+export interface ClusterSource {
   source: SourceSettings;
   log: Logger;
   watcher: KeeperWatcher;
@@ -34,7 +34,7 @@ export interface OpenApps {
 
 export interface OpenAppsOptions {
   /** By their names in the queue. */
-  sources: ReadonlyMap<string, WorkedSource>;
+  sources: ReadonlyMap<string, ClusterSource>;
   clock: Clock;
   secrets: string[];
   /** Aborted when the process is to end: then nothing more is opened. */
@@ -119,7 +119,7 @@ class SourceApps implements OpenApps {
     return entry;
   }
 
-  async #open({ source, log, watcher }: WorkedSource, stack: AsyncDisposableStack): Promise<OpenApp> {
+  async #open({ source, log, watcher }: ClusterSource, stack: AsyncDisposableStack): Promise<OpenApp> {
     const { clock, secrets, stopping } = this.#options;
     try {
       stopping.throwIfAborted();

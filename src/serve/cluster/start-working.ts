@@ -5,14 +5,14 @@ import type { ItemOf } from '../work-items/work-items.ts';
 import type { WorkEnd, WorkQueue } from '../work-items/work-queue.ts';
 import type { WalkResult } from './ask-walk.ts';
 import { doWalk, failedWith } from './do-walk.ts';
-import { createOpenApps, type OpenApp, type OpenApps, type WorkedSource } from './open-apps.ts';
+import { createOpenApps, type OpenApp, type OpenApps, type ClusterSource } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 
-export interface WorkingOptions {
+export interface ClusterWorkOptions {
   /** Of one of the sources, which are all in the same database. */
   address: string;
   /** By their names in the queue. */
-  sources: ReadonlyMap<string, WorkedSource>;
+  sources: ReadonlyMap<string, ClusterSource>;
   clock: Clock;
   secrets: string[];
   /** Walks under way at once. */
@@ -22,7 +22,7 @@ export interface WorkingOptions {
 }
 
 /** This process's part in the work on one database. */
-export interface Working {
+export interface ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
   /** Deliveries of a source have come to this process. */
@@ -40,20 +40,20 @@ const LINGER_MS = 10_000;
 const WAKE_MS = 250;
 
 /** Takes work from now on, as soon as the queue can be opened. */
-export function startWorking(options: WorkingOptions): Working {
+export function startClusterWork(options: ClusterWorkOptions): ClusterWork {
   return new Worker(options);
 }
 
-class Worker implements Working {
+class Worker implements ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
-  readonly #options: WorkingOptions;
+  readonly #options: ClusterWorkOptions;
   readonly #drains = new Map<string, SourceDrain>();
   readonly #stopping = new AbortController();
   readonly #lastLooks = new Set<Promise<void>>();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: WorkingOptions) {
+  constructor(options: ClusterWorkOptions) {
     const { address, clock, failed, sources, secrets, atOnce } = options;
     this.#options = options;
     this.queue = openBossQueue({ address, clock, failed });

@@ -9,12 +9,12 @@ import { connectionName, postgresPlace } from '../../warehouse/postgres/connecti
 import type { SourceKeeper } from '../source-keeper.ts';
 import { keepLead, type Lead } from './lead.ts';
 import { keepWithOthers, type TogetherKeeper } from './keep-with-others.ts';
-import type { WorkedSource } from './open-apps.ts';
-import { startWorking, type Working } from './start-working.ts';
+import type { ClusterSource } from './open-apps.ts';
+import { startClusterWork, type ClusterWork } from './start-working.ts';
 
-export interface TeamOptions {
+export interface ClusterOptions {
   /** Only such as are on Postgres. */
-  sources: readonly WorkedSource[];
+  sources: readonly ClusterSource[];
   clock: Clock;
   log: Logger;
   secrets: string[];
@@ -23,11 +23,11 @@ export interface TeamOptions {
 }
 
 /** This process as one of many that work on the same databases. */
-export interface Team {
+export interface Cluster {
   /** Resolves once items can be queued, or after some seconds: a server that is away keeps nobody from starting. */
   ready(): Promise<void>;
   /** Keeps a source fresh together with the others: asks for what is due once this process leads it. */
-  keep(worked: WorkedSource, inbox: InboxPort | null): SourceKeeper;
+  keep(worked: ClusterSource, inbox: InboxPort | null): SourceKeeper;
   /** Takes the lead of what is kept and nobody else leads. */
   lead(): void;
   /** Gives back work and leads; whoever keeps a source stops it beside. */
@@ -44,7 +44,7 @@ const TELL_MS = 10_000;
 /** What is shared by the sources of one database. */
 interface Place {
   address: string;
-  working: Working;
+  working: ClusterWork;
   /** By the sources' names in the queue. */
   keepers: Map<string, TogetherKeeper>;
   failed: (error: unknown) => void;
@@ -55,7 +55,7 @@ export function isOnPostgres({ warehouse }: Pick<SourceSettings, 'warehouse'>): 
 }
 
 /** Takes work from now on. */
-export function joinTeam(options: TeamOptions): Team {
+export function joinCluster(options: ClusterOptions): Cluster {
   const { clock } = options;
   const places = placesOf(options);
   const opening = new PQueue({ concurrency: OPENING_AT_ONCE });
@@ -87,7 +87,7 @@ export function joinTeam(options: TeamOptions): Team {
   };
 }
 
-function placesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: TeamOptions): Map<string, Place> {
+function placesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions): Map<string, Place> {
   const places = new Map<string, Place>();
   for (const [database, worked] of Map.groupBy(sources, ({ source }) => databaseOf(source))) {
     const [first] = worked;
@@ -95,7 +95,7 @@ function placesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: TeamOption
     const { warehouse: address } = first.source;
     const failed = tellerOf(log, clock);
     const byName = new Map(worked.map((each) => [queueName(each.source.warehouse), each]));
-    const working = startWorking({ address, sources: byName, clock, secrets, atOnce, failed });
+    const working = startClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
     places.set(database, { address, working, keepers: new Map(), failed });
   }
   return places;

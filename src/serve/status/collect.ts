@@ -13,7 +13,7 @@ import { shownPlace } from '../../warehouse/shown-place.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { Readiness } from '../../web/pages.ts';
 import { scrubProblem, scrubStatus } from './scrub-status.ts';
-import { createSparingReader, type LastRead } from './sparing-reader.ts';
+import { createCachedReader, type LastRead } from './sparing-reader.ts';
 import { storedSizes, type StoredSizes } from './files.ts';
 import { readState, type StoredState } from './reads.ts';
 import { resourceStatus, type RowCount } from './resource.ts';
@@ -75,7 +75,7 @@ export function createCollector(options: CollectorOptions): Collector {
   const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
   const probes = sources.map(
     (parts) =>
-      [parts.source.name, createSparingReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
+      [parts.source.name, createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
   );
   return {
     snapshot: async () => {
@@ -120,7 +120,7 @@ interface Stored {
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
   const { source, activity } = parts;
-  const readStored = createSparingReader(
+  const readStored = createCachedReader(
     async (): Promise<Stored> => {
       const sizes = await storedSizes(source.warehouse, () => parts.warehouse().own);
       return { sizes, state: await readState(parts.warehouse().own, source.resources, clock.now()) };
@@ -128,7 +128,7 @@ function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () =
     { clock, ...STATE, ...stalenessOf(parts) },
   );
   const counters = source.resources.map((resource) =>
-    createSparingReader(() => countRows(parts, resource), { clock, ...COUNT }),
+    createCachedReader(() => countRows(parts, resource), { clock, ...COUNT }),
   );
   return async () => {
     const stored = await readStored();

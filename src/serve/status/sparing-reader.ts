@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 
-export interface SparingOptions {
+export interface CachedReaderOptions {
   clock: Clock;
   /** What was read is good for so long, */
   keepMs: number;
@@ -28,9 +28,9 @@ export interface LastRead<T> {
  * Reads again only when what was read has grown old, so that many viewers cost no more than one and slow readings come
  * rarely. After a failure it tells the last good value beside the error, and tries again at the next call.
  */
-export function createSparingReader<T>(
+export function createCachedReader<T>(
   read: () => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs, isStale = () => false }: SparingOptions,
+  { clock, keepMs, keepTimes, patienceMs, isStale = () => false }: CachedReaderOptions,
 ): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;

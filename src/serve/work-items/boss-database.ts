@@ -1,7 +1,7 @@
 import { types, type QueryResult } from 'pg';
 import type { Db } from 'pg-boss';
 import { queryOf } from '../../warehouse/postgres/connection/session.ts';
-import { patiently, type Database } from '../../warehouse/postgres/connection/transact.ts';
+import { retryWhileLocked, type Database } from '../../warehouse/postgres/connection/transact.ts';
 
 /** The engine's own statements are short, but for those that build its tables. */
 const ANSWER_MS = 60_000;
@@ -18,7 +18,7 @@ export interface BossDatabase {
 
 export function bossDatabase(database: Database): BossDatabase {
   const within = (patienceMs: number): Db => ({
-    executeSql: (text, values) => patiently(database, patienceMs, () => run(database, text, values)),
+    executeSql: (text, values) => retryWhileLocked(database, patienceMs, () => run(database, text, values)),
   });
   return { patient: within(PATIENCE_MS), single: within(0) };
 }

@@ -6,7 +6,7 @@ import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
 import { borrowPool, type BorrowedPool } from '../../warehouse/postgres/connection/pools.ts';
 import { execute, type Database } from '../../warehouse/postgres/connection/transact.ts';
 import { bossDatabase, type BossDatabase } from './boss-database.ts';
-import { Hands } from './hands.ts';
+import { ItemWorker } from './hands.ts';
 import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
 import { Outcomes } from './outcomes.ts';
 import { KINDS_OF_WORK, WORK_KINDS, keyOf, type WorkItem, type WorkKind } from './work-items.ts';
@@ -97,7 +97,7 @@ class BossQueue implements WorkQueue {
     const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
     const begin = (): void => {
       if (closing.aborted) return;
-      this.#hands.set(kind, new Hands({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+      this.#hands.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
     };
     this.opened.then(begin, () => undefined);
   }

@@ -5,7 +5,7 @@ import { storable } from './storable.ts';
 import { WORK_KINDS, type ItemOf, type WorkKind } from './work-items.ts';
 import type { WorkEnd, WorkHandler } from './work-queue.ts';
 
-export interface HandsOptions<Kind extends WorkKind> {
+export interface ItemWorkerOptions<Kind extends WorkKind> {
   kind: Kind;
   /** Items under way at once. */
   atOnce: number;
@@ -32,8 +32,8 @@ const AFTER_BUG_MS = 15_000;
 const BEATS = 3;
 
 /** Takes items of one kind out of the queue and does them, so many at once. */
-export class Hands<Kind extends WorkKind> {
-  readonly #options: HandsOptions<Kind>;
+export class ItemWorker<Kind extends WorkKind> {
+  readonly #options: ItemWorkerOptions<Kind>;
   readonly #held = new Map<string, Held>();
   readonly #underWay = new Set<Promise<void>>();
   /** Sources that other processes know. */
@@ -43,7 +43,7 @@ export class Hands<Kind extends WorkKind> {
   #isWoken = false;
   #wake: () => void = () => undefined;
 
-  constructor(options: HandsOptions<Kind>) {
+  constructor(options: ItemWorkerOptions<Kind>) {
     this.#options = options;
     const { heartbeatSeconds } = WORK_KINDS[options.kind];
     this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / BEATS);

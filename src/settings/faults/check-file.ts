@@ -3,7 +3,7 @@ import type { Profile } from '../../source/profile.ts';
 import { checkValue } from './check-value.ts';
 import { crossFindings } from './cross-check.ts';
 import { valueAt } from './explain.ts';
-import type { Fault, Finding } from './fault.ts';
+import type { Fault, SettingsFinding } from './fault.ts';
 import { pathKey } from './fault.ts';
 import { interpolate, type Surroundings } from '../file/interpolate.ts';
 import { holdsLiteralSecret } from '../file/literal-secrets.ts';
@@ -14,7 +14,7 @@ import { insecureFindings } from './transport.ts';
 /** A file with sources, or with one of them, before it is checked. */
 export interface UncheckedFile {
   value: unknown;
-  locate: (finding: Finding) => Fault;
+  locate: (finding: SettingsFinding) => Fault;
 }
 
 /** What a file holds; its data is null where it has faults that concern its form. */
@@ -55,7 +55,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
 }
 
 interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'> {
-  findings: Finding[];
+  findings: SettingsFinding[];
 }
 
 function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import { explain, valueAt } from './explain.ts';
-import type { FieldPath, Finding } from './fault.ts';
+import type { FieldPath, SettingsFinding } from './fault.ts';
 import { fieldPath, pathKey } from './fault.ts';
 
 /** Either what the schema made of the value, or all that is wrong with it. */
-export type Checked<T> = { data: T; findings: null } | { data: null; findings: Finding[] };
+export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
 
 /**
  * Checks a value that was filled in from the environment. A text that came from there is read as a number or as

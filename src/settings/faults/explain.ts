@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { FieldPath, Finding } from './fault.ts';
+import type { FieldPath, SettingsFinding } from './fault.ts';
 import { fieldPath } from './fault.ts';
 import { knownKeys, suggestion } from './known-keys.ts';
 import { partAt } from '../file/plain-map.ts';
@@ -28,7 +28,7 @@ const KINDS: Readonly<Record<string, string>> = {
 const COUNTED: Readonly<Record<string, string>> = { string: ' characters', array: ' in the list' };
 
 /** Turns what zod found into findings that say what was expected and what stands there. */
-export function explain(issues: readonly Issue[], about: Explained, above: FieldPath = []): Finding[] {
+export function explain(issues: readonly Issue[], about: Explained, above: FieldPath = []): SettingsFinding[] {
   return issues.flatMap((issue) => {
     const path = [...above, ...fieldPath(issue.path)];
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, path, about));
@@ -83,19 +83,19 @@ function got(path: FieldPath, { value, filled }: Explained): string {
   return showValue(valueAt(value, path), path, filled);
 }
 
-function unknownKey(key: string, path: FieldPath, { schema, value }: Explained): Finding {
+function unknownKey(key: string, path: FieldPath, { schema, value }: Explained): SettingsFinding {
   const known = knownKeys(schema, value, path);
   const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}${suggestion(key, known)}`;
   return { path: [...path, key], part: 'key', message };
 }
 
-function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldPath): Finding[] {
+function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldPath): SettingsFinding[] {
   const reasons = issue.issues.map(expectation).join(' and ');
   return [{ path, part: 'key', message: `${reasons} as key, got ${JSON.stringify(path.at(-1))}` }];
 }
 
 /** Of the branches of a union, the one that came furthest says what is wrong; if none did, all are named. */
-function explainUnion(issue: Extract<Issue, { code: 'invalid_union' }>, path: FieldPath, about: Explained): Finding[] {
+function explainUnion(issue: Extract<Issue, { code: 'invalid_union' }>, path: FieldPath, about: Explained): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
     return [{ path, part: 'value', message: `expected ${oneOf(issue.options.map(String))}, got ${got(path, about)}` }];
   }

@@ -4,7 +4,7 @@ import { visibleText } from '../../model/visible-text.ts';
 export type FieldPath = readonly (string | number)[];
 
 /** One thing that is wrong with a value, before it is known in which file it stands. */
-export interface Finding {
+export interface SettingsFinding {
   path: FieldPath;
   /** Whether the fault is about the key at the end of the path or about its value. */
   part: 'key' | 'value';

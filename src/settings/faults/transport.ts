@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { Finding } from './fault.ts';
+import type { SettingsFinding } from './fault.ts';
 import type { SourcesFile } from '../settings.ts';
 import { postgresUrl, POSTGRES } from '../warehouse-address.ts';
 
@@ -11,15 +11,15 @@ function isLoopback(host: string): boolean {
 }
 
 /** Addresses to which a source's credential would be sent readable for all on the way, unless that is asked for. */
-export function insecureFindings(sources: SourcesFile): Finding[] {
-  return Object.entries(sources).flatMap(([name, { base_url, auth, allow_insecure }]): Finding[] => {
+export function insecureFindings(sources: SourcesFile): SettingsFinding[] {
+  return Object.entries(sources).flatMap(([name, { base_url, auth, allow_insecure }]): SettingsFinding[] => {
     if (allow_insecure) return [];
     const tokens = auth.type === 'oauth' ? auth.token_url : undefined;
     const fields = [
       { path: ['sources', name, 'base_url'], url: base_url },
       ...(tokens === undefined ? [] : [{ path: ['sources', name, 'auth', 'token_url'], url: tokens }]),
     ];
-    return fields.flatMap(({ path, url }): Finding[] => {
+    return fields.flatMap(({ path, url }): SettingsFinding[] => {
       const { protocol, hostname } = new URL(url);
       if (protocol === 'https:' || isLoopback(hostname)) return [];
       const message = `expected https, because the credential would go readable over the network, got http (where the way is safe, set sources.${name}.allow_insecure: true)`;

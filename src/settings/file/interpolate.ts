@@ -1,5 +1,5 @@
 import { messageOf } from '../../model/errors.ts';
-import type { FieldPath, Finding } from '../faults/fault.ts';
+import type { FieldPath, SettingsFinding } from '../faults/fault.ts';
 import { pathKey } from '../faults/fault.ts';
 import { isKeptSecret } from '../faults/show-value.ts';
 
@@ -17,7 +17,7 @@ export interface Filled {
   paths: Set<string>;
   /** What came out of secret files. */
   secrets: string[];
-  findings: Finding[];
+  findings: SettingsFinding[];
 }
 
 const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g;

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, YAMLMap, YAMLSeq } from 'yaml';
 import { messageOf } from '../../model/errors.ts';
-import type { Fault, FieldPath, Finding } from '../faults/fault.ts';
+import type { Fault, FieldPath, SettingsFinding } from '../faults/fault.ts';
 import { fieldName } from '../faults/fault.ts';
 import { SYNTAX_MESSAGES } from './yaml-syntax.ts';
 
@@ -17,7 +17,7 @@ export interface YamlFile {
   path: string;
   value: unknown;
   /** The finding with the place of its field, or of the nearest part of it that is in this file. */
-  locate(finding: Finding): Fault;
+  locate(finding: SettingsFinding): Fault;
   /** How many leading parts of the path are in this file, and whether a lower layer may say more about it. */
   reach(path: FieldPath): { depth: number; open: boolean };
 }
@@ -52,7 +52,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   const faults = [...syntax, ...nodeFaults(document, lines, file)];
   if (faults.length > 0) return { read: null, faults };
   const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
-  const locate = (finding: Finding): Fault => locateIn(document, lines, file, finding);
+  const locate = (finding: SettingsFinding): Fault => locateIn(document, lines, file, finding);
   const reach = (fieldPath: FieldPath): { depth: number; open: boolean } => {
     const way = follow(document, fieldPath);
     return { depth: way.passed.length, open: isMap(way.last) && way.inMaps };
@@ -80,7 +80,7 @@ function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string)
   return faults;
 }
 
-function locateIn(document: Document.Parsed, lines: LineCounter, file: string, finding: Finding): Fault {
+function locateIn(document: Document.Parsed, lines: LineCounter, file: string, finding: SettingsFinding): Fault {
   const { passed, last } = follow(document, finding.path);
   const whole = passed.length === finding.path.length && finding.part === 'value';
   const place = lines.linePos(offsetOf(whole ? last : (passed.at(-1) ?? last)));

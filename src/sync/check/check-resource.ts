@@ -6,7 +6,7 @@ import { clockFinding } from './clock.ts';
 import { credentialFinding } from './credential.ts';
 import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
-import type { CheckOptions, Finding } from './finding.ts';
+import type { CheckOptions, CheckFinding } from './finding.ts';
 import { itemFinding } from './item.ts';
 import { listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
@@ -15,7 +15,7 @@ import { timesFindings } from './times-without-zone.ts';
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
  * several records alone, and what another credential gets. Never throws for what the service does, except when interrupted.
  */
-export async function checkResource(options: CheckOptions): Promise<Finding[]> {
+export async function checkResource(options: CheckOptions): Promise<CheckFinding[]> {
   const { profile } = options;
   const pages: Page[] = [];
   const walked = await tested('listing', options.signal, async () => {
@@ -54,7 +54,7 @@ function walkOf({ client, profile, listing, signal, clock }: CheckOptions): Para
 }
 
 /** Runs one test; what it throws becomes its finding. */
-async function tested(check: string, signal: AbortSignal, test: () => Promise<Finding>): Promise<Finding> {
+async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
   try {
     return await test();
   } catch (error) {

@@ -1,11 +1,11 @@
 import type { Page } from '../../extract/page.ts';
 import type { Clock } from '../../model/clock.ts';
-import type { Finding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** Beyond this the service's clock and ours differ by more than a slow answer explains. */
 const CLOCK_SKEW_MS = 30_000;
 /** Whether the service's clock, by the answer's `Date`, agrees with ours. */
-export function clockFinding(page: Page, clock: Clock): Finding {
+export function clockFinding(page: Page, clock: Clock): CheckFinding {
   if (page.serverDate === null) {
     const detail = "the answers have no Date within a day of this machine's clock, so the service's is not known";
     return { check: 'clock', status: 'warn', detail, hint: "see that this machine's clock is right" };

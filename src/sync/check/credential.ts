@@ -5,7 +5,7 @@ import { urlAt } from '../../extract/page-styles/position.ts';
 import { newMeter, type OtherCaller } from '../../http/client.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import { isRefusal } from '../identity.ts';
-import type { CheckOptions, Finding } from './finding.ts';
+import type { CheckOptions, CheckFinding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';
 
 /** What a caller gets of the first page: what it lists, or null where the service refuses. */
@@ -15,7 +15,7 @@ const NAME_IDENTITY =
   'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
 
 /** Whether the credential makes a difference: what anybody and a false one get, beside what it gets itself. */
-export async function credentialFinding(options: CheckOptions, page: Page): Promise<Finding> {
+export async function credentialFinding(options: CheckOptions, page: Page): Promise<CheckFinding> {
   const own = pageAsListed(page, options.profile);
   const answers = {
     nobody: await asOther(options, page, 'nobody'),

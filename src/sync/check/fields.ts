@@ -3,16 +3,16 @@ import { fieldAt } from '../../shape/records/field-at.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { Finding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** Whether the records have the id and the time of change that the profile names. */
-export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): Finding[] {
+export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding[] {
   if (records.length === 0) return [];
   const keys = records.map((record) => recordKey(record.value, profile.id));
   const bad = keys.find((key) => 'reject' in key);
   const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
   const idName = [profile.id].flat().join(', ');
-  const fields: Finding[] = [];
+  const fields: CheckFinding[] = [];
   if (bad !== undefined && 'reject' in bad) {
     const hint = `the fields there are: ${namesIn(records[0])}; name the right one as \`id\` in the profile`;
     fields.push({ check: 'id', status: 'fail', detail: bad.reject.detail, hint });
@@ -25,7 +25,7 @@ export function fieldFindings(records: readonly SourceRecord[], profile: Resourc
   return profile.updated === null ? fields : [...fields, updatedFinding(records, profile, profile.updated)];
 }
 
-function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile, path: string): Finding {
+function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile, path: string): CheckFinding {
   const readable = records.filter(({ value }) => {
     const field = fieldAt(value, path);
     return (typeof field === 'string' || typeof field === 'number') && parseInstant(field) !== null;

@@ -2,7 +2,7 @@ import type { Page } from '../../extract/page.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { IncrementalProfile } from '../../source/profile.ts';
 import { writtenMoment } from '../since.ts';
-import type { CheckOptions, Finding } from './finding.ts';
+import type { CheckOptions, CheckFinding } from './finding.ts';
 import { firstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
 
 /** By then no service has changed anything yet; and before the other, none had. */
@@ -35,7 +35,7 @@ export async function filterFinding(
   options: CheckOptions,
   page: Page,
   incremental: IncrementalProfile,
-): Promise<Finding> {
+): Promise<CheckFinding> {
   const { param, format } = incremental;
   const plain = pageAsListed(page, options.profile);
   if (plain.records.length === 0) {
@@ -62,7 +62,7 @@ export async function filterFinding(
   return { check: 'filter', status: 'ok', detail };
 }
 
-function statusOf({ profile }: CheckOptions): Finding['status'] {
+function statusOf({ profile }: CheckOptions): CheckFinding['status'] {
   return profile.accept.includes('filter') ? 'warn' : 'fail';
 }
 
@@ -72,7 +72,7 @@ function middleOf(records: readonly Listed[]): number | null {
   return times.length < 2 ? null : (times[Math.ceil((times.length - 1) / 2)] ?? null);
 }
 
-type Fault = Pick<Finding, 'detail' | 'hint'>;
+type Fault = Pick<CheckFinding, 'detail' | 'hint'>;
 
 /** What is wrong with the filter, by what came of each question; null where nothing is. Pure. */
 function filterFault(answers: FilterAnswers, asked: (at: number) => string, aheadAt: number): Fault | null {

@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 
 /** One thing that was tested against the live service. */
-export interface Finding {
+export interface CheckFinding {
   check: string;
   status: 'ok' | 'warn' | 'fail';
   detail: string;

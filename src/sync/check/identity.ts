@@ -1,9 +1,9 @@
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { askIdentity, type IdentityRequest } from '../identity.ts';
-import type { Finding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** Whether the identity path answers the credential, and only that. */
-export async function identityFinding(request: IdentityRequest): Promise<Finding> {
+export async function identityFinding(request: IdentityRequest): Promise<CheckFinding> {
   const check = 'identity';
   try {
     await askIdentity(request);

@@ -4,7 +4,7 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare.ts';
-import type { CheckOptions, Finding } from './finding.ts';
+import type { CheckOptions, CheckFinding } from './finding.ts';
 
 /** A record of the listing, to be read alone. */
 interface Sample {
@@ -16,7 +16,7 @@ const HINT =
   'set item, item_query and item_record of the resource so that the answer is the listed record, or `item: null`: then the listing is asked instead';
 
 /** Whether a record that is read alone is the listed one: the first, a middle and the last of a page are tried. */
-export async function itemFinding(options: CheckOptions, page: Page, item: string): Promise<Finding> {
+export async function itemFinding(options: CheckOptions, page: Page, item: string): Promise<CheckFinding> {
   const samples = samplesOf(page.records, options.profile);
   if (samples.length === 0) return { check: 'item', status: 'warn', detail: 'no record with an id to ask for' };
   const { client, listing, profile, signal, clock } = options;
@@ -33,7 +33,7 @@ export async function itemFinding(options: CheckOptions, page: Page, item: strin
   return found.gone > 0 ? notThere(found.gone, samples.length, item) : agreed(found.moving, samples.length, item);
 }
 
-function notThere(gone: number, asked: number, item: string): Finding {
+function notThere(gone: number, asked: number, item: string): CheckFinding {
   const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
   if (gone === asked) {
     const hint = 'check item: it is the path of the resource for one record; `item: null` where there is none';
@@ -43,7 +43,7 @@ function notThere(gone: number, asked: number, item: string): Finding {
   return { check: 'item', status: 'warn', detail, hint };
 }
 
-function agreed(moving: number, asked: number, item: string): Finding {
+function agreed(moving: number, asked: number, item: string): CheckFinding {
   if (moving === 0) {
     return { check: 'item', status: 'ok', detail: `${asked} records read alone at ${item} are the listed ones` };
   }

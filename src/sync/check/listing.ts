@@ -1,9 +1,9 @@
 import type { Page } from '../../extract/page.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { Finding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** Whether the listing can be read and its end be known, from its first page and the one after it. */
-export function listingFinding(pages: readonly Page[], profile: ResourceProfile): Finding {
+export function listingFinding(pages: readonly Page[], profile: ResourceProfile): CheckFinding {
   const [first, second] = pages;
   const told = first?.total ?? null;
   const total = told === null ? '' : `, ${told} in all by the service's word`;
@@ -21,7 +21,7 @@ export function listingFinding(pages: readonly Page[], profile: ResourceProfile)
 }
 
 /** Whether pages come as large as they were asked for. */
-export function pageSizeFindings([first]: readonly Page[], { page: { size, size_param } }: ResourceProfile): Finding[] {
+export function pageSizeFindings([first]: readonly Page[], { page: { size, size_param } }: ResourceProfile): CheckFinding[] {
   const came = first?.records.length ?? 0;
   const goesOn = first !== undefined && first.next !== null;
   if (size_param === null || came === 0 || (goesOn ? came === size : came <= size)) return [];

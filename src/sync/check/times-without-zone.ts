@@ -3,7 +3,7 @@ import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { Finding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** What is known of one field, and how the profile reads it. */
 interface LocalField {
@@ -39,11 +39,11 @@ export function timesFindings(
   records: readonly JsonValue[],
   serverDate: number | null,
   { times, updated }: Pick<ResourceProfile, 'times' | 'updated'>,
-): Finding[] {
+): CheckFinding[] {
   const page = records.map(textsOf);
   const paths = new Set(page.flatMap((texts) => [...texts.keys()]));
   const fields = [...paths].filter((path) => isLocalField(page, path));
-  const found = fields.map((path): Finding | null => {
+  const found = fields.map((path): CheckFinding | null => {
     const field = { path, zone: zoneAt(times, path), readAs: Object.hasOwn(times, path) ? (times[path] ?? '') : 'UTC' };
     const other = byOtherField(page, paths, field);
     if (other !== 'unknown') return other;
@@ -53,7 +53,7 @@ export function timesFindings(
   return [...found.filter((finding) => finding !== null), ...strange.map(noSuchField)];
 }
 
-function noSuchField(path: string): Finding {
+function noSuchField(path: string): CheckFinding {
   const detail = `times names the field ${path}, which no record on the page has`;
   return {
     check: 'times',
@@ -93,7 +93,7 @@ function byOtherField(
   page: readonly Texts[],
   paths: ReadonlySet<string>,
   field: LocalField,
-): Finding | null | 'unknown' {
+): CheckFinding | null | 'unknown' {
   const related = [...paths].filter((path) => path !== field.path && stemOf(path) === stemOf(field.path));
   for (const other of new Set([...related, ...paths])) {
     const isRelated = related.includes(other);
@@ -137,14 +137,14 @@ function areOffsets(gaps: readonly number[], least: number): boolean {
   return areWhole && Math.max(...gaps) - Math.min(...gaps) <= HOUR_MS && new Set(gaps).size <= 2;
 }
 
-function offBy(field: LocalField, other: string, gaps: readonly number[]): Finding {
+function offBy(field: LocalField, other: string, gaps: readonly number[]): CheckFinding {
   const offsets = [...new Set(gaps)].toSorted((a, b) => a - b).map(offsetText);
   const records = gaps.length === 1 ? 'one record' : `${gaps.length} records`;
   const detail = `${field.path} names no zone and is read as ${field.readAs}, but stands ${offsets.join(' or ')} from ${other} in ${records}`;
   return { check: 'times', status: 'fail', detail, hint: hintFor(field) };
 }
 
-function byClock(page: readonly Texts[], serverDate: number, field: LocalField, isUpdated: boolean): Finding | null {
+function byClock(page: readonly Texts[], serverDate: number, field: LocalField, isUpdated: boolean): CheckFinding | null {
   if (!isUpdated && !SAYS_CHANGE.test(field.path)) return null;
   const ages = page.flatMap((record) =>
     (record.get(field.path) ?? [])
@@ -156,7 +156,7 @@ function byClock(page: readonly Texts[], serverDate: number, field: LocalField, 
   const youngest = Math.min(...ages);
   const ahead = ages.filter((age) => age < -MINUTE_MS).length;
   const read = `${field.path} names no zone and is read as ${field.readAs}`;
-  const warn = (why: string): Finding => {
+  const warn = (why: string): CheckFinding => {
     return { check: 'times', status: 'warn', detail: `${read}, but ${why}`, hint: hintFor(field) };
   };
   if (ahead > 0) {

@@ -4,8 +4,8 @@ import { visibleText } from '../../model/visible-text.ts';
 import { shapeChanges } from '../../shape/evolve-shape.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import type { Lease } from '../../state/leases.ts';
-import { copiedTable, type CarriedTable } from '../../warehouse/copy/copied-tables.ts';
-import { carryTable } from '../../warehouse/copy/copy-table.ts';
+import { copiedTable, type CopiedTable } from '../../warehouse/copy/copied-tables.ts';
+import { copyTable } from '../../warehouse/copy/copy-table.ts';
 import { compareTable } from '../../warehouse/copy/compare-table.ts';
 import { forgetTable, saveDigest, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
 import type { Snapshot } from '../../warehouse/copy/snapshot.ts';
@@ -22,7 +22,7 @@ export interface CopyPlace {
 /** A table, and the file as of one moment that it is read from. */
 export interface TableInSource {
   snapshot: Snapshot;
-  table: CarriedTable;
+  table: CopiedTable;
 }
 
 /** Makes the copied tables of the resources that are not there yet, as a first sync would; returns all of them. */
@@ -30,7 +30,7 @@ export async function makeTables(
   { staging, lease }: CopyPlace,
   source: Warehouse,
   resources: readonly string[],
-): Promise<CarriedTable[]> {
+): Promise<CopiedTable[]> {
   const there = await staging.warehouse.tableNames();
   const made: ResourceShape[] = [];
   for (const resource of resources) {
@@ -46,7 +46,7 @@ export async function makeTables(
 }
 
 /** Copies all tables. Throws `ConfigError('copy_refused')` with every row found that Postgres cannot hold. */
-export async function carryAll(
+export async function copyAll(
   { staging, lease, signal }: CopyPlace,
   tables: readonly TableInSource[],
   copied: (table: string) => void,
@@ -54,7 +54,7 @@ export async function carryAll(
   const refused: string[] = [];
   for (const each of tables) {
     const { database } = staging;
-    const refusals = await carryTable({ ...each, database, lease: () => lease.proof(), signal });
+    const refusals = await copyTable({ ...each, database, lease: () => lease.proof(), signal });
     refused.push(...refusals.map(({ text }) => visibleText(text)));
     copied(each.table.name);
   }

@@ -4,7 +4,7 @@ import { INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/copied-tables.ts'
 import { publish } from '../../warehouse/copy/publish.ts';
 import { resumeOrBegin, type Receipt, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
 import { findReceipt, openStaging, targetUsed } from '../../warehouse/copy/staging.ts';
-import { carryAll, compareAll, makeTables, type CopyPlace, type TableInSource } from './copy-tables.ts';
+import { copyAll, compareAll, makeTables, type CopyPlace, type TableInSource } from './copy-tables.ts';
 import { openSource, type CopySource } from './open-source.ts';
 import { leaseAll, ownersOf } from './source-leases.ts';
 
@@ -57,7 +57,7 @@ export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
     const lease = await acquireLease(staging.warehouse, COPY, clock);
     opened.defer(() => lease.release());
     const isResumed = await resumeOrBegin(staging.database, leases.before, leases.now);
-    const tables = await copyAll({ staging, lease, signal }, source, { resources, watcher });
+    const tables = await copyResources({ staging, lease, signal }, source, { resources, watcher });
     return { outcome: 'copied', isResumed, tables };
   } finally {
     await opened.disposeAsync();
@@ -69,7 +69,7 @@ function alreadyThere(receipt: Receipt, owners: string, to: string): CopyReport 
   return { outcome: 'already', isResumed: false, tables: receipt.tables };
 }
 
-async function copyAll(
+async function copyResources(
   place: CopyPlace,
   source: CopySource,
   { resources, watcher }: Pick<CopyRequest, 'resources' | 'watcher'>,
@@ -79,7 +79,7 @@ async function copyAll(
     const copied = await makeTables(place, source.warehouse, resources);
     const all: TableInSource[] = [...copied, ...OWN_TABLES].map((table) => ({ snapshot: warehouse, table }));
     if (inbox !== null) all.push(...INBOX_TABLES.map((table) => ({ snapshot: inbox, table })));
-    await carryAll(place, all, watcher.copied);
+    await copyAll(place, all, watcher.copied);
     const tables = await compareAll(place, all, watcher.compared);
     await publish(place.staging, () => place.lease.proof(), inbox?.lastNumber('_sync_deliveries') ?? 0);
     return tables;

@@ -13,14 +13,14 @@ import {
 } from '../../state/suspects.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
-import { doubtPath } from './confirm-path.ts';
+import { probeItemPath } from './confirm-path.ts';
 import type { DeleteContext } from './context.ts';
 import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
 import { tooMany } from './guard.ts';
-import type { Holding } from '../../state/owned-resource.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
 
 /** What became of records that are gone, by key. */
-export interface BurialOutcome {
+export interface SoftDeleteOutcome {
   /** Deleted rows by now. */
   deleted: string[];
   /** Still live: noted for a person, or for another look at the end of the next run. */
@@ -53,42 +53,42 @@ const DAY_MS = 86_400_000;
  * where they are too many or where the answer proves nothing; then they wait as suspects. So do records of which an
  * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
-export function buryGone(context: DeleteContext, gone: readonly Gone[], witness: Witness): Promise<BurialOutcome> {
+export function softDeleteGone(context: DeleteContext, gone: readonly Gone[], witness: Witness): Promise<SoftDeleteOutcome> {
   const keys = gone.map(({ key }) => key);
   const reason = witness === 'walked' ? 'missing' : 'event';
-  return watching(context.holding, keys, (watch) =>
-    buryWatched(context, gone, { reason, witness, isReleased: false, watch }),
+  return watching(context.owned, keys, (watch) =>
+    softDeleteWatched(context, gone, { reason, witness, isReleased: false, watch }),
   );
 }
 
 /** Runs `work` with a map in which loaders note when they last met one of the keys. */
 export async function watching<T>(
-  holding: Holding,
+  owned: OwnedResource,
   keys: readonly string[],
   work: (watch: ReadonlyMap<string, number>) => Promise<T>,
 ): Promise<T> {
   const watch = new Map(keys.map((key) => [key, -Infinity]));
-  holding.watches.add(watch);
+  owned.watches.add(watch);
   try {
     return await work(watch);
   } finally {
-    holding.watches.delete(watch);
+    owned.watches.delete(watch);
   }
 }
 
 /** `buryGone` for keys that are being watched since before they were asked for. */
-export async function buryWatched(
+export async function softDeleteWatched(
   context: DeleteContext,
   gone: readonly Gone[],
   belief: Belief,
-): Promise<BurialOutcome> {
+): Promise<SoftDeleteOutcome> {
   if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
   const isSure = belief.isReleased || context.profile.item === null;
   const lane = belief.reason === 'event' ? 'refetch' : 'bulk';
   const heard = await hearListing(context, gone, isSure ? 'walked' : belief.witness, lane);
   const doubt = isSure ? null : await doubtAnswer(context, heard.gone, lane);
-  return context.holding.takeTurn(async () => {
-    const checkpoint = await readCheckpoint(context.warehouse.own, context.holding.resource);
+  return context.owned.takeTurn(async () => {
+    const checkpoint = await readCheckpoint(context.warehouse.own, context.owned.resource);
     return inTurn({ ...context, belief, doubt, checkpoint }, heard);
   });
 }
@@ -98,14 +98,14 @@ async function doubtAnswer(context: DeleteContext, gone: readonly Gone[], lane: 
   if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   const keys = new Set(gone.map(({ key }) => key));
-  return doubtPath(context, latest, keys, lane);
+  return probeItemPath(context, latest, keys, lane);
 }
 
-type Burying = DeleteContext & { belief: Belief; doubt: string | null; checkpoint: CheckpointRow | null };
+type SoftDeleteContext = DeleteContext & { belief: Belief; doubt: string | null; checkpoint: CheckpointRow | null };
 
-async function inTurn(context: Burying, { gone, listed, waiting }: Heard): Promise<BurialOutcome> {
-  const { warehouse, holding, belief, doubt } = context;
-  const table = holding.shape?.tables[0];
+async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Heard): Promise<SoftDeleteOutcome> {
+  const { warehouse, owned, belief, doubt } = context;
+  const table = owned.shape?.tables[0];
   const found = await sorted(context, table, gone);
   await noteUnsure(context, found, waiting, listed.map(keyOf));
   const there = found.there.map(({ key }) => key);
@@ -116,10 +116,10 @@ async function inTurn(context: Burying, { gone, listed, waiting }: Heard): Promi
   const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
   const hold = belief.isReleased ? null : await whyHeld(context, table, { asked: there.length, since });
   if (hold !== null) {
-    await warehouse.apply(suspicions(context, hold, since, there), holding.lease());
+    await warehouse.apply(suspicions(context, hold, since, there), owned.lease());
     return { ...outcome, deleted: [], held: [...outcome.held, ...there] };
   }
-  return { ...outcome, deleted: await buryAll(context, table, found.there) };
+  return { ...outcome, deleted: await softDeleteAll(context, table, found.there) };
 }
 
 interface Sorted {
@@ -129,7 +129,7 @@ interface Sorted {
   contested: Gone[];
 }
 
-async function sorted(context: Burying, table: TableShape | undefined, gone: readonly Gone[]): Promise<Sorted> {
+async function sorted(context: SoftDeleteContext, table: TableShape | undefined, gone: readonly Gone[]): Promise<Sorted> {
   const { warehouse, clock, belief } = context;
   const now = timestampText(clock.now());
   const stored =
@@ -152,28 +152,28 @@ async function sorted(context: Burying, table: TableShape | undefined, gone: rea
  * either. What was met meanwhile, or waits for a walk, is looked at again.
  */
 async function noteUnsure(
-  context: Burying,
+  context: SoftDeleteContext,
   { absent, contested }: Sorted,
   waiting: readonly Gone[],
   listed: readonly string[],
 ): Promise<void> {
-  const { warehouse, holding, belief, checkpoint } = context;
+  const { warehouse, owned, belief, checkpoint } = context;
   const isWalking = belief.reason === 'event' && checkpoint?.walk_mode === 'full';
   const again = [...contested, ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;
   const statements: CompiledQuery[] = [
-    ...forgetWaiting(warehouse.own, holding.resource, [...listed, ...(isWalking ? [] : absent.map(keyOf))]),
+    ...forgetWaiting(warehouse.own, owned.resource, [...listed, ...(isWalking ? [] : absent.map(keyOf))]),
     ...suspicions(context, open, at, again.map(keyOf)),
   ];
-  if (statements.length > 0) await warehouse.apply(statements, holding.lease());
+  if (statements.length > 0) await warehouse.apply(statements, owned.lease());
 }
 
 type Hold = Pick<Suspicion, 'state' | 'detail'>;
 
 /** Null where nothing stands against it. */
 async function whyHeld(
-  context: Burying,
+  context: SoftDeleteContext,
   table: TableShape,
   { asked, since }: { asked: number; since: TimestampText },
 ): Promise<Hold | null> {
@@ -190,33 +190,33 @@ async function whyHeld(
 }
 
 /** An event's record, asked for while a whole walk was under way or before one ended. */
-function isWalkedSince({ belief, checkpoint }: Burying, since: TimestampText): boolean {
+function isWalkedSince({ belief, checkpoint }: SoftDeleteContext, since: TimestampText): boolean {
   if (belief.reason !== 'event' || checkpoint === null) return false;
   return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
 /** What a number of deletes is measured against. */
 export async function deleteVolume(
-  { warehouse, holding, clock }: Pick<DeleteContext, 'warehouse' | 'holding' | 'clock'>,
+  { warehouse, owned, clock }: Pick<DeleteContext, 'warehouse' | 'owned' | 'clock'>,
   table: TableShape,
 ): Promise<{ live: number; recent: number }> {
   const since = timestampText(clock.now() - DAY_MS);
   const deleted = await warehouse.countDeleted(table.name, since);
-  const settled = await countSuspects(warehouse.own, holding.resource, 'settled', since);
+  const settled = await countSuspects(warehouse.own, owned.resource, 'settled', since);
   return { live: await warehouse.count(table.name), recent: Math.max(0, deleted - settled) };
 }
 
-function buryAll(context: Burying, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
-  const { warehouse, holding, profile, belief, clock } = context;
+function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
+  const { warehouse, owned, profile, belief, clock } = context;
   const { own } = warehouse;
   const keys = gone.map(({ key }) => key);
   const statements = belief.isReleased
-    ? markSettled(own, holding.resource, keys, timestampText(clock.now()))
-    : forgetSuspects(own, holding.resource, keys);
-  const children = holding.shape?.tables.slice(1) ?? [];
-  const { resource } = holding;
-  return warehouse.bury({
-    lease: holding.lease(),
+    ? markSettled(own, owned.resource, keys, timestampText(clock.now()))
+    : forgetSuspects(own, owned.resource, keys);
+  const children = owned.shape?.tables.slice(1) ?? [];
+  const { resource } = owned;
+  return warehouse.softDelete({
+    lease: owned.lease(),
     resource,
     history: profile.history,
     table,
@@ -226,8 +226,8 @@ function buryAll(context: Burying, table: TableShape, gone: readonly GoneRecord[
   });
 }
 
-function suspicions({ warehouse, holding, belief }: Burying, hold: Hold, since: string, keys: readonly string[]) {
-  const suspicion = { resource: holding.resource, reason: belief.reason, evidence_at: since, ...hold };
+function suspicions({ warehouse, owned, belief }: SoftDeleteContext, hold: Hold, since: string, keys: readonly string[]) {
+  const suspicion = { resource: owned.resource, reason: belief.reason, evidence_at: since, ...hold };
   return suspectGone(warehouse.own, suspicion, keys, 0);
 }
 

@@ -2,7 +2,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { buryWatched, watching } from './bury-gone.ts';
+import { softDeleteWatched, watching } from './bury-gone.ts';
 import type { DeleteContext } from './context.ts';
 
 /** Rows per transaction. */
@@ -16,8 +16,8 @@ const DRIFTING: ReadonlySet<PageProfile['style']> = new Set(['page', 'offset']);
  * those that a person has released. Returns how many.
  */
 export async function settleByWalks(context: DeleteContext, states: readonly ('open' | 'released')[]): Promise<number> {
-  const { warehouse, holding, profile } = context;
-  const suspects = await readSuspects(warehouse.own, holding.resource, states);
+  const { warehouse, owned, profile } = context;
+  const suspects = await readSuspects(warehouse.own, owned.resource, states);
   const gone = suspects.filter((suspect) => isGone(suspect, profile.page.style));
   let deleted = 0;
   for (const isReleased of [true, false]) {
@@ -25,8 +25,8 @@ export async function settleByWalks(context: DeleteContext, states: readonly ('o
     for (let at = 0; at < alike.length; at += ROWS_PER_STEP) {
       const step = alike.slice(at, at + ROWS_PER_STEP);
       const keys = step.map(({ key }) => key);
-      const outcome = await watching(holding, keys, (watch) =>
-        buryWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),
+      const outcome = await watching(owned, keys, (watch) =>
+        softDeleteWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),
       );
       deleted += outcome.deleted.length;
     }

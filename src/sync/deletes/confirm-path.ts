@@ -11,7 +11,7 @@ const CONTROLS = 3;
  * the same path, asked for after `since` (local epoch milliseconds). Where it is not, the path in the profile is wrong
  * or the credential must not read single records. Throws what reading a record throws.
  */
-export async function doubtPath(
+export async function probeItemPath(
   context: DeleteContext,
   since: number,
   gone: ReadonlySet<string>,
@@ -44,12 +44,12 @@ async function readControls(context: DeleteContext, gone: ReadonlySet<string>, l
 }
 
 async function controlKeys(
-  { warehouse, holding }: DeleteContext,
+  { warehouse, owned }: DeleteContext,
   gone: ReadonlySet<string>,
 ): Promise<readonly string[]> {
-  const table = holding.shape?.tables[0];
+  const table = owned.shape?.tables[0];
   if (table === undefined) return [];
-  const keys = await warehouse.liveSample(table, holding.resource, CONTROLS + 5);
+  const keys = await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
   const others = keys.filter((key) => !gone.has(key));
   // From both ends and the middle: records that came together are often deleted together.
   return [...new Set([others.at(0), others.at(-1), others.at(others.length / 2)])].filter((key) => key !== undefined);

@@ -6,11 +6,11 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { buryWatched, watching } from './bury-gone.ts';
+import { softDeleteWatched, watching } from './bury-gone.ts';
 import { settleByWalks } from './confirm-by-walks.ts';
 import type { DeleteContext } from './context.ts';
 import type { Gone } from './listing-word.ts';
-import { doubtReading } from '../item/judge.ts';
+import { checkItemReading } from '../item/judge.ts';
 import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
 
 /** What settling suspects needs. */
@@ -51,11 +51,11 @@ export async function settleSuspects(
   context: SettleContext,
   states: readonly ('open' | 'released')[],
 ): Promise<Settled> {
-  const { warehouse, holding, profile, credential } = context;
-  const known = (await readCheckpoint(warehouse.own, holding.resource))?.full_credential ?? credential;
+  const { warehouse, owned, profile, credential } = context;
+  const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
   const allowed = states.filter((state) => state === 'released' || known === credential);
   if (profile.item === null) return { deleted: await settleByWalks(context, allowed), trouble: null };
-  const suspects = await readSuspects(warehouse.own, holding.resource, allowed, READS_PER_RUN);
+  const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
   const settled: Settled = { deleted: 0, trouble: null };
   for (let at = 0; at < suspects.length; at += READS_PER_STEP) {
     const step = await settleStep(context, suspects.slice(at, at + READS_PER_STEP));
@@ -71,14 +71,14 @@ async function settleStep(
   suspects: readonly SuspectRow[],
 ): Promise<Settled & { isHopeless: boolean }> {
   const keys = suspects.map(keyOf);
-  return watching(context.holding, keys, async (watch) => {
+  return watching(context.owned, keys, async (watch) => {
     const { looks, ends } = await lookAt(context, suspects);
     const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
     for (const look of looks) await keepAlive(context, look);
     const settled = { deleted: 0, trouble: troubles[0] ?? null };
     let doubt: string | null = null;
     for (const { chosen, ...belief } of sortedLooks(looks)) {
-      const outcome = await buryWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...belief, watch });
+      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...belief, watch });
       for (const listed of outcome.listed) await load(context, listed.key, listed);
       settled.deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;
@@ -125,7 +125,7 @@ async function readBelieved(context: SettleContext, key: string): Promise<ItemRe
   const reading = await readItem(context.item, key, 'bulk');
   if (!reading.isThere) return reading;
   proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await doubtReading(context, key, reading.record, 'bulk');
+  const doubt = await checkItemReading(context, key, reading.record, 'bulk');
   if (doubt === null) return reading;
   throw new SyncError('item_unproved', doubt.detail, {
     recovery: 'stop',
@@ -147,10 +147,10 @@ async function load(
   key: string,
   { record, requestedAt }: { record: SourceRecord; requestedAt: number },
 ): Promise<void> {
-  const { warehouse, holding } = context;
+  const { warehouse, owned } = context;
   const loader = await context.loader();
   const page = { records: [record], requestedAt };
-  context.loaded(await loader.load(page, () => forgetSuspects(warehouse.own, holding.resource, [key])));
+  context.loaded(await loader.load(page, () => forgetSuspects(warehouse.own, owned.resource, [key])));
 }
 
 function goneIn({ suspect, answer }: Look): Gone[] {
@@ -163,8 +163,8 @@ function goneIn({ suspect, answer }: Look): Gone[] {
 }
 
 /** The path of single records leads nowhere: whatever else waits would be misread. */
-async function holdRest({ warehouse, holding }: SettleContext, detail: string): Promise<void> {
-  await warehouse.apply([holdOpen(warehouse.own, holding.resource, detail)], holding.lease());
+async function holdRest({ warehouse, owned }: SettleContext, detail: string): Promise<void> {
+  await warehouse.apply([holdOpen(warehouse.own, owned.resource, detail)], owned.lease());
 }
 
 function keyOf({ record_id }: SuspectRow): string {

@@ -1,6 +1,6 @@
 import type { RequestMeter } from '../../http/client.ts';
 import type { DeleteLimits } from './guard.ts';
-import type { Holding } from '../../state/owned-resource.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
 import { itemProof, type ItemContext } from '../item/proof.ts';
 import type { RunOptions } from '../run-options.ts';
 
@@ -25,14 +25,14 @@ const USUAL_SETTLE_MS = 600_000;
 /** `meter` counts what is asked for; `signal` ends it. */
 export function deleteContext(
   parts: DeleteParts,
-  holding: Holding,
+  owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
 ): DeleteContext {
   const { warehouse, clock, credential, client, listing } = parts;
-  const profile = parts.profile.resources[holding.resource];
-  if (profile === undefined) throw new Error(`the profile has no resource ${holding.resource}`);
-  const proof = itemProof(client, holding.resource);
+  const profile = parts.profile.resources[owned.resource];
+  if (profile === undefined) throw new Error(`the profile has no resource ${owned.resource}`);
+  const proof = itemProof(client, owned.resource);
   const item = { client, listing, profile, meter, signal };
   const settleMs = parts.deletes.settle ?? profile.incremental?.overlap ?? USUAL_SETTLE_MS;
-  return { warehouse, holding, profile, clock, limits: parts.deletes, settleMs, credential, item, proof };
+  return { warehouse, owned, profile, clock, limits: parts.deletes, settleMs, credential, item, proof };
 }

@@ -71,10 +71,10 @@ export async function hearListing(
 }
 
 async function liveRows(
-  { warehouse, holding, profile, clock }: DeleteContext,
+  { warehouse, owned, profile, clock }: DeleteContext,
   gone: readonly Gone[],
 ): Promise<Map<string, { updated: string | null }>> {
-  const table = holding.shape?.tables[0];
+  const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
   const column = table.columns.find(({ path }) => path.join('.') === profile.updated);
   const stored = await warehouse.stored(

@@ -12,18 +12,18 @@ const ROWS_PER_STEP = 200;
  * ever. Also forgets on whose word deletes of before yesterday were made. Stops between two steps when aborted.
  */
 export async function purgeDeleted(
-  { warehouse, holding, clock }: Pick<DeleteContext, 'warehouse' | 'holding' | 'clock'>,
+  { warehouse, owned, clock }: Pick<DeleteContext, 'warehouse' | 'owned' | 'clock'>,
   keepDays: number | null,
   signal: AbortSignal,
 ): Promise<void> {
-  const { resource } = holding;
-  await warehouse.apply([forgetSettled(warehouse.own, resource, timestampText(clock.now() - DAY_MS))], holding.lease());
-  const table = holding.shape?.tables[0];
+  const { resource } = owned;
+  await warehouse.apply([forgetSettled(warehouse.own, resource, timestampText(clock.now() - DAY_MS))], owned.lease());
+  const table = owned.shape?.tables[0];
   if (keepDays === null || table === undefined) return;
   const deletedBefore = timestampText(clock.now() - keepDays * DAY_MS);
   for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
-    const step = { lease: holding.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
-    removed = await holding.takeTurn(() => warehouse.purge(step));
+    const step = { lease: owned.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
+    removed = await owned.takeTurn(() => warehouse.purge(step));
     await nextTurn();
     signal.throwIfAborted();
   }

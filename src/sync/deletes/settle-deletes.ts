@@ -1,9 +1,9 @@
 import { newMeter, type RequestMeter } from '../../http/client.ts';
 import { settleSuspects, type Settled } from './confirm.ts';
 import { deleteContext, type DeleteParts } from './context.ts';
-import type { Holding, Holdings } from '../../state/owned-resource.ts';
+import type { OwnedResource, OwnedResources } from '../../state/owned-resource.ts';
 import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
-import { withHolding } from '../with-holding.ts';
+import { withOwnedResource } from '../with-owned.ts';
 
 /** How a run takes part in it. */
 export interface SettleRun {
@@ -16,18 +16,18 @@ export interface SettleRun {
 /** Looks at what is suspected to be deleted, or to be back, in one resource. Throws as `settleSuspects` does. */
 export function settleDeletes(
   parts: DeleteParts,
-  holding: Holding,
+  owned: OwnedResource,
   states: readonly ('open' | 'released')[],
   run: SettleRun,
 ): Promise<Settled> {
   const { warehouse, clock, runId } = parts;
-  const context = deleteContext(parts, holding, run);
+  const context = deleteContext(parts, owned, run);
   const { profile } = context;
   const resources = Object.keys(parts.profile.resources);
   // It was read alone just now: that is how the record is.
   const reading = { believesOlder: true };
   const { signal } = run;
-  const loader = () => openPageLoader({ warehouse, holding, profile, resources, reading, runId, clock, signal });
+  const loader = () => openPageLoader({ warehouse, owned, profile, resources, reading, runId, clock, signal });
   return settleSuspects({ ...context, loader, loaded: run.loaded }, states);
 }
 
@@ -36,10 +36,10 @@ export function settleDeletes(
  * Throws `SyncError('lease_held')` where another process owns the resource: then that one does it.
  */
 export function settleReleased(
-  parts: DeleteParts & { holdings: Holdings },
+  parts: DeleteParts & { ownedResources: OwnedResources },
   resource: string,
   signal: AbortSignal,
 ): Promise<Settled> {
   const run = { meter: newMeter(), signal, loaded: () => undefined };
-  return withHolding(parts, resource, (holding) => settleDeletes(parts, holding, ['released'], run));
+  return withOwnedResource(parts, resource, (owned) => settleDeletes(parts, owned, ['released'], run));
 }

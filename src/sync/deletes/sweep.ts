@@ -15,7 +15,7 @@ import { SeenKeys } from './seen-keys.ts';
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
 const PAGES_PER_STEP = 100;
-type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'clock' | 'limits' | 'settleMs'>;
+type SweepContext = Pick<DeleteContext, 'warehouse' | 'owned' | 'profile' | 'clock' | 'limits' | 'settleMs'>;
 
 /**
  * After a whole full walk: notes the live rows that it has not met as suspects, forgets those that it has, and forgets
@@ -25,16 +25,16 @@ type SweepContext = Pick<DeleteContext, 'warehouse' | 'holding' | 'profile' | 'c
  * missing under it; null where nothing changed hands.
  */
 export async function sweep(context: SweepContext, signal: AbortSignal): Promise<NewCredential | null> {
-  const { warehouse, holding } = context;
+  const { warehouse, owned } = context;
   const { own } = warehouse;
-  const { resource } = holding;
+  const { resource } = owned;
   const walk = await readSeenWalk(own, resource);
   if (walk === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
   // Any walk forgets what others have met as it begins: no walk under way means that these pages are all of one.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
   const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
-  const table = holding.shape?.tables[0];
+  const table = owned.shape?.tables[0];
   const isBlind = walk.bytes === 0 || (walk.unkeyed > 0 && context.profile.item === null);
   const unmet =
     table === undefined || isBlind ? null : await findUnmet(context, table, walk, credential !== null, signal);
@@ -42,7 +42,7 @@ export async function sweep(context: SweepContext, signal: AbortSignal): Promise
     table === undefined || unmet === null ? [] : await suspicionsOf(context, table, walk, { ...unmet, credential });
   const known = { ...checkpoint, full_credential: credential, walk_credential: null };
   const moved = credential === null ? [] : [saveCheckpoint(own, known)];
-  await warehouse.apply([...noted, forgetSeen(own, resource), ...moved], holding.lease());
+  await warehouse.apply([...noted, forgetSeen(own, resource), ...moved], owned.lease());
   return credential === null ? null : { credential, missing: unmet?.missing.length ?? null };
 }
 
@@ -91,11 +91,11 @@ async function findUnmet(
   return unmet;
 }
 
-async function seenKeys({ warehouse, holding }: SweepContext, walk: SeenWalk): Promise<SeenKeys> {
+async function seenKeys({ warehouse, owned }: SweepContext, walk: SeenWalk): Promise<SeenKeys> {
   const seen = new SeenKeys(walk.bytes / 8);
   let after = -1;
   for (;;) {
-    const pages = await readSeenPages(warehouse.own, holding.resource, walk, after, PAGES_PER_STEP);
+    const pages = await readSeenPages(warehouse.own, owned.resource, walk, after, PAGES_PER_STEP);
     for (const { ids } of pages) seen.add(ids);
     const last = pages.at(-1);
     if (last === undefined) return seen;
@@ -115,9 +115,9 @@ async function suspicionsOf(
   { walk_started_at }: SeenWalk,
   { missing, young, credential }: Unmet & { credential: string | null },
 ): Promise<CompiledQuery[]> {
-  const { warehouse, holding, limits } = context;
+  const { warehouse, owned, limits } = context;
   const { own } = warehouse;
-  const { resource } = holding;
+  const { resource } = owned;
   const known = await readSuspects(own, resource, ['open', 'held', 'released']);
   const released = new Set(known.filter(({ state }) => state === 'released').map(({ record_id }) => record_id));
   const asked = missing.filter((key) => !released.has(key)).length;

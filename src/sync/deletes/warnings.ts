@@ -28,11 +28,11 @@ export function emptyListing(live: number, resource: string): Warning {
 
 /** What is open when a run ends, so that the copy may not be what the service has. */
 export async function unsettled(
-  { warehouse, holding, settleMs }: Pick<DeleteContext, 'warehouse' | 'holding' | 'settleMs'>,
+  { warehouse, owned, settleMs }: Pick<DeleteContext, 'warehouse' | 'owned' | 'settleMs'>,
   trouble: SyncError | null,
   scrub: (text: string) => string,
 ): Promise<Warning[]> {
-  const open = await readSuspects(warehouse.own, holding.resource, ['open']);
+  const open = await readSuspects(warehouse.own, owned.resource, ['open']);
   const older = open.filter(({ reason }) => reason === 'older').length;
   const missed = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
   const young = open.filter(({ reason, sweeps }) => reason === 'missing' && sweeps === 0).length;

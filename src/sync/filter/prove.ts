@@ -7,7 +7,7 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../advance.ts';
-import type { Holding } from '../../state/owned-resource.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunOptions } from '../run-options.ts';
 import { momentOf } from '../since.ts';
@@ -28,7 +28,7 @@ export interface ProofParts {
   options: RunOptions;
   resource: string;
   profile: ResourceProfile;
-  holding: Holding;
+  owned: OwnedResource;
   meter: RequestMeter;
   /** Walks, and loads what it meets; `hasFilter` is false where the walk must not be made whole by the filter. */
   walk: (plan: WalkPlan, hasFilter?: boolean) => Promise<Walked>;
@@ -86,9 +86,9 @@ export async function proveFilter(
 
 /** Where records moved while all was walked, the filter is to bring them, and some of them it can never list. */
 export async function untimedCatchUp(parts: ProofParts, hasMoved: boolean): Promise<Warning[]> {
-  const { options, resource, profile, holding } = parts;
+  const { options, resource, profile, owned } = parts;
   if (!hasMoved || profile.incremental === null) return [];
-  const untimed = await countUntimedRows({ warehouse: options.warehouse, shape: holding.shape, profile });
+  const untimed = await countUntimedRows({ warehouse: options.warehouse, shape: owned.shape, profile });
   const doubt = { resource, param: profile.incremental.param, isAccepted: profile.accept.includes('filter') };
   return untimed === 0 ? [] : [unprovedCatchUp(doubt)];
 }
@@ -161,8 +161,8 @@ async function passOn(filtered: Filtered, { checkpoint, met }: Walked): Promise<
   return false;
 }
 
-function otherRows({ options, holding, profile }: Filtered, met: Met): Promise<Witness[]> {
-  const rows = { warehouse: options.warehouse, shape: holding.shape, profile };
+function otherRows({ options, owned, profile }: Filtered, met: Met): Promise<Witness[]> {
+  const rows = { warehouse: options.warehouse, shape: owned.shape, profile };
   return latestWitnesses(rows, { until: met.cursorAt, except: met.witness });
 }
 
@@ -184,7 +184,7 @@ function updatedOf(reading: ItemReading, { profile: { updated }, zone }: Filtere
   return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value), zone) : -Infinity;
 }
 
-async function save({ options, holding }: Filtered, checkpoint: CheckpointRow): Promise<void> {
+async function save({ options, owned }: Filtered, checkpoint: CheckpointRow): Promise<void> {
   const { warehouse } = options;
-  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], holding.lease());
+  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
 }

@@ -29,7 +29,7 @@ export interface Doubt {
  * asked: for this very record where there is a filter, else for some that are then read alone. Where the profile accepts
  * to go without this proof, every reading is taken. Throws what reading throws.
  */
-export async function doubtReading(
+export async function checkItemReading(
   context: ItemContext,
   key: string,
   record: SourceRecord,
@@ -40,8 +40,8 @@ export async function doubtReading(
 }
 
 async function judged(context: ItemContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {
-  const { proof, clock, warehouse, holding } = context;
-  const body = (await currentBodies(warehouse.own, holding.resource, [key])).get(key);
+  const { proof, clock, warehouse, owned } = context;
+  const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : parseJson(body);
   if (stored !== null && sameJson(stored, record.value)) {
     widenOutline(proof.fields, outlineOf(record.value));

@@ -38,10 +38,10 @@ export async function askListing(
 
 /** The filter's value; null for the whole listing, which is short enough; undefined where neither will do. */
 async function sinceFor(
-  { warehouse, holding, profile }: ItemContext,
+  { warehouse, owned, profile }: ItemContext,
   updated: string | null,
 ): Promise<string | null | undefined> {
-  const table = holding.shape?.tables[0];
+  const table = owned.shape?.tables[0];
   const live = table === undefined ? 0 : await warehouse.count(table.name);
   if (live <= mostRecords({ profile })) return null;
   if (profile.incremental === null || updated === null) return undefined;

@@ -5,7 +5,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import type { Outline } from '../../shape/records/record-outline.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import type { Holding } from '../../state/owned-resource.ts';
+import type { OwnedResource } from '../../state/owned-resource.ts';
 
 /** What a look into the listing has met. */
 export interface Lookup {
@@ -35,7 +35,7 @@ export interface ItemProof {
 /** What reading a record alone and comparing it with the listing needs. */
 export interface ItemContext {
   warehouse: Warehouse;
-  holding: Holding;
+  owned: OwnedResource;
   profile: ResourceProfile;
   clock: Clock;
   item: ItemSource;

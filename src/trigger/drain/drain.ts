@@ -5,7 +5,7 @@ import { LeftTickets } from './left-tickets.ts';
 import { Line } from './line.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { PartlyServed } from './partly-served.ts';
-import { readRecord, type Reading } from './reading.ts';
+import { readRecord, type RecordReading } from './reading.ts';
 import { WholeWalks } from './whole-walks.ts';
 import { InboxScan } from './scan.ts';
 import { Settling } from './settling.ts';
@@ -38,7 +38,7 @@ class InboxDrain implements Drain {
   readonly #hand = new Map<number, Ticket>();
   readonly #left: LeftTickets;
   readonly #partly = new PartlyServed();
-  readonly #reads: Line<Reading>;
+  readonly #reads: Line<RecordReading>;
   readonly #walks: Line<'walked'>;
   readonly #wholeWalks: WholeWalks;
   readonly #settling: Settling;
@@ -159,7 +159,7 @@ class InboxDrain implements Drain {
     }
   }
 
-  readonly #wasRead = (served: readonly Request[], { outcome, behind }: Reading): void => {
+  readonly #wasRead = (served: readonly Request[], { outcome, behind }: RecordReading): void => {
     if (outcome === 'behind') return this.#failed(served, BEHIND);
     if (outcome !== 'unreadable' && outcome !== 'unconfirmed') {
       this.#failed(behind, BEHIND);

@@ -13,7 +13,7 @@ const AHEAD =
   'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
 
 /** What a reading came to, and those whose event is of a later time than what was read: they wait for another one. */
-export interface Reading {
+export interface RecordReading {
   outcome: RefetchOutcome;
   behind: readonly Request[];
 }
@@ -23,7 +23,7 @@ export async function readRecord(
   work: Work<Request>,
   served: Request[],
   { refetch, attempts }: Pick<DrainOptions, 'refetch' | 'attempts'>,
-): Promise<Reading> {
+): Promise<RecordReading> {
   let behind: readonly Request[] = [];
   const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
     const later = work.waiting.splice(0);

@@ -39,7 +39,7 @@ export interface TicketLimits {
 }
 
 /** What becomes of a delivery for which nothing has to be done, or can be. */
-export type Verdict = Pick<Settlement, 'state' | 'reason'>;
+export type TicketVerdict = Pick<Settlement, 'state' | 'reason'>;
 
 export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null = null): Ticket {
   const [first] = targets;
@@ -69,7 +69,7 @@ export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, 
 }
 
 /** The row of a delivery that is not tried again. */
-export function finished(ticket: Ticket, verdict: Verdict, now: number): Settlement {
+export function finished(ticket: Ticket, verdict: TicketVerdict, now: number): Settlement {
   return { ...rowOf(ticket), ...verdict, due_at: null, finished_at: timestampText(now) };
 }
 

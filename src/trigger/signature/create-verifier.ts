@@ -1,7 +1,7 @@
 import { ConfigError } from '../../model/errors.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import { needsPublicUrl, signatureSchema, type SignatureScheme } from '../../source/signature-scheme.ts';
-import type { Delivery, Refusal, Verdict } from './delivery.ts';
+import type { Delivery, SignatureRefusal, SignatureVerdict } from './delivery.ts';
 import { deliveryIdReader, signedIdReader } from './delivery-id.ts';
 import { keysOf, type Key } from './keys.ts';
 import { signatureReader, type SentItem } from './read-signature.ts';
@@ -12,7 +12,7 @@ import { textAt } from './text-at.ts';
 import { signedPath, urlForms } from './url-forms.ts';
 
 /** Says of a delivery whether to believe it; `now` in epoch milliseconds. Never throws, whatever is sent. */
-export type Verify = (delivery: Delivery, now: number) => Verdict;
+export type Verify = (delivery: Delivery, now: number) => SignatureVerdict;
 
 /**
  * Prepares keys and places once, for thousands of deliveries per second. `publicUrl` is the whole address at which the
@@ -49,12 +49,12 @@ export function createVerifier(
 const STANDARD = signatureSchema.parse('standard-webhooks');
 const NOBODYS_SECRET = { value: `whsec_${Buffer.alloc(32).toString('base64')}` };
 
-const AFTER_DIGEST: ReadonlySet<Refusal> = new Set(['bad_signature', 'bad_timestamp', 'too_old', 'too_new']);
+const AFTER_DIGEST: ReadonlySet<SignatureRefusal> = new Set(['bad_signature', 'bad_timestamp', 'too_old', 'too_new']);
 
 /** One family's names of headers. */
 interface Plan {
   isMeant(delivery: Delivery): boolean;
-  verify(keys: readonly Key[], delivery: Delivery, now: number): Verdict | Refusal;
+  verify(keys: readonly Key[], delivery: Delivery, now: number): SignatureVerdict | SignatureRefusal;
 }
 
 function planOf(scheme: SignatureScheme, publicUrl: string | null): Plan {
@@ -92,7 +92,7 @@ function provedBy(
   items: readonly SentItem[],
   urls: readonly string[],
   contentOf: (url: string, secret: Buffer) => Buffer[] | null,
-): Refusal | true {
+): SignatureRefusal | true {
   let proofs = 0;
   for (const key of keys) {
     const texts = items.filter((item) => key.isMeant(item)).map(({ text }) => text);
@@ -105,7 +105,7 @@ function provedBy(
   return proofs > 0 ? true : 'bad_signature';
 }
 
-function refused(reason: Refusal): Verdict {
+function refused(reason: SignatureRefusal): SignatureVerdict {
   return { ok: false, reason };
 }
 

@@ -12,7 +12,7 @@ export interface Delivery {
  * Why a delivery is not believed: for our own log and metrics, never for whoever sent it. What is sent several times
  * counts as not there.
  */
-export type Refusal =
+export type SignatureRefusal =
   | 'no_secret'
   | 'no_signature'
   | 'bad_signature_header'
@@ -25,7 +25,7 @@ export type Refusal =
   | 'too_old'
   | 'too_new';
 
-export type Verdict =
+export type SignatureVerdict =
   | {
       ok: true;
       /** What tells this delivery from others; `sha256:<hex>` of the body where the sender says nothing usable. */
@@ -34,4 +34,4 @@ export type Verdict =
       /** Epoch milliseconds; null where the scheme signs no time. */
       sentAt: number | null;
     }
-  | { ok: false; reason: Refusal };
+  | { ok: false; reason: SignatureRefusal };

@@ -1,5 +1,5 @@
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import type { Delivery, Refusal } from './delivery.ts';
+import type { Delivery, SignatureRefusal } from './delivery.ts';
 import { textAt, type Parts } from './text-at.ts';
 
 /** One signature of a delivery, still as text. */
@@ -29,7 +29,7 @@ const ITEMS = {
 } as const;
 
 /** Makes the function that cuts a signature header as the scheme says. */
-export function signatureReader({ value }: SignatureScheme): (delivery: Delivery) => SentSignature | Refusal {
+export function signatureReader({ value }: SignatureScheme): (delivery: Delivery) => SentSignature | SignatureRefusal {
   const { from, parse, prefix } = value;
   const cut = parse === 'plain' ? cutPrefix(prefix) : cutItems(ITEMS[parse], value.separator);
   return (delivery) => {
@@ -38,14 +38,14 @@ export function signatureReader({ value }: SignatureScheme): (delivery: Delivery
   };
 }
 
-function cutPrefix(prefix: string): (text: string) => SentSignature | Refusal {
+function cutPrefix(prefix: string): (text: string) => SentSignature | SignatureRefusal {
   return (text) => {
     if (!text.startsWith(prefix)) return 'bad_signature_header';
     return { items: [{ label: null, keyId: null, text: text.slice(prefix.length) }], parts: NO_PARTS };
   };
 }
 
-function cutItems(pattern: RegExp, separators: readonly string[]): (text: string) => SentSignature | Refusal {
+function cutItems(pattern: RegExp, separators: readonly string[]): (text: string) => SentSignature | SignatureRefusal {
   const between = new RegExp(separators.toSorted((a, b) => b.length - a.length).join('|'));
   return (text) => {
     const pieces = text.split(between, MOST_ITEMS + 1);

@@ -1,5 +1,5 @@
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import type { Refusal } from './delivery.ts';
+import type { SignatureRefusal } from './delivery.ts';
 
 type SignedTime = NonNullable<SignatureScheme['timestamp']>;
 
@@ -17,7 +17,7 @@ const UNITS: Readonly<
 };
 
 /** Epoch milliseconds of the time that was signed, or why it does not count. Both edges of the tolerance still do. */
-export function sentTime(text: string, { unit, past, future }: SignedTime, now: number): number | Refusal {
+export function sentTime(text: string, { unit, past, future }: SignedTime, now: number): number | SignatureRefusal {
   const { pattern, read } = UNITS[unit];
   const at = pattern.test(text) ? read(text) : Number.NaN;
   if (Number.isNaN(at)) return 'bad_timestamp';

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { transact, type Database } from '../postgres/connection/transact.ts';
-import { quoted, type CarriedTable } from './copied-tables.ts';
+import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { Snapshot } from './snapshot.ts';
 import { targetColumns, type TargetColumn } from './target-columns.ts';
 import type { SourceCell } from './value-kinds.ts';
@@ -21,7 +21,7 @@ export interface Comparison {
 }
 
 export interface Compared {
-  table: CarriedTable;
+  table: CopiedTable;
   snapshot: Snapshot;
   database: Database;
   signal: AbortSignal;
@@ -56,7 +56,7 @@ export async function compareTable({ table, snapshot, database, signal }: Compar
 }
 
 /** A table without a key has no order of its own in either database. */
-function inOrder({ key }: CarriedTable, lines: readonly string[]): readonly string[] {
+function inOrder({ key }: CopiedTable, lines: readonly string[]): readonly string[] {
   return key.length === 0 ? lines.toSorted() : lines;
 }
 
@@ -70,7 +70,7 @@ function linesOf(rows: readonly (readonly unknown[])[], columns: readonly Target
 /** The rows of the same keys in Postgres, in the order of the chunk; those that are not there are left out. */
 async function storedLines(
   database: Database,
-  table: CarriedTable,
+  table: CopiedTable,
   columns: readonly TargetColumn[],
   { chunk, keyAt }: { chunk: readonly SourceCell[][]; keyAt: readonly number[] },
 ): Promise<string[]> {
@@ -94,7 +94,7 @@ async function storedLines(
 }
 
 function keyedQuery(
-  { name, key }: CarriedTable,
+  { name, key }: CopiedTable,
   columns: readonly TargetColumn[],
   chunk: readonly SourceCell[][],
   keyAt: readonly number[],
@@ -111,7 +111,7 @@ function keyedQuery(
 }
 
 /** In SQLite such a table is read as a whole too. */
-function wholeQuery({ name }: CarriedTable, columns: readonly TargetColumn[]): { text: string; values: unknown[] } {
+function wholeQuery({ name }: CopiedTable, columns: readonly TargetColumn[]): { text: string; values: unknown[] } {
   return { text: `SELECT ${selected(name, columns)} FROM ${quoted(name)}`, values: [] };
 }
 
@@ -119,7 +119,7 @@ function selected(table: string, columns: readonly TargetColumn[]): string {
   return columns.map((column) => `${quoted(table)}.${quoted(column.name)}`).join(', ');
 }
 
-async function countRows(database: Database, { name }: CarriedTable): Promise<number> {
+async function countRows(database: Database, { name }: CopiedTable): Promise<number> {
   return transact(
     database,
     async ({ execute }) => {

@@ -1,7 +1,7 @@
 import type { TableShape } from '../../model/table.ts';
 
 /** A table whose rows are carried from one database to the other. */
-export interface CarriedTable {
+export interface CopiedTable {
   name: string;
   /** Columns that tell its rows apart, in order; empty for a small table in which nothing does. */
   key: readonly string[];
@@ -12,7 +12,7 @@ export interface CarriedTable {
 }
 
 /** What is remembered of a source, beside its copied tables. The leases stay: nobody holds any in the new place. */
-export const OWN_TABLES: readonly CarriedTable[] = [
+export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_versions', key: ['resource', 'id', 'version'] },
   { name: '_sync_rejects', key: ['resource', 'hash', 'reason'] },
   { name: '_sync_runs', key: ['run_id', 'resource'] },
@@ -26,11 +26,11 @@ export const OWN_TABLES: readonly CarriedTable[] = [
 ];
 
 /** Deliveries that are done are not worked on again, wherever they lie. */
-export const INBOX_TABLES: readonly CarriedTable[] = [
+export const INBOX_TABLES: readonly CopiedTable[] = [
   { name: '_sync_deliveries', key: ['seq'], where: `"state" IN ('waiting', 'dead')`, isAfresh: true },
 ];
 
-export function copiedTable({ name, key }: TableShape): CarriedTable {
+export function copiedTable({ name, key }: TableShape): CopiedTable {
   return { name, key };
 }
 

@@ -3,16 +3,16 @@ import { copyCell } from '../postgres/pages/copy-text.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
 import type { LeaseProof } from '../warehouse.ts';
-import { quoted, type CarriedTable } from './copied-tables.ts';
+import { quoted, type CopiedTable } from './copied-tables.ts';
 import { forgetTable, readProgress, saveProgress, type Progress } from './receipt.ts';
-import { refusedRow, unfitRow, type Refusal } from './refusal.ts';
+import { refusedRow, unfitRow, type UnfitRow } from './refusal.ts';
 import type { Snapshot } from './snapshot.ts';
 import { targetColumns, type TargetColumn } from './target-columns.ts';
 import type { SourceCell } from './value-kinds.ts';
 
 /** One table on its way. */
-export interface Carriage {
-  table: CarriedTable;
+export interface TableCopy {
+  table: CopiedTable;
   snapshot: Snapshot;
   /** The staging schema. */
   database: Database;
@@ -33,21 +33,21 @@ interface Chunk {
  * Copies the rows of a table that are not there yet, a chunk per transaction. Returns the rows that Postgres cannot
  * hold: their chunk is not there then, and nothing behind it.
  */
-export async function carryTable(carriage: Carriage): Promise<Refusal[]> {
+export async function copyTable(carriage: TableCopy): Promise<UnfitRow[]> {
   const { table, snapshot, database, signal } = carriage;
   const columns = await columnsOf(carriage);
   if (table.isAfresh === true) await forgetTable(database, table);
   let progress = (await readProgress(database, table.name)) ?? { doneUpTo: null, rows: 0, isWhole: false };
   let after = keyBehind(progress, table, columns);
   const names = columns.map(({ name }) => name);
-  const refused: Refusal[] = [];
+  const refused: UnfitRow[] = [];
   while (!progress.isWhole && refused.length < MOST_REFUSALS) {
     signal.throwIfAborted();
     const rows = snapshot.read(table, names, after);
     if (rows.length === 0 && refused.length > 0) break;
     const last = keyOf(rows.at(-1), table, columns) ?? after;
     progress = { doneUpTo: keyText(last), rows: progress.rows + rows.length, isWhole: rows.length === 0 };
-    refused.push(...(await carryChunk(carriage, { rows, columns }, refused.length === 0 ? progress : null)));
+    refused.push(...(await copyChunk(carriage, { rows, columns }, refused.length === 0 ? progress : null)));
     after = last;
   }
   // A server that has not come by yet would plan the first questions for an empty table.
@@ -56,9 +56,9 @@ export async function carryTable(carriage: Carriage): Promise<Refusal[]> {
 }
 
 /** Writes a chunk, and that it is there; one with refused rows is only tried, and so is one without `progress`. */
-async function carryChunk(carriage: Carriage, chunk: Chunk, progress: Progress | null): Promise<Refusal[]> {
+async function copyChunk(carriage: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow[]> {
   const { table } = carriage;
-  const refused: Refusal[] = [];
+  const refused: UnfitRow[] = [];
   let { rows } = chunk;
   while (refused.length < MOST_REFUSALS) {
     const tried = { ...chunk, rows };
@@ -72,7 +72,7 @@ async function carryChunk(carriage: Carriage, chunk: Chunk, progress: Progress |
 }
 
 /** The row for which Postgres refused the chunk; null where it took it. Nothing stays without `progress`. */
-async function sendChunk(carriage: Carriage, chunk: Chunk, progress: Progress | null): Promise<Refusal | null> {
+async function sendChunk(carriage: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow | null> {
   const { table, database, lease } = carriage;
   try {
     const send = async (session: Session): Promise<void> => {
@@ -94,7 +94,7 @@ async function sendChunk(carriage: Carriage, chunk: Chunk, progress: Progress | 
 class OnlyTried extends Error {}
 
 /** The columns of the new table, in its order. Throws `ConfigError` where the old one has others. */
-async function columnsOf({ table, snapshot, database }: Carriage): Promise<readonly TargetColumn[]> {
+async function columnsOf({ table, snapshot, database }: TableCopy): Promise<readonly TargetColumn[]> {
   const columns = await targetColumns(database, table.name);
   const known = new Set(columns.map(({ name }) => name));
   const foreign = snapshot.columns(table.name).find((name) => !known.delete(name));
@@ -106,7 +106,7 @@ async function columnsOf({ table, snapshot, database }: Carriage): Promise<reado
   });
 }
 
-function copyStatement({ name }: CarriedTable, columns: readonly TargetColumn[]): string {
+function copyStatement({ name }: CopiedTable, columns: readonly TargetColumn[]): string {
   return `COPY ${quoted(name)} (${columns.map((column) => quoted(column.name)).join(', ')}) FROM STDIN`;
 }
 
@@ -123,7 +123,7 @@ function copyText({ rows, columns }: Chunk): Buffer {
 
 function keyOf(
   row: SourceCell[] | undefined,
-  { key }: CarriedTable,
+  { key }: CopiedTable,
   columns: readonly TargetColumn[],
 ): SourceCell[] | null {
   return row === undefined ? null : key.map((name) => row[columns.findIndex((column) => column.name === name)] ?? null);
@@ -136,7 +136,7 @@ function keyText(key: readonly SourceCell[] | null): string | null {
 /** Integers are bound as such, because SQLite holds each of them for less than any text. */
 function keyBehind(
   { doneUpTo }: Progress,
-  { key }: CarriedTable,
+  { key }: CopiedTable,
   columns: readonly TargetColumn[],
 ): SourceCell[] | null {
   if (doneUpTo === null) return null;

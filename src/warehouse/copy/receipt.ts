@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
-import { quoted, type CarriedTable } from './copied-tables.ts';
+import { quoted, type CopiedTable } from './copied-tables.ts';
 
 /** What was copied from where; it stays beside the copy. */
 export interface Receipt {
@@ -94,7 +94,7 @@ export async function saveProgress({ execute: run }: Session, table: string, pro
 }
 
 /** Takes a table's rows away, so that it is copied from its beginning. */
-export async function forgetTable(database: Database, { name }: CarriedTable): Promise<void> {
+export async function forgetTable(database: Database, { name }: CopiedTable): Promise<void> {
   await transact(database, async ({ execute: run }) => {
     await run(`TRUNCATE ${quoted(name)}`);
     await run('DELETE FROM "_sync_copy_tables" WHERE "table_name" = $1', [name]);

@@ -1,11 +1,11 @@
 import { messageOf } from '../../model/errors.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
-import { quoted, type CarriedTable } from './copied-tables.ts';
+import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { TargetColumn } from './target-columns.ts';
 import type { SourceCell } from './value-kinds.ts';
 
 /** A row that Postgres cannot hold as SQLite does. */
-export interface Refusal {
+export interface UnfitRow {
   /** Its place in the chunk. */
   row: number;
   /** What is told of it, and what may be run on the SQLite file. */
@@ -13,7 +13,7 @@ export interface Refusal {
 }
 
 interface Chunk {
-  table: CarriedTable;
+  table: CopiedTable;
   columns: readonly TargetColumn[];
   rows: readonly (readonly SourceCell[])[];
 }
@@ -22,7 +22,7 @@ interface Chunk {
 const PASTED = 1_000;
 
 /** The first row with a value of which Postgres would make nothing, or something else; null where none is. */
-export function unfitRow({ table, columns, rows }: Chunk): Refusal | null {
+export function unfitRow({ table, columns, rows }: Chunk): UnfitRow | null {
   for (const [row, cells] of rows.entries()) {
     for (const [at, column] of columns.entries()) {
       const why = unfitness(cells[at] ?? null, column);
@@ -45,7 +45,7 @@ function unfitness(cell: SourceCell, { type, kind }: TargetColumn): string | nul
 }
 
 /** A statement that makes of the text what content-sync would store today. */
-function mendText(table: CarriedTable, column: TargetColumn, cell: SourceCell | undefined, condition: string): string {
+function mendText(table: CopiedTable, column: TargetColumn, cell: SourceCell | undefined, condition: string): string {
   const text = String(cell).replaceAll('\0', '␀');
   if (text.length > PASTED) return '';
   const set = `${quoted(column.name)} = ${literal(text)}`;
@@ -53,7 +53,7 @@ function mendText(table: CarriedTable, column: TargetColumn, cell: SourceCell | 
 }
 
 /** The row that an error of COPY is about; null where it is about none. */
-export function refusedRow(error: unknown, { table, columns, rows }: Chunk): Refusal | null {
+export function refusedRow(error: unknown, { table, columns, rows }: Chunk): UnfitRow | null {
   const where = error instanceof Error && 'where' in error ? String(error.where) : '';
   const [, line, rest = ''] = /^COPY .*?, line (\d+)(?:, column ([^]*))?/m.exec(where) ?? [];
   const row = Number(line) - 1;
@@ -65,7 +65,7 @@ export function refusedRow(error: unknown, { table, columns, rows }: Chunk): Ref
 }
 
 /** `"id" = 'a'`: finds the row in SQLite. */
-function conditionFor(table: CarriedTable, columns: readonly TargetColumn[], cells: readonly SourceCell[]): string {
+function conditionFor(table: CopiedTable, columns: readonly TargetColumn[], cells: readonly SourceCell[]): string {
   const key = table.key.length === 0 ? columns.map(({ name }) => name) : table.key;
   const parts = key.map((name) => {
     const cell = cells[columns.findIndex((column) => column.name === name)] ?? null;

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { sqliteError } from '../sqlite/connection/errors.ts';
-import { quoted, type CarriedTable } from './copied-tables.ts';
+import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { SourceCell } from './value-kinds.ts';
 
 /** A part of a table that is held in memory at once: a few times that much, and never the table. */
@@ -15,7 +15,7 @@ export interface Snapshot {
    * The next rows in the order of the key, those behind the key `after`; none at the end. A table without a key comes
    * whole.
    */
-  read(table: CarriedTable, columns: readonly string[], after: readonly SourceCell[] | null): SourceCell[][];
+  read(table: CopiedTable, columns: readonly string[], after: readonly SourceCell[] | null): SourceCell[][];
   /** The highest number that the table has given to a row of its own, also where that row is gone; 0 where none. */
   lastNumber(table: string): number;
   close(): void;
@@ -46,7 +46,7 @@ export function openSnapshot(file: string): Snapshot {
 
 function readChunk(
   db: Database.Database,
-  table: CarriedTable,
+  table: CopiedTable,
   columns: readonly string[],
   after: readonly SourceCell[] | null,
 ): SourceCell[][] {
@@ -66,7 +66,7 @@ function readChunk(
   return rows;
 }
 
-function chunkText({ name, key, where }: CarriedTable, columns: readonly string[], isBehind: boolean): string {
+function chunkText({ name, key, where }: CopiedTable, columns: readonly string[], isBehind: boolean): string {
   const keys = key.map(quoted).join(', ');
   const behind = isBehind ? [`(${keys}) > (${key.map(() => '?').join(', ')})`] : [];
   const conditions = [...(where === undefined ? [] : [where]), ...behind];

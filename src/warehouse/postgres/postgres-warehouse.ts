@@ -3,7 +3,7 @@ import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
 import type { Step } from './connection/batch.ts';
-import { bury, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
+import { softDelete, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
 import { databaseNow } from './connection/database-clock.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { createPageWriter } from './pages/page-writer.ts';
@@ -50,9 +50,9 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
         return [...rows, ...page.statements.map(asStep)];
       });
     },
-    bury: (burial) =>
+    softDelete: (burial) =>
       underLease(burial.lease, async (session) => {
-        const buried = await bury(session, burial);
+        const buried = await softDelete(session, burial);
         await session.runAll(burial.statements.map(asStep));
         return buried;
       }),

@@ -5,7 +5,7 @@ import { SyncError } from '../../model/errors.ts';
 import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Upkeep, Warehouse } from '../warehouse.ts';
-import { bury, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
+import { softDelete, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { createPageWriter } from './pages/page-writer.ts';
 import { rewriteRows } from './pages/row-rewriter.ts';
@@ -13,7 +13,7 @@ import { countUntimed, latestKeys } from './pages/row-times.ts';
 import { storedRows } from './pages/stored-rows.ts';
 import type { OpenFile } from './connection/open-file.ts';
 import { syncLog } from './connection/sync-log.ts';
-import type { Patiently } from './connection/wait-for-lock.ts';
+import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { walUpkeep } from './connection/wal-upkeep.ts';
 
 /** The warehouse on an open and migrated database. */
@@ -51,9 +51,9 @@ export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Wareho
         writePage(page);
         runAll(page.statements);
       }),
-    bury: (burial) =>
+    softDelete: (burial) =>
       transact(burial.lease, () => {
-        const buried = bury(db, own, burial);
+        const buried = softDelete(db, own, burial);
         runAll(burial.statements);
         return buried;
       }),
@@ -77,7 +77,7 @@ export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Wareho
 }
 
 /** Runs work in one transaction, under the lease where one is given. */
-function transactions(db: Database, patiently: Patiently) {
+function transactions(db: Database, patiently: RetryWhileLocked) {
   const [checkVersion, checkLease] = [versionChecker(db), leaseChecker(db)];
   return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
     const transaction = db.transaction(() => {

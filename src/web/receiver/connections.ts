@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { ReceiverLimits } from './setup.ts';
 
 /** What is known of a connection. */
-interface Standing {
+interface ConnectionState {
   /** Requests that are not answered yet. */
   open: number;
   /** In a row, since the last one that was not refused. */
@@ -28,7 +28,7 @@ export interface Connections {
  * believed, rather than the one that comes. A connection on which everything is refused is closed after a while.
  */
 export function guardConnections(limits: ReceiverLimits): Connections {
-  const known = new Map<Socket, Standing>();
+  const known = new Map<Socket, ConnectionState>();
   // In the order in which they came.
   const unproven = new Set<Socket>();
 

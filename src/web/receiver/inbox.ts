@@ -15,7 +15,7 @@ import {
 } from '../../warehouse/inbox.ts';
 import type { InboxOptions } from '../../warehouse/open-inbox.ts';
 import { sizeOf } from '../../warehouse/repetition.ts';
-import { patientInbox } from './patient-inbox.ts';
+import { lazyInbox } from './patient-inbox.ts';
 import type { ReceiverNote } from './messages.ts';
 import type { Asks, ReceiverLimits } from './setup.ts';
 import { createWaitingRoom, type Entry, type Load, type WaitingRoom } from './waiting-room.ts';
@@ -87,7 +87,7 @@ const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
   const { source, address, asks, isOpenedNow, clock, limits, note } = options;
-  const inbox = patientInbox(address, clock, ASKED[asks](address));
+  const inbox = lazyInbox(address, clock, ASKED[asks](address));
   if (isOpenedNow) await inbox.open();
   const { problem } = inbox;
   if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });

@@ -60,8 +60,8 @@ export interface FromReceiver {
 export type Message<M> = { [K in keyof M]: { kind: K; body: M[K] } }[keyof M];
 
 /** What to do with each kind. */
-export type Hearers<M> = { readonly [K in keyof M]: (body: M[K]) => void };
+export type MessageHandlers<M> = { readonly [K in keyof M]: (body: M[K]) => void };
 
-export function hear<M, K extends keyof M>(hearers: Hearers<M>, { kind, body }: { kind: K; body: M[K] }): void {
+export function hear<M, K extends keyof M>(hearers: MessageHandlers<M>, { kind, body }: { kind: K; body: M[K] }): void {
   hearers[kind](body);
 }

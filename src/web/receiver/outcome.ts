@@ -1,5 +1,5 @@
 import type { ChallengeAnswer } from '../../trigger/signature/challenges.ts';
-import type { Refusal } from '../../trigger/signature/delivery.ts';
+import type { SignatureRefusal } from '../../trigger/signature/delivery.ts';
 import type { InboxEffect } from '../../warehouse/inbox.ts';
 
 /** Why a request is refused before its signature is looked at, and what it is told. */
@@ -20,7 +20,7 @@ const REFUSALS = {
   failed: 503,
 } as const;
 
-export type RefusalReason = keyof typeof REFUSALS | Refusal;
+export type RefusalReason = keyof typeof REFUSALS | SignatureRefusal;
 
 /** What is said to the sender. Reasons are for our own figures only. */
 export type Outcome =

@@ -5,7 +5,7 @@ import { NAMED } from '../../warehouse/name-state.ts';
 import { openInbox, type InboxOptions } from '../../warehouse/open-inbox.ts';
 
 /** An inbox that may not be there yet. */
-export interface PatientInbox extends Inbox {
+export interface LazyInbox extends Inbox {
   /** Why it could not be opened so far; null where it is open. */
   readonly problem: unknown;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
@@ -21,7 +21,7 @@ const REOPEN_MS = 5_000;
  * An inbox that opens when something is asked of it first. Where it cannot be, all that is asked of it throws the reason
  * until it can.
  */
-export function patientInbox(address: string, clock: Clock, options?: InboxOptions): PatientInbox {
+export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
   let open: Inbox | null = null;
   let problem: unknown = null;
   let isClosed = false;

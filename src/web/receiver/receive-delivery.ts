@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ChallengeAnswer } from '../../trigger/signature/challenges.ts';
-import type { Delivery, Verdict } from '../../trigger/signature/delivery.ts';
+import type { Delivery, SignatureVerdict } from '../../trigger/signature/delivery.ts';
 import type { Verify } from '../../trigger/signature/create-verifier.ts';
 import type { InboxEffect, NewDelivery } from '../../warehouse/inbox.ts';
 import { refusalBeforeBody, type Admission } from './admission.ts';
@@ -57,7 +57,7 @@ export async function receiveDelivery(
 
 function newDelivery(
   { headers, body }: Delivery,
-  { deliveryId, idFrom }: Extract<Verdict, { ok: true }>,
+  { deliveryId, idFrom }: Extract<SignatureVerdict, { ok: true }>,
   keptHeaders: readonly string[],
   now: number,
 ): NewDelivery {

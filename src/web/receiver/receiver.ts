@@ -8,7 +8,7 @@ import { maskedSecrets } from './mask-delivery.ts';
 import { openSourceInbox, type SourceInbox } from './inbox.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { keepMsOf, recipientOf } from './recipient.ts';
-import { requestHearer } from './requests.ts';
+import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
 import type { ReceivedSource, ReceiverSetup } from './setup.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
@@ -122,7 +122,7 @@ async function serve(
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
   const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
-  const hearer = requestHearer({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const hearer = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...hearer, connection: connections.opened });
   const bound = await listen(server, address, port);
   opened.defer(() => closeServer(server, limits.closeMs));

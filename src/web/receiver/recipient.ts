@@ -26,7 +26,7 @@ export function recipientOf(
 }
 
 /** Stands for sources that do not exist: it takes as long as one that does, so that its answer's time tells nothing. */
-export function nobodyLike(recipient: Recipient): Recipient {
+export function decoyRecipient(recipient: Recipient): Recipient {
   return {
     ...recipient,
     verify: verifierForNobody(recipient.verify),

@@ -39,7 +39,7 @@ function readingMethod({ request: { method }, response }: Exchange): PageRequest
 }
 
 /** What to do with a request once its headers are there. Never throws, whatever is sent. */
-export function requestHearer(parts: RequestParts) {
+export function requestHandler(parts: RequestParts) {
   const { webhook, page, isAlive, isStopping, connections, unclaimed, note } = parts;
 
   function finish(outcome: Outcome, { request, response }: Exchange): void {

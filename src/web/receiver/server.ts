@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ReceiverLimits } from './setup.ts';
 
-export interface ServerHearers {
+export interface ServerHandlers {
   connection: (socket: Socket) => void;
   /** `invite` lets a sender go on that asks before it sends its body. */
   request: (request: IncomingMessage, response: ServerResponse, invite: () => void) => void;
@@ -25,7 +25,7 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;
 
 /** Node's server, with bounds on everything that a stranger may take of it. */
-export function createReceiverServer(limits: ReceiverLimits, hearers: ServerHearers): Server {
+export function createReceiverServer(limits: ReceiverLimits, hearers: ServerHandlers): Server {
   const server = createServer({
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,

@@ -1,10 +1,10 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
-import { patientInbox, type PatientInbox } from './patient-inbox.ts';
+import { lazyInbox, type LazyInbox } from './patient-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
-import { speakWithReceiver } from './thread-port.ts';
+import { startReceiverThread } from './thread-port.ts';
 
 export interface ReceiverOptions {
   serve: { readonly host: string; readonly port: number };
@@ -49,11 +49,11 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   const { host, port: wanted } = serve;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
   const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...(options.secrets ?? [])], limits };
-  const thread = speakWithReceiver(setup, options);
+  const thread = startReceiverThread(setup, options);
   const port = await thread.listening;
-  const inboxes = new Map<string, PatientInbox>();
+  const inboxes = new Map<string, LazyInbox>();
   // By now they are made and migrated where they can be: this thread only reads them, some of them perhaps never.
-  for (const { name, inbox } of sources) inboxes.set(name, patientInbox(inbox, clock, { isReader: true }));
+  for (const { name, inbox } of sources) inboxes.set(name, lazyInbox(inbox, clock, { isReader: true }));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (source) => {

@@ -8,7 +8,7 @@ import type { ReceiverFigures } from './figures.ts';
 import {
   hear,
   type FromReceiver,
-  type Hearers,
+  type MessageHandlers,
   type Message,
   type PageAnswer,
   type PageRequest,
@@ -45,7 +45,7 @@ export interface ReceiverThread {
 const SCRIPT = new URL(`thread${path.extname(import.meta.filename)}`, import.meta.url);
 const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
 
-export function speakWithReceiver(setup: ReceiverSetup, main: MainSide, script: URL = SCRIPT): ReceiverThread {
+export function startReceiverThread(setup: ReceiverSetup, main: MainSide, script: URL = SCRIPT): ReceiverThread {
   const worker = new Worker(script, { workerData: setup, name: 'receiver' });
   const say = (message: Message<ToReceiver>): void => worker.postMessage(message, []);
   const listening = Promise.withResolvers<number>();
@@ -118,7 +118,7 @@ function hearersFor(
   say: (message: Message<ToReceiver>) => void,
   calls: OpenCalls<ReceiverFigures | null>,
   listening: PromiseWithResolvers<number>,
-): Hearers<FromReceiver> {
+): MessageHandlers<FromReceiver> {
   // Those of the beginning are part of the setup.
   let told = secrets.length;
   const lives = (): void => {

@@ -6,7 +6,7 @@ import { openCalls, type OpenCalls } from './open-calls.ts';
 import {
   hear,
   type FromReceiver,
-  type Hearers,
+  type MessageHandlers,
   type Message,
   type PageAnswer,
   type PageRequest,
@@ -68,7 +68,7 @@ interface ThreadParts {
   end: () => void;
 }
 
-function hearersFor(receiver: OpenReceiver, { figuresMs, pages, main, say, end }: ThreadParts): Hearers<ToReceiver> {
+function hearersFor(receiver: OpenReceiver, { figuresMs, pages, main, say, end }: ThreadParts): MessageHandlers<ToReceiver> {
   const tellFigures = async (call: number | null): Promise<void> =>
     say({ kind: 'figures', body: { call, figures: await receiver.figures() } });
   const beat = setInterval(() => void tellFigures(null), figuresMs);

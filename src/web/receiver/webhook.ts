@@ -6,7 +6,7 @@ import type { BodyBudget } from './body.ts';
 import { countUp, observe, type SourceFigures } from './figures.ts';
 import type { ReceiverNote } from './messages.ts';
 import { refused, type Outcome, type RefusalReason } from './outcome.ts';
-import { nobodyLike } from './recipient.ts';
+import { decoyRecipient } from './recipient.ts';
 
 /** A source as its address sees it. */
 export interface Addressee {
@@ -29,7 +29,7 @@ const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: '
 /** Receives deliveries by the name in their address, and counts what came of them. Never throws. */
 export function webhookReceiver({ clock, budget, addressees, unclaimed, note }: WebhookParts) {
   const [example] = addressees.values();
-  const nobody = example === undefined ? null : nobodyLike(example.recipient);
+  const nobody = example === undefined ? null : decoyRecipient(example.recipient);
 
   /** A delivery that was proved, or may have been, and could not be kept: the sender has to repeat it. */
   function outcomeOf(error: unknown, source: string): Outcome {

@@ -57,19 +57,19 @@ export async function transact<T>(
   work: (session: Session) => Promise<T>,
   options: TransactOptions = {},
 ): Promise<T> {
-  return patiently(database, options.patienceMs ?? PATIENCE_MS, () => attempt(database, work, options));
+  return retryWhileLocked(database, options.patienceMs ?? PATIENCE_MS, () => attempt(database, work, options));
 }
 
 /** Runs one statement outside of a transaction, under the same patience: it may run twice. Throws `SyncError`. */
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
-    patiently(database, options.patienceMs ?? PATIENCE_MS, () =>
+    retryWhileLocked(database, options.patienceMs ?? PATIENCE_MS, () =>
       database.pool.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
     );
 }
 
 /** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
-export async function patiently<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
+export async function retryWhileLocked<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
   const { clock, random, shown } = database;
   const deadline = clock.monotonic() + patienceMs;
   let replays = 0;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as hubTables from '../../../../migrations/coordination/001-hub.ts';
 import * as tokens from '../../../../migrations/coordination/002-tokens.ts';
 import type { Clock } from '../../../model/clock.ts';
-import type { Hub, StoredBudget } from '../../coordination.ts';
+import type { Coordination, StoredBudget } from '../../coordination.ts';
 import { connectionName, postgresPlace } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../pages/commit-marks.ts';
 import { NOW_MS } from '../connection/database-clock.ts';
@@ -11,20 +11,20 @@ import { openDatabase } from '../connection/open-database.ts';
 import type { ExecuteSql } from '../connection/session.ts';
 import { execute } from '../connection/transact.ts';
 
-const HUB_TABLES = { migrations: { '001-hub': hubTables, '002-tokens': tokens }, table: 'hub_migrations' };
+const COORDINATION_TABLES = { migrations: { '001-hub': hubTables, '002-tokens': tokens }, table: 'hub_migrations' };
 
-interface SharedHub {
-  opened: Promise<Hub>;
+interface SharedCoordination {
+  opened: Promise<Coordination>;
   users: number;
 }
 
-const hubs = new Map<string, SharedHub>();
+const coordinations = new Map<string, SharedCoordination>();
 
 /** Opens the hub of the database that an address names; its sources share it. Throws `ConfigError`. */
-export async function openPostgresHub(rest: string, clock: Clock): Promise<Hub> {
+export async function openPostgresCoordination(rest: string, clock: Clock): Promise<Coordination> {
   const name = connectionName(postgresPlace(rest).connection);
-  const shared = hubs.get(name) ?? { opened: openOwn(rest, clock), users: 0 };
-  hubs.set(name, shared);
+  const shared = coordinations.get(name) ?? { opened: openOwn(rest, clock), users: 0 };
+  coordinations.set(name, shared);
   shared.users += 1;
   let isBack = false;
   const close = async (): Promise<void> => {
@@ -32,24 +32,24 @@ export async function openPostgresHub(rest: string, clock: Clock): Promise<Hub> 
     isBack = true;
     shared.users -= 1;
     if (shared.users > 0) return;
-    if (hubs.get(name) === shared) hubs.delete(name);
+    if (coordinations.get(name) === shared) coordinations.delete(name);
     await (await shared.opened).close();
   };
   try {
     return { ...(await shared.opened), close };
   } catch (error) {
     // Whoever asks next shall try anew.
-    if (hubs.get(name) === shared) hubs.delete(name);
+    if (coordinations.get(name) === shared) coordinations.delete(name);
     throw error;
   }
 }
 
-async function openOwn(rest: string, clock: Clock): Promise<Hub> {
+async function openOwn(rest: string, clock: Clock): Promise<Coordination> {
   const url = new URL(`postgres:${rest}`);
   url.searchParams.set('schema', COMMON_SCHEMA);
   // A pool of its own: a request that may be sent must not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
-  const opened = await openDatabase(url.href.slice('postgres:'.length), clock, HUB_TABLES);
+  const opened = await openDatabase(url.href.slice('postgres:'.length), clock, COORDINATION_TABLES);
   const ask = execute(opened.database);
   return {
     readBudget: (name) => readBudget(ask, name),

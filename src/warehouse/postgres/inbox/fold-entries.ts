@@ -2,7 +2,7 @@ import type { InboxEffect, InboxEntry, NewDelivery, SettledColumns, Settlement }
 import { repetition, type Repetition } from '../../repetition.ts';
 
 /** A delivery as it stands while entries are folded into it. */
-export interface Standing extends SettledColumns {
+export interface InboxRow extends SettledColumns {
   delivery_id: string;
   repeats: number;
   events: number;
@@ -13,20 +13,20 @@ export interface Standing extends SettledColumns {
 /** What entries come to: an effect for each, and the deliveries that are not any more as they stand there. */
 interface Folded {
   effects: InboxEffect[];
-  changed: Standing[];
+  changed: InboxRow[];
 }
 
 const FROM_THE_START = { state: 'waiting', attempts: 0, due_at: null, finished_at: null } as const;
 const UNREAD = { reason: null, kind: null, resource: null, record_id: null, renewed: null };
 
 /** A delivery as it was just inserted. */
-function inserted(seq: number, delivery_id: string): Standing {
+function inserted(seq: number, delivery_id: string): InboxRow {
   return { seq, delivery_id, ...FROM_THE_START, ...UNREAD, repeats: 0, events: 1 };
 }
 
 /** What a repeat makes of the delivery that stands there. */
 const REPEATED: Readonly<
-  Record<Repetition, { effect: InboxEffect; of: (standing: Standing, delivery: NewDelivery) => Partial<Standing> }>
+  Record<Repetition, { effect: InboxEffect; of: (standing: InboxRow, delivery: NewDelivery) => Partial<InboxRow> }>
 > = {
   count: { effect: 'repeat', of: () => ({}) },
   countEvent: { effect: 'repeat', of: ({ events }) => ({ events: events + 1 }) },
@@ -43,13 +43,13 @@ const REPEATED: Readonly<
 export function foldEntries(
   entries: readonly InboxEntry[],
   fresh: ReadonlyMap<string, number>,
-  there: readonly Standing[],
+  there: readonly InboxRow[],
 ): Folded {
   const bySeq = new Map(there.map((standing) => [standing.seq, standing]));
   const seqs = new Map(there.map(({ delivery_id, seq }) => [delivery_id, seq]));
   const changed = new Set<number>();
 
-  function change(standing: Standing, changes: Partial<Standing>): void {
+  function change(standing: InboxRow, changes: Partial<InboxRow>): void {
     bySeq.set(standing.seq, { ...standing, ...changes });
     changed.add(standing.seq);
   }
@@ -79,7 +79,7 @@ export function foldEntries(
     return 'settled';
   }
 
-  function standingAt(seq: number): Standing {
+  function standingAt(seq: number): InboxRow {
     const standing = bySeq.get(seq);
     if (standing === undefined) throw new Error('a delivery that stands nowhere');
     return standing;

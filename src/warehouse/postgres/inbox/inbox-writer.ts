@@ -1,7 +1,7 @@
 import { SyncError } from '../../../model/errors.ts';
 import type { InboxEffect, InboxEntry, NewDelivery } from '../../inbox.ts';
 import { bodyDigest, setApart, sizeOf } from '../../repetition.ts';
-import { foldEntries, type Standing } from './fold-entries.ts';
+import { foldEntries, type InboxRow } from './fold-entries.ts';
 import type { Session } from '../connection/session.ts';
 
 /**
@@ -126,15 +126,15 @@ async function lockStanding(
   { execute }: Session,
   ids: readonly string[],
   seqs: readonly number[],
-): Promise<Standing[]> {
+): Promise<InboxRow[]> {
   if (ids.length + seqs.length === 0) return [];
-  const { rows } = await execute<Omit<Standing, 'renewed'>>(LOCK, [ids, seqs]);
+  const { rows } = await execute<Omit<InboxRow, 'renewed'>>(LOCK, [ids, seqs]);
   const found = new Set(rows.map(({ delivery_id }) => delivery_id));
   if (ids.some((id) => !found.has(id))) throw purgedMeanwhile();
   return rows.map((row) => Object.assign(row, { renewed: null }));
 }
 
-async function rewrite({ execute }: Session, changed: readonly Standing[]): Promise<void> {
+async function rewrite({ execute }: Session, changed: readonly InboxRow[]): Promise<void> {
   if (changed.length === 0) return;
   const apart = bodiesApart();
   const to = changed.map(({ renewed, ...columns }) =>

@@ -1,7 +1,7 @@
 import { escapeIdentifier } from 'pg';
 import type { TableShape } from '../../../model/table.ts';
 import type { HistoryPolicy } from '../../../model/vocabulary.ts';
-import type { Burial, Purge } from '../../warehouse.ts';
+import type { SoftDelete, Purge } from '../../warehouse.ts';
 import { deleteStatement } from './row-statements.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, type Database } from '../connection/transact.ts';
@@ -36,7 +36,7 @@ const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
  * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
-export async function bury(session: Session, burial: Burial): Promise<string[]> {
+export async function softDelete(session: Session, burial: SoftDelete): Promise<string[]> {
   const { resource, history, table, children, gone } = burial;
   const confirmed = new Map(gone.map(({ key, confirmedAt }) => [key, confirmedAt]));
   const { rows } = await session.execute<Buried>(markText(table), [[...confirmed.keys()], [...confirmed.values()]]);

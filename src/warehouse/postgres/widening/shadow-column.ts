@@ -5,7 +5,7 @@ import { dropNumberText, makeNumberText } from './number-text.ts';
 import { buildSecondIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { IS_SECOND_COLUMN, secondColumn, widerType, widerValue, type Widening } from './widening.ts';
+import { IS_SECOND_COLUMN, shadowColumn, widerType, widerValue, type Widening } from './widening.ts';
 
 /** Rows in the first batch, and the time that one may take: nobody waits for a row that long. */
 const FIRST_BATCH = 2_000;
@@ -33,7 +33,7 @@ export async function fillSecondColumns(database: Database, lease: LeaseProof, w
 function addSecondColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
   const table = quoted(widening.table.name);
   const actions = widening.columns.map(
-    (wider) => `ADD COLUMN IF NOT EXISTS ${quoted(secondColumn(wider))} ${widerType(wider)}`,
+    (wider) => `ADD COLUMN IF NOT EXISTS ${quoted(shadowColumn(wider))} ${widerType(wider)}`,
   );
   return exclusively(database, lease, async ({ lock, run }) => {
     await lock([widening.table.name]);
@@ -51,7 +51,7 @@ function fillBatch(
 ): Promise<string | null> {
   const name = quoted(table.name);
   const key = quoted(table.key[0] ?? '');
-  const pairs = columns.map((wider) => ({ second: quoted(secondColumn(wider)), value: widerValue(wider) }));
+  const pairs = columns.map((wider) => ({ second: quoted(shadowColumn(wider)), value: widerValue(wider) }));
   const isStale = pairs.map(
     ({ second, value }) =>
       `CASE WHEN ${second} IS NULL THEN ${value} IS NOT NULL ELSE ${second}::text IS DISTINCT FROM (${value})::text END`,
@@ -80,7 +80,7 @@ export async function swapStatements({ execute }: Session, { table, columns }: W
   const name = quoted(table.name);
   const statements: string[] = [];
   for (const wider of columns) {
-    const second = secondColumn(wider);
+    const second = shadowColumn(wider);
     const marks = await execute<{ statement: string }>(MARKS, [table.name, wider.column.name, second]);
     statements.push(
       ...marks.rows.map(({ statement }) => statement),

@@ -3,7 +3,7 @@ import { textHash } from '../../../shape/records/fingerprint.ts';
 import { quoted } from './ddl.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { secondColumn, type Widening } from './widening.ts';
+import { shadowColumn, type Widening } from './widening.ts';
 
 /** A big index takes its time; nobody who reads waits for it. */
 const BUILD_MS = 6 * 3_600_000;
@@ -66,7 +66,7 @@ function secondName({ name }: UserIndex): string {
 function onSecondColumns(index: UserIndex, { table, columns }: Widening): string {
   const [head = '', ...tail] = index.definition.split(' USING ');
   const unique = head.startsWith('CREATE UNIQUE') ? 'UNIQUE ' : '';
-  const second = new Map(columns.map((wider) => [wider.column.name, secondColumn(wider)]));
+  const second = new Map(columns.map((wider) => [wider.column.name, shadowColumn(wider)]));
   const [method = '', ...parts] = tail.join(' USING ').split('(');
   const on = parts.join('(').replaceAll(TOKEN, (token, name: string | undefined, bare: string | undefined) => {
     const to = second.get(name?.slice(1, -1).replaceAll('""', '"') ?? bare ?? '');

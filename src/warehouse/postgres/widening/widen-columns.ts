@@ -9,7 +9,7 @@ import { dropNumberText, makeNumberText } from './number-text.ts';
 import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { alterInPlace, secondColumn, type Widening } from './widening.ts';
+import { alterInPlace, shadowColumn, type Widening } from './widening.ts';
 
 /** A table of this size is written anew in a fraction of the time that readers may wait. */
 const IN_PLACE_BYTES = 8 << 20;
@@ -97,7 +97,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
 
 async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<string>): Promise<string[]> {
   const statements: string[] = [];
-  const wanted = new Set(big.flatMap(({ columns }) => columns.map(secondColumn)));
+  const wanted = new Set(big.flatMap(({ columns }) => columns.map(shadowColumn)));
   for (const table of tables) {
     const abandoned = (await abandonedColumns(session, table)).filter((name) => !wanted.has(name));
     statements.push(...abandoned.map((name) => `ALTER TABLE ${quoted(table)} DROP COLUMN ${quoted(name)}`));

@@ -29,7 +29,7 @@ export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
 }
 
 /** The name of a column that is filled beside another and then takes its place: the same in every try. */
-export function secondColumn({ column }: WiderColumn): string {
+export function shadowColumn({ column }: WiderColumn): string {
   return `${SECOND_COLUMN}${textHash(JSON.stringify([column.name, column.type]))}`;
 }
 

@@ -1,13 +1,13 @@
 import type { Database } from 'better-sqlite3';
 import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
-import type { Patiently } from './wait-for-lock.ts';
+import type { RetryWhileLocked } from './wait-for-lock.ts';
 
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
-export function patientDialect(db: Database, patiently: Patiently): Dialect {
+export function lockRetryingDialect(db: Database, patiently: RetryWhileLocked): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
     createAdapter: () => new SingleStatements(),
-    createDriver: () => new PatientDriver(db, patiently),
+    createDriver: () => new LockRetryingDriver(db, patiently),
     createIntrospector: (own) => dialect.createIntrospector(own),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
@@ -23,10 +23,10 @@ class SingleStatements extends SqliteAdapter {
   }
 }
 
-class PatientDriver extends SqliteDriver {
-  readonly #patiently: Patiently;
+class LockRetryingDriver extends SqliteDriver {
+  readonly #patiently: RetryWhileLocked;
 
-  constructor(db: Database, patiently: Patiently) {
+  constructor(db: Database, patiently: RetryWhileLocked) {
     super({ database: db });
     this.#patiently = patiently;
   }

@@ -8,8 +8,8 @@ import { migrate, type Migrations } from '../../migrate.ts';
 import { checkFile } from './check-file.ts';
 import { sqliteError } from './errors.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
-import { patientDialect } from './lock-retrying-dialect.ts';
-import { BUSY_TIMEOUT_MS, patience, type Patiently } from './wait-for-lock.ts';
+import { lockRetryingDialect } from './lock-retrying-dialect.ts';
+import { BUSY_TIMEOUT_MS, patience, type RetryWhileLocked } from './wait-for-lock.ts';
 import { SQLITE_WORDS } from './migration-dialect.ts';
 
 interface FileKind {
@@ -25,7 +25,7 @@ export interface OpenFile<Tables> {
   db: Database.Database;
   own: Kysely<Tables>;
   /** Throws `warehouse_gone`, too, where the file is not the one of its name any more. */
-  patiently: Patiently;
+  patiently: RetryWhileLocked;
   name: NamedFile;
   close: () => Promise<void>;
 }
@@ -39,8 +39,8 @@ export async function openFile<Tables>(
   const name = namedFile(file);
   const db = openDatabase(file, isReader);
   const waiting = patience(clock, file);
-  const patiently: Patiently = (work) => waiting(() => name.whileNamed(work));
-  const own = new Kysely<Tables>({ dialect: patientDialect(db, patiently) });
+  const patiently: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
+  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, patiently) });
   try {
     await patiently(() => configure(db));
     await patiently(() => checkFile(db, file));

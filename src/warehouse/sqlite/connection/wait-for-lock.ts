@@ -9,13 +9,13 @@ const PAUSES_MS = [1, 2, 5, 10, 15, 20, 25] as const;
 const LONGEST_PAUSE_MS = 25;
 
 /** Runs `work` again and again while another program holds the lock; everything that it throws is a `SyncError`. */
-export type Patiently = <T>(work: () => T | Promise<T>) => Promise<T>;
+export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /**
  * Patience for one database. What finds it locked waits in line, and only the first in line tries again: so the others
  * cost nothing, and go on in their order, one right after the other, once the lock is free.
  */
-export function patience(clock: Clock, file: string): Patiently {
+export function patience(clock: Clock, file: string): RetryWhileLocked {
   let line: Promise<void> = Promise.resolve();
   return async (work) => {
     const deadline = clock.monotonic() + PATIENCE_MS;

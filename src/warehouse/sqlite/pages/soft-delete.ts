@@ -2,7 +2,7 @@ import type { Database } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
 import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { Burial, Purge } from '../../warehouse.ts';
+import type { SoftDelete, Purge } from '../../warehouse.ts';
 import { createDeletedIndex } from '../widening/ddl.ts';
 import { deleteText } from './row-statements.ts';
 
@@ -15,7 +15,7 @@ interface Buried {
  * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
-export function bury(db: Database, own: Kysely<OwnTables>, burial: Burial): string[] {
+export function softDelete(db: Database, own: Kysely<OwnTables>, burial: SoftDelete): string[] {
   const { resource, history, table, gone } = burial;
   // A table that was made by an earlier version has no such index yet.
   db.exec(createDeletedIndex(own, table).sql);
@@ -50,7 +50,7 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
 /** A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. */
 function versionWriter(
   db: Database,
-  history: Burial['history'],
+  history: SoftDelete['history'],
 ): (resource: string, key: string, row: Buried, at: string) => void {
   if (history === 'none') return () => undefined;
   if (history === 'latest') {
