@@ -26,7 +26,7 @@ import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { KeeperWatcher, SourceKeeper } from '../serve/source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
-import { isOnPostgres, joinCluster, type Cluster } from '../serve/cluster/team.ts';
+import { isOnPostgres, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
 
 export interface ServeOptions extends SourceOptions {
   host?: string;

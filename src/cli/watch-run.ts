@@ -12,7 +12,7 @@ import {
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../serve/log-walks.ts';
-import { toldOnce } from './told-once.ts';
+import { toldOnce } from '../observe/told-once.ts';
 
 interface WatchOptions {
   context: CliContext;

@@ -9,7 +9,7 @@ import { logWalks } from '../serve/log-walks.ts';
 import { namedSources, readSettings, tellRefused } from './open-sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { isOnPostgres, joinCluster } from '../serve/cluster/team.ts';
+import { isOnPostgres, joinCluster } from '../serve/cluster/join-cluster.ts';
 
 interface WorkerOptions extends SourceOptions {
   atOnce?: number;

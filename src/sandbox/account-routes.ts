@@ -45,7 +45,8 @@ export const readSubscription: Handler = (service, { params }) => {
 
 /** DELETE /v1/webhooks/{id}: also gives up what was not delivered yet. */
 export const unsubscribe: Handler = (service, { params }) => {
-  if (!service.webhooks.remove(params['id'] ?? '')) throw new RefusedRequest(404, 'There is no such webhook subscription.');
+  if (!service.webhooks.remove(params['id'] ?? ''))
+    throw new RefusedRequest(404, 'There is no such webhook subscription.');
   return nothing();
 };
 

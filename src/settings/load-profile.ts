@@ -103,7 +103,12 @@ function readChain(path: string, place: ProfilePlace, above: readonly string[]):
   return { layers: [layer, ...rest.layers], faults: [...found, ...rest.faults] };
 }
 
-function baseProblem(base: string, path: string, above: readonly string[], place: ProfilePlace): SettingsFinding | null {
+function baseProblem(
+  base: string,
+  path: string,
+  above: readonly string[],
+  place: ProfilePlace,
+): SettingsFinding | null {
   const message = !existsSync(path)
     ? missingProfile(base, place.shown(path))
     : above.includes(path)

@@ -65,7 +65,11 @@ export function ownResources(warehouse: Warehouse, clock: Clock, lingerMs = 0): 
   };
   return {
     async acquire(resource) {
-      const known = held.get(resource) ?? { owned: SharedOwnership.open(warehouse, resource, clock), takers: 0, taken: 0 };
+      const known = held.get(resource) ?? {
+        owned: SharedOwnership.open(warehouse, resource, clock),
+        takers: 0,
+        taken: 0,
+      };
       held.set(resource, known);
       known.takers += 1;
       known.taken += 1;

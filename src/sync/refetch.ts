@@ -7,13 +7,13 @@ import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
-import { softDeleteGone } from './deletes/bury-gone.ts';
+import { softDeleteGone } from './deletes/soft-delete-gone.ts';
 import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
 import type { Gone } from './deletes/listing-word.ts';
 import type { OwnedResources } from '../state/owned-resource.ts';
 import { checkItemReading } from './item/judge.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
-import { withOwnedResource } from './with-owned.ts';
+import { withOwnedResource } from './with-owned-resource.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,

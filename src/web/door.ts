@@ -27,7 +27,12 @@ const FORGET_MS = 60_000;
 const MOST_WAITING = 8;
 
 /** Says who may see the pages. Whoever is right is never kept waiting. */
-export function createDoor({ access, hosts, clock, refused }: DoorOptions): (request: PageRequest) => Promise<Admission> {
+export function createDoor({
+  access,
+  hosts,
+  clock,
+  refused,
+}: DoorOptions): (request: PageRequest) => Promise<Admission> {
   let lately = 0;
   let lastAt = -Infinity;
   let waiting = 0;

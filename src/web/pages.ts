@@ -5,14 +5,7 @@ import type { Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
-
-/** Whether this process can do its work. It names no paths and no messages, and sources to those only who may see them. */
-export interface Readiness {
-  ready: boolean;
-  stopping: boolean;
-  /** Per source whether its warehouse can be read. */
-  sources: Readonly<Record<string, 'ok' | 'unreachable'>>;
-}
+import type { Readiness } from '../serve/status/collect.ts';
 
 export interface PagesOptions {
   snapshot: () => Promise<StatusSnapshot>;

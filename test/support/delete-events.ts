@@ -4,7 +4,7 @@ import { readItem } from '../../src/extract/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/bury-gone.ts';
+import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete-gone.ts';
 import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
 import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';

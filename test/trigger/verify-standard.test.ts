@@ -26,7 +26,11 @@ function signed(change: Partial<DeliveryDraft> = {}, secret: WebhookSecret = SEC
   return signDelivery(STANDARD, secret, { ...draft, ...change });
 }
 
-function verdict(delivery: Delivery, secrets: readonly WebhookSecret[] = [SECRET], now: number = NOW): SignatureVerdict {
+function verdict(
+  delivery: Delivery,
+  secrets: readonly WebhookSecret[] = [SECRET],
+  now: number = NOW,
+): SignatureVerdict {
   return createVerifier(STANDARD, secrets, null)(delivery, now);
 }
 

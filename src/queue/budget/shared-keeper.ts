@@ -8,7 +8,7 @@ import { CLAIM_MS, type Claim } from './claims.ts';
 import type { KeeperOptions } from './local-keeper.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
 import { restoreShared, storeShared } from './shared-state.ts';
-import { grantRound, type Ended, type SharedState, type GrantRound } from './shared-turns.ts';
+import { grantRound, type Ended, type SharedState, type GrantRound } from './grant-round.ts';
 
 /** How long the turn of another process may be overdue before it is passed over. */
 const OVERDUE_MS = 40;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LANES } from '../../model/vocabulary.ts';
 import { newBudget, type Budget, type BudgetOptions } from './budget.ts';
 import { quotaFrom, type Quota } from '../limits/quota.ts';
-import type { SharedState } from './shared-turns.ts';
+import type { SharedState } from './grant-round.ts';
 
 /** Times are stored as milliseconds from `at`: short, and they stay right where the database's clock is set back. */
 const time = z.number();

@@ -17,7 +17,7 @@ import { syncedResources } from '../drain-for.ts';
 import { hintOf, REOPEN_MS, type KeeperOptions, type SourceKeeper } from '../source-keeper.ts';
 import { askWalk } from './ask-walk.ts';
 import { successOf } from './do-walk.ts';
-import type { ClusterWork } from './start-working.ts';
+import type { ClusterWork } from './cluster-work.ts';
 
 interface TogetherOptions extends Omit<KeeperOptions, 'watcher' | 'secrets'> {
   working: ClusterWork;

@@ -1,5 +1,5 @@
 import { countText, durationText } from '../../observe/figures.ts';
-import { agoText, bytesText, countOf, inText } from '../../web/page/value-text.ts';
+import { agoText, bytesText, countOf, inText } from '../../observe/value-text.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */

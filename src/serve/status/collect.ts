@@ -11,9 +11,8 @@ import type { NameState } from '../../warehouse/name-state.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { shownPlace } from '../../warehouse/shown-place.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import type { Readiness } from '../../web/pages.ts';
 import { scrubProblem, scrubStatus } from './scrub-status.ts';
-import { createCachedReader, type LastRead } from './sparing-reader.ts';
+import { createCachedReader, type LastRead } from './cached-reader.ts';
 import { storedSizes, type StoredSizes } from './files.ts';
 import { readState, type StoredState } from './reads.ts';
 import { resourceStatus, type RowCount } from './resource.ts';
@@ -26,6 +25,14 @@ import type {
   WebhookStatus,
 } from './snapshot.ts';
 import { changesStatus, limitStatus, webhookTraffic } from './traffic.ts';
+
+/** Whether this process can do its work. It names no paths and no messages, and sources to those only who may see them. */
+export interface Readiness {
+  ready: boolean;
+  stopping: boolean;
+  /** Per source whether its warehouse can be read. */
+  sources: Readonly<Record<string, 'ok' | 'unreachable'>>;
+}
 
 type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 

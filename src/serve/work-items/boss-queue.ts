@@ -6,7 +6,7 @@ import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
 import { borrowPool, type BorrowedPool } from '../../warehouse/postgres/connection/pools.ts';
 import { execute, type Database } from '../../warehouse/postgres/connection/transact.ts';
 import { bossDatabase, type BossDatabase } from './boss-database.ts';
-import { ItemWorker } from './hands.ts';
+import { ItemWorker } from './item-worker.ts';
 import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
 import { Outcomes } from './outcomes.ts';
 import { KINDS_OF_WORK, WORK_KINDS, keyOf, type WorkItem, type WorkKind } from './work-items.ts';

@@ -95,7 +95,11 @@ function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldP
 }
 
 /** Of the branches of a union, the one that came furthest says what is wrong; if none did, all are named. */
-function explainUnion(issue: Extract<Issue, { code: 'invalid_union' }>, path: FieldPath, about: Explained): SettingsFinding[] {
+function explainUnion(
+  issue: Extract<Issue, { code: 'invalid_union' }>,
+  path: FieldPath,
+  about: Explained,
+): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
     return [{ path, part: 'value', message: `expected ${oneOf(issue.options.map(String))}, got ${got(path, about)}` }];
   }

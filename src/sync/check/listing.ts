@@ -21,7 +21,10 @@ export function listingFinding(pages: readonly Page[], profile: ResourceProfile)
 }
 
 /** Whether pages come as large as they were asked for. */
-export function pageSizeFindings([first]: readonly Page[], { page: { size, size_param } }: ResourceProfile): CheckFinding[] {
+export function pageSizeFindings(
+  [first]: readonly Page[],
+  { page: { size, size_param } }: ResourceProfile,
+): CheckFinding[] {
   const came = first?.records.length ?? 0;
   const goesOn = first !== undefined && first.next !== null;
   if (size_param === null || came === 0 || (goesOn ? came === size : came <= size)) return [];

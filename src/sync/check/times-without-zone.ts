@@ -144,7 +144,12 @@ function offBy(field: LocalField, other: string, gaps: readonly number[]): Check
   return { check: 'times', status: 'fail', detail, hint: hintFor(field) };
 }
 
-function byClock(page: readonly Texts[], serverDate: number, field: LocalField, isUpdated: boolean): CheckFinding | null {
+function byClock(
+  page: readonly Texts[],
+  serverDate: number,
+  field: LocalField,
+  isUpdated: boolean,
+): CheckFinding | null {
   if (!isUpdated && !SAYS_CHANGE.test(field.path)) return null;
   const ages = page.flatMap((record) =>
     (record.get(field.path) ?? [])

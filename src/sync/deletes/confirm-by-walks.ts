@@ -2,7 +2,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { softDeleteWatched, watching } from './bury-gone.ts';
+import { softDeleteWatched, watching } from './soft-delete-gone.ts';
 import type { DeleteContext } from './context.ts';
 
 /** Rows per transaction. */

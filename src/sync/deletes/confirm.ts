@@ -6,7 +6,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
-import { softDeleteWatched, watching } from './bury-gone.ts';
+import { softDeleteWatched, watching } from './soft-delete-gone.ts';
 import { settleByWalks } from './confirm-by-walks.ts';
 import type { DeleteContext } from './context.ts';
 import type { Gone } from './listing-word.ts';

@@ -3,7 +3,7 @@ import { settleSuspects, type Settled } from './confirm.ts';
 import { deleteContext, type DeleteParts } from './context.ts';
 import type { OwnedResource, OwnedResources } from '../../state/owned-resource.ts';
 import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
-import { withOwnedResource } from '../with-owned.ts';
+import { withOwnedResource } from '../with-owned-resource.ts';
 
 /** How a run takes part in it. */
 export interface SettleRun {

@@ -7,7 +7,7 @@ import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
 import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
 import { isOtherCredential } from '../advance.ts';
-import { deleteVolume } from './bury-gone.ts';
+import { deleteVolume } from './soft-delete-gone.ts';
 import type { DeleteContext } from './context.ts';
 import { tooMany } from './guard.ts';
 import { SeenKeys } from './seen-keys.ts';

@@ -18,3 +18,9 @@ function shown(part: Part): unknown {
   if (typeof part === 'string') return visibleText(part);
   return Array.isArray(part) ? part.map(shown) : part;
 }
+
+/** A moment for people and programs; `text` is what is shown, the exact time stands in its tooltip. */
+export function time(at: number, text: string): Markup {
+  const iso = new Date(at).toISOString();
+  return markup`<time datetime="${iso}" title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
+}

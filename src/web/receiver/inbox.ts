@@ -15,7 +15,7 @@ import {
 } from '../../warehouse/inbox.ts';
 import type { InboxOptions } from '../../warehouse/open-inbox.ts';
 import { sizeOf } from '../../warehouse/repetition.ts';
-import { lazyInbox } from './patient-inbox.ts';
+import { lazyInbox } from './lazy-inbox.ts';
 import type { ReceiverNote } from './messages.ts';
 import type { Asks, ReceiverLimits } from './setup.ts';
 import { createWaitingRoom, type Entry, type Load, type WaitingRoom } from './waiting-room.ts';

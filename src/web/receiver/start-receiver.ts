@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
-import { lazyInbox, type LazyInbox } from './patient-inbox.ts';
+import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';

@@ -68,7 +68,10 @@ interface ThreadParts {
   end: () => void;
 }
 
-function hearersFor(receiver: OpenReceiver, { figuresMs, pages, main, say, end }: ThreadParts): MessageHandlers<ToReceiver> {
+function hearersFor(
+  receiver: OpenReceiver,
+  { figuresMs, pages, main, say, end }: ThreadParts,
+): MessageHandlers<ToReceiver> {
   const tellFigures = async (call: number | null): Promise<void> =>
     say({ kind: 'figures', body: { call, figures: await receiver.figures() } });
   const beat = setInterval(() => void tellFigures(null), figuresMs);

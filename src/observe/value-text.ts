@@ -1,5 +1,4 @@
-import { countText, durationText } from '../../observe/figures.ts';
-import { markup, type Markup } from './markup.ts';
+import { countText, durationText } from './figures.ts';
 
 /** What stands where nothing is known or there is nothing. */
 export const NONE = '–';
@@ -45,10 +44,4 @@ export function minuteText(at: number): string {
 export function momentText(at: number, now: number): string {
   const [text, today] = [new Date(at).toISOString(), new Date(now).toISOString().slice(0, 10)];
   return text.startsWith(today) ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
-}
-
-/** A moment for people and programs; `text` is what is shown, the exact time stands in its tooltip. */
-export function time(at: number, text: string): Markup {
-  const iso = new Date(at).toISOString();
-  return markup`<time datetime="${iso}" title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
 }

@@ -4,7 +4,7 @@ import { openPageLoader } from '../../src/load/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
-import { driftingPages } from './drifting-pages.ts';
+import { driftingPages } from '../sync/drifting-pages.ts';
 
 /**
  * Loads the pages into the warehouse named first, as a run does, and dies by SIGKILL where the second argument says: after

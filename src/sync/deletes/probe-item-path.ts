@@ -43,10 +43,7 @@ async function readControls(context: DeleteContext, gone: ReadonlySet<string>, l
   return `the service says 404 or 410 for others too, such as ${controls[0]}: check item in the profile and what the credential may read`;
 }
 
-async function controlKeys(
-  { warehouse, owned }: DeleteContext,
-  gone: ReadonlySet<string>,
-): Promise<readonly string[]> {
+async function controlKeys({ warehouse, owned }: DeleteContext, gone: ReadonlySet<string>): Promise<readonly string[]> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return [];
   const keys = await warehouse.liveSample(table, owned.resource, CONTROLS + 5);

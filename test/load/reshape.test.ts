@@ -3,7 +3,7 @@ import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
 import { DATABASES, readerOf, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
-import { driftingPages } from './drifting-pages.ts';
+import { driftingPages } from '../sync/drifting-pages.ts';
 
 const PROFILE = { updated: null };
 const OLD_FORM = '2024-01-01 08:00:00';

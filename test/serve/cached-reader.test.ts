@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createCachedReader } from '../../src/serve/status/sparing-reader.ts';
+import { createCachedReader } from '../../src/serve/status/cached-reader.ts';
 import { HandClock } from '../support/hand-clock.ts';
 
 /** A reader whose readings the test ends by hand. */

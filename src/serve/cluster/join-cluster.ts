@@ -10,7 +10,7 @@ import type { SourceKeeper } from '../source-keeper.ts';
 import { keepLead, type Lead } from './lead.ts';
 import { keepWithOthers, type TogetherKeeper } from './keep-with-others.ts';
 import type { ClusterSource } from './open-apps.ts';
-import { startClusterWork, type ClusterWork } from './start-working.ts';
+import { startClusterWork, type ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
   /** Only such as are on Postgres. */

@@ -13,7 +13,7 @@ import {
 } from '../../state/suspects.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
-import { probeItemPath } from './confirm-path.ts';
+import { probeItemPath } from './probe-item-path.ts';
 import type { DeleteContext } from './context.ts';
 import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
 import { tooMany } from './guard.ts';
@@ -53,7 +53,11 @@ const DAY_MS = 86_400_000;
  * where they are too many or where the answer proves nothing; then they wait as suspects. So do records of which an
  * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
-export function softDeleteGone(context: DeleteContext, gone: readonly Gone[], witness: Witness): Promise<SoftDeleteOutcome> {
+export function softDeleteGone(
+  context: DeleteContext,
+  gone: readonly Gone[],
+  witness: Witness,
+): Promise<SoftDeleteOutcome> {
   const keys = gone.map(({ key }) => key);
   const reason = witness === 'walked' ? 'missing' : 'event';
   return watching(context.owned, keys, (watch) =>
@@ -129,7 +133,11 @@ interface Sorted {
   contested: Gone[];
 }
 
-async function sorted(context: SoftDeleteContext, table: TableShape | undefined, gone: readonly Gone[]): Promise<Sorted> {
+async function sorted(
+  context: SoftDeleteContext,
+  table: TableShape | undefined,
+  gone: readonly Gone[],
+): Promise<Sorted> {
   const { warehouse, clock, belief } = context;
   const now = timestampText(clock.now());
   const stored =
@@ -226,7 +234,12 @@ function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: read
   });
 }
 
-function suspicions({ warehouse, owned, belief }: SoftDeleteContext, hold: Hold, since: string, keys: readonly string[]) {
+function suspicions(
+  { warehouse, owned, belief }: SoftDeleteContext,
+  hold: Hold,
+  since: string,
+  keys: readonly string[],
+) {
   const suspicion = { resource: owned.resource, reason: belief.reason, evidence_at: since, ...hold };
   return suspectGone(warehouse.own, suspicion, keys, 0);
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { json } from '../http/stage.ts';
 import { startCommand } from '../support/command.ts';
 import { journey, type JourneyOptions } from '../support/journey.ts';
-import { commandsAt, ownService, type OwnService } from './own-service.ts';
+import { commandsAt, ownService, type OwnService } from '../cli/own-service.ts';
 
 const PAGE = { style: 'cursor', size: 2 };
 const THREE = {
