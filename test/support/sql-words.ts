@@ -69,7 +69,7 @@ export function sqlAliases(): string[] {
 }
 
 function statementTexts(): string[] {
-  const files = globSync('{postgres,sqlite,copy}/*.ts', { cwd: WAREHOUSE });
+  const files = globSync('{postgres,sqlite,copy}/**/*.ts', { cwd: WAREHOUSE });
   const texts = files.flatMap((file) => readFileSync(path.join(WAREHOUSE, file), 'utf8').match(QUOTED) ?? []);
   return texts.filter((text) => SQL.test(text)).map((text) => text.replaceAll(/\$\{[^}]*\}/g, ' '));
 }
