@@ -11,7 +11,7 @@ import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
 import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { toldOnce } from '../observe/told-once.ts';
+import { toldOnce } from '../observe/report-once.ts';
 import { findWarehouse } from './warehouse-finding.ts';
 import { withProbe } from './with-app.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
-import { createLiveLines } from '../observe/live-lines.ts';
+import { createLiveLines } from '../observe/terminal-progress.ts';
 import {
   advanceResource,
   endResource,
@@ -12,7 +12,7 @@ import {
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../serve/log-walks.ts';
-import { toldOnce } from '../observe/told-once.ts';
+import { toldOnce } from '../observe/report-once.ts';
 
 interface WatchOptions {
   context: CliContext;

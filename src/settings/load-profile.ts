@@ -1,18 +1,18 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { extendProfile } from '../source/extend-profile.ts';
+import { extendProfile } from './extend-profile.ts';
 import type { Profile } from '../source/profile.ts';
 import { profileSchema } from '../source/profile.ts';
-import { checkValue } from './faults/check-value.ts';
-import type { Fault, FieldPath, SettingsFinding } from './faults/fault.ts';
-import { pathKey } from './faults/fault.ts';
+import { checkValue } from './file/check-value.ts';
+import type { Fault, FieldPath, SettingsFinding } from './file/fault.ts';
+import { pathKey } from './file/fault.ts';
 import type { Filled, Surroundings } from './file/interpolate.ts';
 import { interpolate } from './file/interpolate.ts';
-import { suggestion } from './faults/known-keys.ts';
+import { suggestion } from './file/did-you-mean.ts';
 import { packageRoot } from './package-root.ts';
-import { isKeptSecret } from './faults/show-value.ts';
-import { valueAt } from './faults/explain.ts';
-import { isPlainMap } from './file/plain-map.ts';
+import { isKeptSecret } from './file/secret-fields.ts';
+import { valueAt } from './file/explain-issues.ts';
+import { isPlainMap } from './file/field-path.ts';
 import type { YamlFile } from './file/yaml-file.ts';
 import { readYamlFile } from './file/yaml-file.ts';
 

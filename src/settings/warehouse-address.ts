@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { unescape } from 'node:querystring';
 import { z } from 'zod';
-import { suggestion } from './faults/known-keys.ts';
+import { suggestion } from './file/did-you-mean.ts';
 import { schemaFault, schemaOf } from './warehouse-schema.ts';
 
 const SQLITE = /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/;

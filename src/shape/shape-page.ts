@@ -4,7 +4,7 @@ import type { Contract } from '../model/vocabulary.ts';
 import { columnName } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { isObject } from './records/field-at.ts';
-import { refusal } from './records/limits.ts';
+import { refusal } from './records/record-limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
 import { writeRows, type CheckedRecord, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 

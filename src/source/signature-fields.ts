@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { duration } from './measures.ts';
-import { placeSchema } from './place.ts';
+import { duration } from './duration-and-size.ts';
+import { placeSchema } from './delivery-field.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
 import { parseTemplate, type TemplateSegment } from './signature-template.ts';
 

@@ -1,4 +1,4 @@
-import type { Place } from './place.ts';
+import type { Place } from './delivery-field.ts';
 import { signatureFields, type SignatureFields } from './signature-fields.ts';
 import { SIGNATURE_PRESETS } from './signature-presets.ts';
 import type { TemplateSegment } from './signature-template.ts';

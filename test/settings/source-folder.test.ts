@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
-import { renderFaults } from '../../src/settings/faults/fault.ts';
+import { renderFaults } from '../../src/settings/file/fault.ts';
 import type { Settings } from '../../src/settings/settings.ts';
 import { faultsOf, inFolder, load, marked } from './in-folder.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { SIGNATURE_PRESET_NAMES } from '../../src/source/signature-presets.ts';
 import { needsPublicUrl, signatureSchema } from '../../src/source/signature-scheme.ts';
-import { checkValue } from '../../src/settings/faults/check-value.ts';
+import { checkValue } from '../../src/settings/file/check-value.ts';
 
 /** Rows 1 to 24 of the table of senders that this grammar is made for, and what covers each. */
 const ROWS: readonly [number, string, readonly unknown[]][] = [

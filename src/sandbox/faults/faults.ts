@@ -1,6 +1,6 @@
-import { ANSWER_FAULTS } from './fault-answers.ts';
-import { PAGE_FAULTS } from './fault-pages.ts';
-import { WIRE_FAULTS } from './fault-wires.ts';
+import { ANSWER_FAULTS } from './answer-faults.ts';
+import { PAGE_FAULTS } from './page-faults.ts';
+import { WIRE_FAULTS } from './connection-faults.ts';
 
 /** Every fault by its name: what the connection, the answer or the listing does wrong. */
 export const FAULTS = { ...WIRE_FAULTS, ...ANSWER_FAULTS, ...PAGE_FAULTS } as const;

@@ -4,7 +4,7 @@ import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { SourceActivity } from '../../observe/activity.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
-import { renderFaults } from '../../settings/faults/fault.ts';
+import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource, SourceSettings } from '../../settings/settings.ts';
 import type { InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';

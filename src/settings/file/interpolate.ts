@@ -1,7 +1,7 @@
 import { messageOf } from '../../model/errors.ts';
-import type { FieldPath, SettingsFinding } from '../faults/fault.ts';
-import { pathKey } from '../faults/fault.ts';
-import { isKeptSecret } from '../faults/show-value.ts';
+import type { FieldPath, SettingsFinding } from './fault.ts';
+import { pathKey } from './fault.ts';
+import { isKeptSecret } from './secret-fields.ts';
 
 /** Where `${…}` is read from. */
 export interface Surroundings {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
-import type { FieldPath } from '../faults/fault.ts';
-import { pathKey } from '../faults/fault.ts';
-import { isKeptSecret } from '../faults/show-value.ts';
+import type { FieldPath } from './fault.ts';
+import { pathKey } from './fault.ts';
+import { isKeptSecret } from './secret-fields.ts';
 
 /** In `auth`, and everybody may know them. */
 const NO_SECRETS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);

@@ -2,8 +2,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, YAMLMap, YAMLSeq } from 'yaml';
 import { messageOf } from '../../model/errors.ts';
-import type { Fault, FieldPath, SettingsFinding } from '../faults/fault.ts';
-import { fieldName } from '../faults/fault.ts';
+import type { Fault, FieldPath, SettingsFinding } from './fault.ts';
+import { fieldName } from './fault.ts';
 import { SYNTAX_MESSAGES } from './yaml-syntax.ts';
 
 const MAX_BYTES = 1_048_576;

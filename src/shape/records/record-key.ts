@@ -1,7 +1,7 @@
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/exact-number.ts';
 import { fieldAt } from './field-at.ts';
-import type { RejectReason, SetAside } from '../set-aside.ts';
+import type { RejectReason, SetAside } from './rejection.ts';
 
 export { fieldAt } from './field-at.ts';
 

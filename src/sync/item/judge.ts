@@ -4,7 +4,7 @@ import { fieldAt } from '../../shape/records/field-at.ts';
 import { sameJson } from '../../shape/records/fingerprint.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
-import { outlineOf, unprovedField, widenOutline, type Outline } from '../../shape/records/record-outline.ts';
+import { outlineOf, unprovedField, widenOutline, type Outline } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { currentBodies } from '../../state/versions.ts';
 import { compareAlone, keyIn, recordIn } from './compare.ts';

@@ -2,7 +2,7 @@ import type { ItemSource } from '../../extract/read-item.ts';
 import type { ApiClient } from '../../http/client.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import type { Outline } from '../../shape/records/record-outline.ts';
+import type { Outline } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';

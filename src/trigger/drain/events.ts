@@ -4,7 +4,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import { refusal } from '../../shape/records/limits.ts';
+import { refusal } from '../../shape/records/record-limits.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';

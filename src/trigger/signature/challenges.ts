@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Place } from '../../source/place.ts';
+import type { Place } from '../../source/delivery-field.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { Delivery } from './delivery.ts';

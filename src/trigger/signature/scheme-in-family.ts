@@ -1,4 +1,4 @@
-import type { Place, PlaceKind } from '../../source/place.ts';
+import type { Place, PlaceKind } from '../../source/delivery-field.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 
 /** The scheme with every `{family}` in its header names replaced. */

@@ -3,7 +3,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
-import type { Place, PlaceKind } from '../../source/place.ts';
+import type { Place, PlaceKind } from '../../source/delivery-field.ts';
 import type { Delivery } from './delivery.ts';
 
 /** Named parts of a signature header; one that stands there twice is not among them. */

@@ -1,4 +1,4 @@
-import type { Place } from '../../source/place.ts';
+import type { Place } from '../../source/delivery-field.ts';
 import type { WebhookProfile } from '../../source/profile.ts';
 import { answerChallenge } from '../../trigger/signature/challenges.ts';
 import { createVerifier, verifierForNobody } from '../../trigger/signature/create-verifier.ts';

@@ -1,0 +1,77 @@
+import type { Profile } from '../source/profile.ts';
+import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
+import { secretFault } from '../source/signature-secret.ts';
+import type { SettingsFinding } from './file/fault.ts';
+import { suggestion } from './file/did-you-mean.ts';
+import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
+import { schemaTemplate } from './warehouse-address.ts';
+import { sourceSchemaFault } from './warehouse-schema.ts';
+
+/** What can only be seen from several fields of a source, or from the config and its profiles, together. */
+export function crossFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
+  return Object.entries(sources).flatMap(([name, source]) => {
+    const profile = profiles.get(name);
+    return profile === undefined ? [] : sourceFindings(name, source, profile);
+  });
+}
+
+/** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
+export function placeFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
+  const template = schemaTemplate(warehouse);
+  const hasOwn = template === undefined ? warehouse.includes('{source}') : (template?.includes('{source}') ?? true);
+  if (!hasOwn && (isOpen || sources.length > 1)) {
+    const [where, what] = template === undefined ? ['path', 'file'] : ['schema', 'schema'];
+    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
+    return [{ path: ['warehouse'], part: 'value', message }];
+  }
+  if (template === undefined) return [];
+  return sources.flatMap((name): SettingsFinding[] => {
+    const message = sourceSchemaFault(template, name, sources);
+    return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
+  });
+}
+
+function sourceFindings(name: string, source: SourcesFile[string], profile: Profile): SettingsFinding[] {
+  const known = Object.keys(profile.resources);
+  const unknown = (resource: string, path: (string | number)[], part: SettingsFinding['part']): SettingsFinding[] => {
+    if (known.includes(resource)) return [];
+    const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}${suggestion(resource, known)}`;
+    return [{ path: ['sources', name, ...path], part, message }];
+  };
+  return [
+    ...(source.resources ?? []).flatMap((resource, at) => unknown(resource, ['resources', at], 'value')),
+    ...Object.keys(source.schedule.resources).flatMap((resource) =>
+      unknown(resource, ['schedule', 'resources', resource], 'key'),
+    ),
+    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
+    ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
+  ];
+}
+
+/** Puts a finding in its source. */
+function below(source: string): (finding: SettingsFinding) => SettingsFinding {
+  return ({ path, part, message }) => ({ path: ['sources', source, ...path], part, message });
+}
+
+/** A resource without a filter follows the times of full walks alone: without those it would be walked only once. */
+function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): SettingsFinding[] {
+  const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
+  if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
+  const message = `expected times, because ${resource} has no filter for what changed and is only walked fully, got null`;
+  return [{ path: ['schedule', 'full'], part: 'value', message }];
+}
+
+/** Whether deliveries that are signed by this scheme can be checked with what is configured. */
+function webhookFindings(webhook: WebhookSettings | undefined, scheme: SignatureScheme): SettingsFinding[] {
+  if (webhook === undefined) return [];
+  const findings = webhook.secrets.flatMap((secret, at): SettingsFinding[] => {
+    const fault = secretFault(scheme, secret);
+    const message = `${fault}, as the profile's webhooks.signature has it`;
+    return fault === null ? [] : [{ path: ['webhook', 'secrets', at], part: 'value', message }];
+  });
+  if (needsPublicUrl(scheme) && webhook.public_url === undefined) {
+    const message = "expected public_url, because the profile's webhooks.signature signs the address, got none";
+    findings.push({ path: ['webhook'], part: 'key', message });
+  }
+  return findings;
+}

@@ -1,0 +1,173 @@
+import { Writable } from 'node:stream';
+import { WriteStream } from 'node:tty';
+import { stripVTControlCharacters } from 'node:util';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createLiveLines } from '../../src/observe/terminal-progress.ts';
+import { progressLines } from '../../src/observe/progress-text.ts';
+import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
+import { advanceResource, endResource, startResource, waitingResource } from '../../src/observe/progress.ts';
+
+const ESC = '\u001b';
+
+afterEach(() => vi.unstubAllEnvs());
+
+function running(resource: string, pages: number, total: number | null): ResourceProgress {
+  let progress = startResource(waitingResource(resource), 0, { records: 0, pages: 0, requests: 0, total });
+  for (let page = 1; page <= pages; page++) {
+    progress = advanceResource(progress, page * 100, { records: page * 100, pages: page, requests: page, total });
+  }
+  return progress;
+}
+
+const snapshot: ProgressSnapshot = {
+  at: 15_000,
+  resources: [
+    running('content', 150, 30_000),
+    waitingResource('images'),
+    endResource(running('analytics', 30, null), 3_000, 'ok'),
+  ],
+  governor: { requests: 180, limited: 1, allowedPerSecond: 20, shareUsed: 0.95, pausedForMs: 12_000 },
+};
+
+const plain = (shown: ProgressSnapshot, width: number): string[] =>
+  progressLines(shown, width).map((line) => line.map((piece) => piece.text).join(''));
+
+describe('the lines', () => {
+  it('at 80 columns', () => {
+    expect(plain(snapshot, 80)).toEqual([
+      'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images                                                                  waiting',
+      'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
+    ]);
+  });
+
+  it('at 120 columns', () => {
+    expect(plain(snapshot, 120)).toEqual([
+      'content    ━━━━━━━━━━━━━━━───────────────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images                                                                                    waiting',
+      'analytics                                          3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
+    ]);
+  });
+
+  it.each([1, 5, 20, 40, 60, 79, 80, 200])('are never wider than %d columns', (width) => {
+    for (const line of plain(snapshot, width)) expect(line.length).toBeLessThanOrEqual(width);
+  });
+
+  it('leave out what is not known', () => {
+    const governor = { requests: 0, limited: 0, allowedPerSecond: null, shareUsed: null, pausedForMs: 0 };
+    expect(plain({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
+      'content  waiting',
+      '0 requests  0 limited',
+    ]);
+  });
+
+  it('cut a long name', () => {
+    expect(plain({ ...snapshot, resources: [waitingResource('x'.repeat(41))] }, 80)[0]).toBe(
+      `${'x'.repeat(23)}…  waiting`,
+    );
+  });
+});
+
+/** As a terminal answers it from the environment. */
+function getColorDepth(): number {
+  return WriteStream.prototype.getColorDepth.call(process.stderr);
+}
+
+/** A stream that remembers what was written, with the parts of a terminal that are asked for. */
+function recorder(terminal: { isTTY?: boolean; columns?: number; rows?: number }) {
+  const chunks: string[] = [];
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk: string, _, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  return { stream: Object.assign(stream, { getColorDepth, ...terminal }), chunks };
+}
+
+/** What a terminal shows after the text: understands the sequences that are used, and no others. */
+function screen(chunks: readonly string[]): string[] {
+  const lines: string[] = [''];
+  let row = 0;
+  for (const [token] of chunks
+    .join('')
+    .replaceAll(ESC, '␛')
+    .matchAll(/␛\[\d*[A-Za-z]|\n|\r|[^␛\n\r]+/g)) {
+    if (token.endsWith('A') && token.startsWith('␛')) row -= Number.parseInt(token.slice(2), 10);
+    else if (token === '\n') lines[++row] ??= '';
+    else if (token === '␛[K') lines[row] = lines[row]?.trimEnd() ?? '';
+    else if (token === '␛[J') lines.splice(row, lines.length, '');
+    else if (!token.startsWith('␛') && token !== '\r') lines[row] = token;
+  }
+  return lines;
+}
+
+function clockAt(times: number[]) {
+  return { monotonic: () => times.shift() ?? Number.MAX_SAFE_INTEGER };
+}
+
+function withoutColours(): void {
+  vi.stubEnv('FORCE_COLOR', undefined);
+  vi.stubEnv('NO_COLOR', '1');
+}
+
+function drawnOnce(): string {
+  const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
+  createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
+  return chunks.join('');
+}
+
+describe('live lines', () => {
+  it('write nothing where there is no terminal', () => {
+    const { stream, chunks } = recorder({});
+    const lines = createLiveLines({ stream, clock: clockAt([]) });
+    lines.update(snapshot);
+    lines.finish();
+    expect(chunks).toEqual([]);
+  });
+
+  it('are drawn over those before, and the cursor ends below them', () => {
+    withoutColours();
+    const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
+    const lines = createLiveLines({ stream, clock: clockAt([0, 0, 200, 200]) });
+    lines.update(snapshot);
+    const later = { ...snapshot, resources: [running('content', 200, 30_000)], at: 20_000 };
+    lines.update(later);
+    lines.finish();
+    expect(screen(chunks)).toEqual([...plain(later, 80), '']);
+  });
+
+  it('are drawn at most ten times a second, and the last state is not lost', () => {
+    withoutColours();
+    const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
+    let now = 0;
+    const lines = createLiveLines({ stream, clock: { monotonic: () => now } });
+    for (now = 0; now < 1_000; now += 10) lines.update(snapshot);
+    expect(chunks).toHaveLength(10);
+    const last = { ...snapshot, resources: [running('content', 200, 30_000)], at: 20_000 };
+    lines.update(last);
+    lines.finish();
+    lines.finish();
+    expect(screen(chunks)).toEqual([...plain(last, 80), '']);
+  });
+
+  it('do not run off a low terminal', () => {
+    const { stream, chunks } = recorder({ isTTY: true, columns: 80, rows: 3 });
+    createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
+    expect(chunks.join('').split('\n')).toHaveLength(3);
+  });
+
+  it('have no colours with NO_COLOR, and some without', () => {
+    withoutColours();
+    const bare = drawnOnce();
+    expect(bare.replaceAll(ESC, '␛')).not.toMatch(/␛\[\d+m/);
+    vi.stubEnv('NO_COLOR', undefined);
+    vi.stubEnv('FORCE_COLOR', '1');
+    const coloured = drawnOnce();
+    expect(coloured).toContain(`${ESC}[32m`);
+    expect(stripVTControlCharacters(coloured)).toBe(stripVTControlCharacters(bare));
+  });
+});

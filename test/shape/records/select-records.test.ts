@@ -1,0 +1,75 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseJson } from '../../../src/shape/json/parse-json.ts';
+import { selectRecords } from '../../../src/shape/records/select-records.ts';
+
+function texts(text: string, path: string): string[] | undefined {
+  return selectRecords(Buffer.from(text), parseJson(text), path)?.map((record) => record.bytes.toString());
+}
+
+describe('selectRecords', () => {
+  it.each([
+    ['the body itself', ' [ {"id": 1} , {"id":2}\n]\n', '', ['{"id": 1}', '{"id":2}']],
+    ['a field', '{"total":2,"data":[{"id":1},{"id":2}]}', 'data', ['{"id":1}', '{"id":2}']],
+    ['a field within a field', '{"a":{"x":[0],"b":[1, 2]},"b":[3]}', 'a.b', ['1', '2']],
+    ['a field written with escapes', '{"d\\u0061ta":["x"]}', 'data', ['"x"']],
+    ['a key with a quote in it', '{"a\\"b":[1]}', 'a"b', ['1']],
+    [
+      'brackets, quotes and backslashes in texts',
+      '{"data":["]\\\\","}\\"[",{"k]":"\\\\\\""}]}',
+      'data',
+      ['"]\\\\"', '"}\\"["', '{"k]":"\\\\\\""}'],
+    ],
+    [
+      'every kind of value',
+      '{"data":[null,true,-1.5e3,"",[],{},[[1],{"a":[]}]]}',
+      'data',
+      ['null', 'true', '-1.5e3', '""', '[]', '{}', '[[1],{"a":[]}]'],
+    ],
+    ['an empty array', '{"data":[ ]}', 'data', []],
+    ['digits that a double would lose', '[12345678901234567890]', '', ['12345678901234567890']],
+  ])('finds the records in %s', (_, text, path, expected) => {
+    expect(texts(text, path)).toEqual(expected);
+  });
+
+  it.each([
+    ['missing', '{"items":[]}', 'data'],
+    ['an object', '{"data":{}}', 'data'],
+    ['null', '{"data":null}', 'data'],
+    ['below an array', '{"data":[{"x":[]}]}', 'data.0.x'],
+    ['inherited', '{}', 'constructor'],
+    ['a body that is no array', '{"data":[]}', ''],
+    ['inside a number kept by its digits', '12345678901234567890', 'rawJSON'],
+  ])('gives null where the path is %s', (_, text, path) => {
+    expect(selectRecords(Buffer.from(text), parseJson(text), path)).toBeNull();
+  });
+
+  it('F099 slices the last of two equal keys, as JSON.parse reads it, on every level', () => {
+    expect(texts('{"a":{"b":[1]},"a":{"b":[2],"b":[3]},"c":0}', 'a.b')).toEqual(['3']);
+  });
+
+  it('slices texts that parse to their values, in any layout', () => {
+    const value = fc.jsonValue({ maxDepth: 4 });
+    fc.assert(
+      fc.property(fc.array(value), value, fc.constantFrom(undefined, 1, '\t', '\r\n '), (records, other, space) => {
+        const text = JSON.stringify({ other, '"data"': { data: records }, last: other }, null, space);
+        const json = parseJson(text);
+        const found = selectRecords(Buffer.from(text), json, '"data".data') ?? [];
+        expect(JSON.stringify(found.map((record) => record.value))).toBe(JSON.stringify(records));
+        for (const record of found) expect(parseJson(record.bytes.toString())).toStrictEqual(record.value);
+      }),
+    );
+  });
+
+  it('F096 T13 passes a million levels', () => {
+    const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
+    const found = texts(`{"data":[1,{"x":${deep}},3]}`, 'data') ?? [];
+    expect(found.map((text) => text.length)).toEqual([1, deep.length + 6, 1]);
+  });
+
+  it('takes its time in proportion to the text, whatever stands in it', () => {
+    const backslashes = '\\\\'.repeat(500_000);
+    const quotes = '\\"'.repeat(500_000);
+    expect(texts(`["${backslashes}","${quotes}",${'1'.repeat(1_000_000)}]`, '')).toHaveLength(3);
+  });
+});
