@@ -31,12 +31,12 @@ function versionIn(folder: string): string {
 async function leaveUnread(code: number): Promise<void> {
   const { stderr, stdout } = process;
   if (stderr.writableLength === 0) return;
-  const { tellLostLines } = await import('./observe/log-stream.ts');
+  const { reportLostLines } = await import('./observe/log-stream.ts');
   let unread = Infinity;
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
     await delay(READER_MS);
-    tellLostLines(stderr);
+    reportLostLines(stderr);
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
   process.exit(code);

@@ -11,7 +11,7 @@ import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
 import { print } from './print.ts';
 import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { toldOnce } from '../observe/report-once.ts';
+import { reportOnce } from '../observe/report-once.ts';
 import { findWarehouse } from './warehouse-finding.ts';
 import { withProbe } from './with-app.ts';
 
@@ -121,7 +121,7 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 function textOf(report: CheckReport): string {
   const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
   const copy = { resource: 'copy', findings: [report.warehouse] };
-  const once = toldOnce();
+  const once = reportOnce();
   const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {
       const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });

@@ -3,7 +3,7 @@ import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import { umaskOf } from '../settings/file-mode.ts';
 import { loadSettings } from '../settings/load-settings.ts';
-import { refusalOf } from '../settings/file/refusal.ts';
+import { settingsError } from '../settings/file/refusal.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
@@ -81,7 +81,7 @@ export function namedSources(settings: Settings, name: string | undefined): read
   const found = sources.filter((source) => source.name === name);
   if (found.length > 0) return found;
   const refused = settings.refused.filter((source) => source.name === name);
-  if (refused.length > 0) throw refusalOf(...refused);
+  if (refused.length > 0) throw settingsError(...refused);
   throw new ConfigError('usage', `the config has no source "${name}"`, {
     hint: `it has ${sources.map((source) => source.name).join(', ')}`,
   });
@@ -94,7 +94,7 @@ export async function tellRefused(
   name: string | undefined,
 ): Promise<ExitCode[]> {
   if (name !== undefined) return [];
-  for (const source of refused) await tellError(context, refusalOf(source), source.name);
+  for (const source of refused) await tellError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
 

@@ -1,12 +1,12 @@
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
 import type { ResourceReport, RunReport } from '../sync/report.ts';
-import { toldOnce } from '../observe/report-once.ts';
+import { reportOnce } from '../observe/report-once.ts';
 
 /** A run's end for a person: a line per resource, and what to do about those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
-  const once = toldOnce();
+  const once = reportOnce();
   const lines = report.resources.flatMap((resource) => [
     `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
     ...adviceOf(resource, once).map((line) => `${' '.repeat(width)}  ${line}`),
@@ -32,7 +32,7 @@ function figuresOf(report: ResourceReport): string {
 
 function adviceOf(
   { resource, error, rejected, warnings }: ResourceReport,
-  once: ReturnType<typeof toldOnce>,
+  once: ReturnType<typeof reportOnce>,
 ): string[] {
   const said = error === undefined ? undefined : once(resource, error);
   const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : said?.hint;

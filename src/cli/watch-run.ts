@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
-import { createLiveLines } from '../observe/terminal-progress.ts';
+import { createTerminalProgress } from '../observe/terminal-progress.ts';
 import {
   advanceResource,
   endResource,
@@ -12,7 +12,7 @@ import {
 import type { RunWatcher } from '../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../serve/log-walks.ts';
-import { toldOnce } from '../observe/report-once.ts';
+import { reportOnce } from '../observe/report-once.ts';
 
 interface WatchOptions {
   context: CliContext;
@@ -29,9 +29,9 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   finish(): void;
 } {
   const { clock } = context;
-  const lines = live ? createLiveLines({ stream: context.stderr, clock }) : null;
+  const lines = live ? createTerminalProgress({ stream: context.stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const logged = logWalks(log, clock, 'info', toldOnce());
+  const logged = logWalks(log, clock, 'info', reportOnce());
 
   const snapshot = (): ProgressSnapshot => ({
     at: clock.monotonic(),

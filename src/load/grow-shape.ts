@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
-import { isInexact } from '../shape/columns/inexact-change.ts';
+import { changesStoredRows } from '../shape/columns/inexact-change.ts';
 import { shapeChanges } from '../shape/evolve-shape.ts';
 import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-page.ts';
 import type { ShapeProfile } from '../shape/shape-tree.ts';
@@ -47,7 +47,9 @@ export async function growTables(
   const { warehouse, resource, profile } = context;
   const at = timestampText(context.clock.now());
   const isStale =
-    before !== null && profile.history !== 'none' && changes.some((change) => isInexact(before, change, profile));
+    before !== null &&
+    profile.history !== 'none' &&
+    changes.some((change) => changesStoredRows(before, change, profile));
   await warehouse.evolve({
     lease: context.lease(),
     before,

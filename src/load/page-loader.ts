@@ -98,7 +98,7 @@ async function loadPage(
   const requestedAt = found.stampedAt;
   const shaped = prepared.shaped ?? (await shapedFor(context, fresh));
 
-  const aside = new Map(shaped.setAside.map((reject) => [reject.index, reject]));
+  const aside = new Map(shaped.rejects.map((reject) => [reject.index, reject]));
   const written = fresh.filter((_, index) => !aside.has(index));
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;

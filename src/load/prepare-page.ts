@@ -45,7 +45,7 @@ export async function preparePage(
   const fresh = [...found.inserts, ...found.updates];
   const shaped = shapeRecords({ shape, profile, records: fresh });
   if (shaped.shape !== shape) return { keyed, setAside, clashes, found, fresh, shaped: null };
-  if (shaped.setAside.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
+  if (shaped.rejects.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
   return { keyed, setAside, clashes, found, fresh, shaped };
 }
 

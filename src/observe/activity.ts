@@ -6,7 +6,7 @@ import {
   advanceResource,
   startResource,
   waitingResource,
-  type ProgressNews,
+  type ProgressUpdate,
   type ResourceProgress,
 } from './progress.ts';
 
@@ -68,7 +68,7 @@ export class SourceActivity {
   readonly #metrics: Metrics;
   readonly #running = new Map<string, Running>();
   readonly #errors = new Map<string, WalkError>();
-  #told = { stored: 0, refused: 0 };
+  #receiverTotals = { stored: 0, refused: 0 };
 
   constructor(source: string, clock: Clock, metrics: Metrics) {
     this.source = source;
@@ -79,29 +79,29 @@ export class SourceActivity {
   /** One HTTP attempt; `allowedPerSecond` is what the governor understands the limit to be after it. */
   attempted(event: { outcome: Outcome; latency_ms: number }, allowedPerSecond: number | null): void {
     const now = this.#clock.now();
-    this.requests.note(now, event.latency_ms);
-    if (event.outcome === 'limited') this.limited.note(now);
-    if (allowedPerSecond !== null) this.allowed.note(now, allowedPerSecond * 1_000);
+    this.requests.add(now, event.latency_ms);
+    if (event.outcome === 'limited') this.limited.add(now);
+    if (allowedPerSecond !== null) this.allowed.add(now, allowedPerSecond * 1_000);
     this.#metrics.attempted(this.source, event.outcome, event.latency_ms / 1_000);
   }
 
-  walkStarted(resource: string, mode: WalkMode, news: ProgressNews): void {
+  walkStarted(resource: string, mode: WalkMode, news: ProgressUpdate): void {
     const now = this.#clock.now();
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), news);
     this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counts: NO_ROWS, pages: 0 });
   }
 
   /** A page is written; `counts` and `pages` are those of the run so far, `news` those of the whole walk. */
-  walkPage(resource: string, news: ProgressNews, counts: RowCounts, pages: number): void {
+  walkPage(resource: string, news: ProgressUpdate, counts: RowCounts, pages: number): void {
     const running = this.#running.get(resource);
     if (running === undefined) return;
-    this.#counted(resource, running.mode, running, { counts, pages });
+    this.#countRows(resource, running.mode, running, { counts, pages });
     const progress = advanceResource(running.progress, this.#clock.monotonic(), news);
     Object.assign(running, { counts, pages, progress, lastPageAt: this.#clock.now() });
   }
 
   walkEnded(resource: string, end: WalkEnd): void {
-    this.#counted(resource, end.mode, this.#running.get(resource) ?? { counts: NO_ROWS, pages: 0 }, end);
+    this.#countRows(resource, end.mode, this.#running.get(resource) ?? { counts: NO_ROWS, pages: 0 }, end);
     this.#running.delete(resource);
     if (end.error === null) this.#errors.delete(resource);
     else this.#errors.set(resource, end.error);
@@ -111,23 +111,23 @@ export class SourceActivity {
   /** What the receiver has counted since it started. */
   receiverTotals(totals: { stored: number; refused: number }): void {
     const now = this.#clock.now();
-    const stored = totals.stored - this.#told.stored;
-    const refused = totals.refused - this.#told.refused;
-    if (stored > 0) this.received.note(now, 0, stored);
+    const stored = totals.stored - this.#receiverTotals.stored;
+    const refused = totals.refused - this.#receiverTotals.refused;
+    if (stored > 0) this.received.add(now, 0, stored);
     if (stored > 0) this.lastReceivedAt = now;
-    if (refused > 0) this.refused.note(now, 0, refused);
-    this.#told = { stored: totals.stored, refused: totals.refused };
+    if (refused > 0) this.refused.add(now, 0, refused);
+    this.#receiverTotals = { stored: totals.stored, refused: totals.refused };
   }
 
   /** Deliveries that came to their end together; `result` is null where no row changed. */
   delivered(event: { resource: string | null; result: RowResult | null; deliveries: number; delayMs: number }): void {
     const { resource, result, deliveries, delayMs } = event;
     const now = this.#clock.now();
-    this.delays.note(now, delayMs, deliveries);
+    this.delays.add(now, delayMs, deliveries);
     this.#metrics.delivered(this.source, delayMs / 1_000, deliveries);
     if (resource === null || result === null) return;
     this.#metrics.rows(this.source, resource, 'webhook', result, 1);
-    if (CHANGING.has(result)) this.changes.webhook.note(now);
+    if (CHANGING.has(result)) this.changes.webhook.add(now);
   }
 
   running(resource: string): RunningWalk | null {
@@ -139,12 +139,12 @@ export class SourceActivity {
     return this.#errors.get(resource) ?? null;
   }
 
-  #counted(resource: string, via: Via, before: Counted, after: Counted): void {
+  #countRows(resource: string, via: Via, before: Counted, after: Counted): void {
     for (const result of ROW_RESULTS) {
       const more = after.counts[result] - before.counts[result];
       if (more <= 0) continue;
       this.#metrics.rows(this.source, resource, via, result, more);
-      if (CHANGING.has(result)) this.changes[via].note(this.#clock.now(), 0, more);
+      if (CHANGING.has(result)) this.changes[via].add(this.#clock.now(), 0, more);
     }
     if (after.pages > before.pages) this.#metrics.pages(this.source, resource, after.pages - before.pages);
   }

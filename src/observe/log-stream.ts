@@ -16,7 +16,7 @@ interface LogStream extends DestinationStream {
   /** Lines that were not written. */
   lost: number;
   /** Those of which no line has told yet. */
-  untold: number;
+  unreported: number;
 }
 
 /** By what they write to: several logs to one of them count together. */
@@ -31,13 +31,13 @@ export function logStream(sink: LineSink): LogStream {
   if (known !== undefined) return known;
   const stream: LogStream = {
     lost: 0,
-    untold: 0,
+    unreported: 0,
     write: (line) => {
-      const text = stream.untold === 0 ? line : lossLine(stream.untold) + line;
-      if (written(sink, text)) stream.untold = 0;
+      const text = stream.unreported === 0 ? line : lossLine(stream.unreported) + line;
+      if (written(sink, text)) stream.unreported = 0;
       else {
         stream.lost += 1;
-        stream.untold += 1;
+        stream.unreported += 1;
       }
     },
   };
@@ -51,9 +51,10 @@ export function lostLines(sink: LineSink): number {
 }
 
 /** Tells of lines that were not written, where no later line has. */
-export function tellLostLines(sink: LineSink): void {
+export function reportLostLines(sink: LineSink): void {
   const stream = streams.get(sink);
-  if (stream !== undefined && stream.untold > 0 && written(sink, lossLine(stream.untold))) stream.untold = 0;
+  if (stream !== undefined && stream.unreported > 0 && written(sink, lossLine(stream.unreported)))
+    stream.unreported = 0;
 }
 
 function written(sink: LineSink, text: string): boolean {

@@ -40,7 +40,7 @@ export class MinuteSeries {
   readonly #slots: readonly Slot[] = Array.from({ length: SERIES_MINUTES }, emptySlot);
 
   /** Notes `count` events of the same value (milliseconds, or 0 where only the count matters). */
-  note(at: number, value = 0, count = 1): void {
+  add(at: number, value = 0, count = 1): void {
     const slot = this.#slotFor(Math.floor(at / MINUTE_MS));
     slot.count += count;
     slot.sum += value * count;

@@ -47,7 +47,7 @@ export interface ProgressSnapshot {
 }
 
 /** What is told about a resource while it is walked; counts are totals so far, not differences. */
-export interface ProgressNews {
+export interface ProgressUpdate {
   records: number;
   pages: number;
   requests: number;
@@ -74,13 +74,13 @@ export function waitingResource(resource: string): ResourceProgress {
 }
 
 /** The resource as its walk begins, maybe in the middle of an earlier one. */
-export function startResource(progress: ResourceProgress, at: number, news: ProgressNews): ResourceProgress {
+export function startResource(progress: ResourceProgress, at: number, news: ProgressUpdate): ResourceProgress {
   const began = sampleOf(at, news);
   return { ...progress, ...news, total: totalOf(news), began, endedAt: null, state: 'running', recent: [began] };
 }
 
 /** The resource after a page. */
-export function advanceResource(progress: ResourceProgress, at: number, news: ProgressNews): ResourceProgress {
+export function advanceResource(progress: ResourceProgress, at: number, news: ProgressUpdate): ResourceProgress {
   const samples = [...progress.recent, sampleOf(at, news)].slice(-MAX_SAMPLES);
   // The last sample before the window stays: the rate is to cover all of the window.
   const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
@@ -107,11 +107,11 @@ export function ratesOf(progress: ResourceProgress, at: number): Rates {
   };
 }
 
-function sampleOf(at: number, { records, requests }: ProgressNews): Sample {
+function sampleOf(at: number, { records, requests }: ProgressUpdate): Sample {
   return { at, records, requests };
 }
 
 /** A total that the walk has passed is no total. */
-function totalOf({ records, total }: ProgressNews): number | null {
+function totalOf({ records, total }: ProgressUpdate): number | null {
   return total !== null && total >= records ? total : null;
 }

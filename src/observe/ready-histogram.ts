@@ -12,7 +12,7 @@ export interface CountedValues {
  * A histogram whose buckets come ready from another thread; the library's own one can only be told single values. It
  * takes the place of a gauge in the registry and says of itself that it is a histogram.
  */
-export class ReadyHistogram extends Gauge<'source' | 'le'> {
+export class PrecountedHistogram extends Gauge<'source' | 'le'> {
   readonly #name: string;
   readonly #sources = new Map<string, CountedValues>();
 

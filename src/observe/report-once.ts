@@ -14,7 +14,7 @@ const REFUSAL = /( answered 401: [^:]*):.*/s;
  * Tells each fault of a request once: whoever has met it first is named to those that meet it after, since a credential
  * that is not accepted is one fault, however many resources ask with it. Faults without an address are left as they are.
  */
-export function toldOnce(): (who: string, fault: Fault) => Fault {
+export function reportOnce(): (who: string, fault: Fault) => Fault {
   const told = new Map<string, string>();
   return (who, fault) => {
     const address = ADDRESS.exec(fault.message)?.[0];

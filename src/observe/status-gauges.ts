@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
-import { ReadyHistogram, type CountedValues } from './ready-histogram.ts';
+import { PrecountedHistogram, type CountedValues } from './ready-histogram.ts';
 
 /** Names and help of what holds per source at a moment. */
 const OF_SOURCE = {
@@ -70,7 +70,7 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
     ...named('webhooks_total', 'Webhook requests, by what became of them: stored, repeat, or why they were refused.'),
     labelNames: ['source', 'result'],
   });
-  const acks = new ReadyHistogram(
+  const acks = new PrecountedHistogram(
     'content_sync_webhook_ack_seconds',
     'Time from a webhook request to its 2xx, which it gets once it is stored.',
     registers,

@@ -8,14 +8,14 @@ import { progressLines } from './progress-text.ts';
 /** What is needed of a stream: standard error, or anything that a test can read back. */
 type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
-export interface LiveLines {
+export interface TerminalProgress {
   /** Draws the lines in place of those drawn before; at most ten times a second, more often it does nothing. */
   update(snapshot: ProgressSnapshot): void;
   /** Draws the latest state once more and leaves the cursor on the line below it. */
   finish(): void;
 }
 
-export interface LiveLinesOptions {
+export interface TerminalProgressOptions {
   stream: LiveStream;
   clock: Pick<Clock, 'monotonic'>;
   /** Columns; those of the stream at each drawing where absent. */
@@ -38,7 +38,7 @@ const STYLES: Readonly<Record<Tone, Parameters<typeof styleText>[0] | null>> = {
  * Live progress on a terminal. On anything else it writes nothing: there the log tells how far a run is.
  * The cursor is never hidden and always rests below the lines, so a killed process leaves a usable terminal.
  */
-export function createLiveLines({ stream, clock, width }: LiveLinesOptions): LiveLines {
+export function createTerminalProgress({ stream, clock, width }: TerminalProgressOptions): TerminalProgress {
   let drawn = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: ProgressSnapshot | null = null;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import type { RunNotes } from '../sync/report.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
-import type { toldOnce } from '../observe/report-once.ts';
+import type { reportOnce } from '../observe/report-once.ts';
 
 /** A log line about a resource that is still going on, at most this often. */
 const LOG_EVERY_MS = 10_000;
@@ -24,7 +24,7 @@ export function logWalks(
   log: Logger,
   clock: Clock,
   startLevel: 'info' | 'debug',
-  once: ReturnType<typeof toldOnce> = (_, fault) => fault,
+  once: ReturnType<typeof reportOnce> = (_, fault) => fault,
 ): RunWatcher {
   const loggedAt = new Map<string, number>();
   return {

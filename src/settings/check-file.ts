@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Profile } from '../source/profile.ts';
 import { checkValue } from './file/check-value.ts';
-import { crossFindings } from './cross-check.ts';
+import { crossCheck } from './cross-check.ts';
 import { valueAt } from './file/explain-issues.ts';
 import type { Fault, SettingsFinding } from './file/fault.ts';
 import { pathKey } from './file/fault.ts';
@@ -46,7 +46,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   // A field whose variable is not set is said to be so, not also that its placeholder is no URL.
   const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
-  const crossed = [...crossFindings(sources, loaded.profiles), ...insecureFindings(sources)];
+  const crossed = [...crossCheck(sources, loaded.profiles), ...insecureFindings(sources)];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];

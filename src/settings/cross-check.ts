@@ -8,7 +8,7 @@ import { schemaTemplate } from './warehouse-address.ts';
 import { sourceSchemaFault } from './warehouse-schema.ts';
 
 /** What can only be seen from several fields of a source, or from the config and its profiles, together. */
-export function crossFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
+export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, source]) => {
     const profile = profiles.get(name);
     return profile === undefined ? [] : sourceFindings(name, source, profile);
@@ -16,7 +16,7 @@ export function crossFindings(sources: SourcesFile, profiles: ReadonlyMap<string
 }
 
 /** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
-export function placeFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
+export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
   const template = schemaTemplate(warehouse);
   const hasOwn = template === undefined ? warehouse.includes('{source}') : (template?.includes('{source}') ?? true);
   if (!hasOwn && (isOpen || sources.length > 1)) {

@@ -10,7 +10,7 @@ import type { Filled, Surroundings } from './file/interpolate.ts';
 import { interpolate } from './file/interpolate.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import { packageRoot } from './package-root.ts';
-import { isKeptSecret } from './file/secret-fields.ts';
+import { mustBeMasked } from './file/secret-fields.ts';
 import { valueAt } from './file/explain-issues.ts';
 import { isPlainMap } from './file/field-path.ts';
 import type { YamlFile } from './file/yaml-file.ts';
@@ -142,7 +142,7 @@ function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Faul
 function keptSecrets(filled: Filled): string[] {
   const secrets: string[] = [];
   const visit = (value: unknown, path: FieldPath): void => {
-    if (typeof value === 'string' && isKeptSecret(path, filled.paths.has(pathKey(path)))) secrets.push(value);
+    if (typeof value === 'string' && mustBeMasked(path, filled.paths.has(pathKey(path)))) secrets.push(value);
     if (typeof value !== 'object' || value === null) return;
     for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key]);
   };

@@ -3,16 +3,16 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { checkFile, type CheckedFile } from './check-file.ts';
-import { placeFindings } from './cross-check.ts';
+import { placementFindings } from './cross-check.ts';
 import { valueAt } from './file/explain-issues.ts';
 import type { Fault, SettingsFinding } from './file/fault.ts';
 import { isReadableByOthers } from './file/literal-secrets.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { profileReader } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
-import { refusalOf } from './file/refusal.ts';
+import { settingsError } from './file/refusal.ts';
 import { readSecretFile } from './file/secret-file.ts';
-import { withParts } from './file/secret-parts.ts';
+import { withSecretParts } from './file/secret-parts.ts';
 import type { RefusedSource, Settings, SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
 import { folderSettingsSchema, settingsSchema } from './settings.ts';
 import { readSourceFolder, type SourceFile } from './source-folder.ts';
@@ -42,12 +42,12 @@ export function loadSettings({ path, env, cwd }: SettingsPlace): Settings {
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) throw notFound(shown(configPath));
   const { read, faults } = readYamlFile(configPath, shown(configPath));
-  if (read === null) throw refusalOf({ faults });
+  if (read === null) throw settingsError({ faults });
   const place: ConfigPlace = { env, cwd, readSecret: readSecretFile, shown, readProfile: profileReader() };
   const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
   const loaded = (isFolder ? readFolder : readWhole)(read, place);
   const all = [...loaded.faults, ...tlsFaults(env)];
-  if (loaded.settings === null || all.length > 0) throw refusalOf({ faults: all });
+  if (loaded.settings === null || all.length > 0) throw settingsError({ faults: all });
   return deepFreeze(loaded.settings);
 }
 
@@ -69,7 +69,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
   const places = [
-    ...placeFindings(data.warehouse, Object.keys(data.sources), false),
+    ...placementFindings(data.warehouse, Object.keys(data.sources), false),
     ...transportFindings(data.warehouse, place.env),
   ];
   const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
@@ -88,7 +88,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const found = 'files' in read ? read.files : [];
   const names = found.map(({ name }) => name);
   const places = [
-    ...placeFindings(checked.data.warehouse, names, true),
+    ...placementFindings(checked.data.warehouse, names, true),
     ...transportFindings(checked.data.warehouse, place.env),
   ];
   const files = found.map((each) => withPlaceFaults(each, places));
@@ -123,7 +123,7 @@ function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unkn
 }
 
 /** The same file with what is wrong with its place in the warehouse. */
-function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placeFindings>): SourceFile {
+function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placementFindings>): SourceFile {
   const own = places.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
   const faults = own.map(({ message }): Fault => ({ file: source.file, line: 1, column: 1, field: '', message }));
   return { ...source, faults: [...source.faults, ...faults] };
@@ -143,7 +143,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const webhook = source.webhook ?? null;
     return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
-  const secrets = withParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
+  const secrets = withSecretParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
   return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
 }
 

@@ -3,7 +3,7 @@ import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
 import { TO_CELL, type CellNotes } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
 import { carriesValue, isObject } from './records/field-at.ts';
-import { isFull, isWorth, isWorthField, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
+import { isFull, isWorthStoring, isFieldWorthStoring, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
 import type { Level, List, ShapeProfile, ShapeTree, Slot, TableNode } from './shape-tree.ts';
 import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
 import { typeOf, widenFor } from './columns/type-lattice.ts';
@@ -67,7 +67,7 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
     if (value === undefined || value === null) continue;
     const known = level.slots.get(key);
     if (known !== undefined) learnSlot(draft, known, value, closed);
-    else if (closed || !isWorthField(level, key, value, draft.tree.profile)) continue;
+    else if (closed || !isFieldWorthStoring(level, key, value, draft.tree.profile)) continue;
     else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
     else learnSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
   }
@@ -76,7 +76,7 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
 function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.skip) return;
   if (slot.column !== null) widenColumn(slot.column, value);
-  else if (!closed && hasToStand(draft, slot, value)) placeValue(draft, slot, value);
+  else if (!closed && needsColumn(draft, slot, value)) placeValue(draft, slot, value);
   learnInside(draft, slot, value, closed || slot.column !== null);
 }
 
@@ -87,12 +87,12 @@ function widenColumn(column: Column, value: JsonValue): void {
 }
 
 /** True if the value needs a column of its own. */
-function hasToStand(draft: Draft, slot: Slot, value: JsonValue): boolean {
-  return isWorth(slot, value, draft.tree.profile) && !hasRoomInside(draft, slot, value);
+function needsColumn(draft: Draft, slot: Slot, value: JsonValue): boolean {
+  return isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value);
 }
 
 /** True if the value needs no column of its own, because its fields or elements have or get theirs. */
-function hasRoomInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
+function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
   const { profile, tables } = draft.tree;
   if (slot.json || slot.depth >= profile.depth) return false;
   if (isObject(value)) return slot.level !== null || slot.list === null;
@@ -127,7 +127,7 @@ function openOverflow(table: TableNode): void {
 
 function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   // What leaves nothing in the tables leaves nothing here, or a later value would look otherwise on the same page.
-  const opens = !closed && isWorth(slot, value, draft.tree.profile) && hasRoomInside(draft, slot, value);
+  const opens = !closed && isWorthStoring(slot, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
   if (isObject(value)) {
     const level = opens ? openLevel(slot) : slot.level;
     if (level !== null) learnLevel(draft, level, value, closed);

@@ -4,7 +4,7 @@ import type { Contract } from '../model/vocabulary.ts';
 import { columnName } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { isObject } from './records/field-at.ts';
-import { refusal } from './records/record-limits.ts';
+import { limitRejection } from './records/record-limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
 import { writeRows, type CheckedRecord, type ShapeRecord, type WrittenRows } from './write-rows.ts';
 
@@ -43,7 +43,7 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
     key,
     value,
     bytes,
-    refused: refusal(value, bytes.length),
+    rejection: limitRejection(value, bytes.length),
   }));
   let current = shape;
   for (;;) {
@@ -65,14 +65,14 @@ function finished(
   after: ResourceShape,
   written: Omit<WrittenRows, 'misfit' | 'spills'>,
 ): ShapedPage {
-  const { setAside, overflowed, discarded, repaired } = written;
+  const { rejects, overflowed, discarded, repaired } = written;
   const rows = written.rows.filter((table) => table.cells.length > 0);
-  return { shape: after, changes: shapeChanges(before, after), rows, setAside, overflowed, discarded, repaired };
+  return { shape: after, changes: shapeChanges(before, after), rows, rejects, overflowed, discarded, repaired };
 }
 
 /** The values of the records that may be walked. */
 function usable(records: readonly CheckedRecord[]): JsonObject[] {
-  return records.flatMap(({ value, refused }) => (refused === null && isObject(value) ? [value] : []));
+  return records.flatMap(({ value, rejection }) => (rejection === null && isObject(value) ? [value] : []));
 }
 
 /** Names that the views on the warehouse have or will have. */

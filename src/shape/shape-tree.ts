@@ -142,12 +142,12 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
  * column whatever it is. Such a column holds empty ones too, from the first on, so that it says the same of records in
  * whatever order they come.
  */
-export function isWorth(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
+export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
   return carriesValue(value) || holdsWhole(slot.path, value, profile);
 }
 
 /** The same for a field that has no slot yet. */
-export function isWorthField(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
+export function isFieldWorthStoring(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
   return carriesValue(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
 }
 

@@ -7,9 +7,9 @@ import { repairJson, type CellNotes } from './columns/cells.ts';
 import { carriesValue, isObject } from './records/field-at.ts';
 import { NOT_AN_OBJECT } from './records/record-limits.ts';
 import { jsonText } from './json/json-text.ts';
-import { beyondPage } from './columns/row-width.ts';
-import type { SetAside } from './records/rejection.ts';
-import { isFull, isWorth, isWorthField } from './shape-tree.ts';
+import { columnsBeyondPage } from './columns/row-width.ts';
+import type { Rejection } from './records/rejection.ts';
+import { isFull, isWorthStoring, isFieldWorthStoring } from './shape-tree.ts';
 import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
 import { pathPart, pathText } from './columns/source-path.ts';
 
@@ -22,13 +22,13 @@ export interface ShapeRecord {
 
 /** A record with what `limits.ts` says of it: walking on is safe only where that is null. */
 export interface CheckedRecord extends ShapeRecord {
-  refused: SetAside | null;
+  rejection: Rejection | null;
 }
 
 /** What became of one page. */
 export interface WrittenRows {
   rows: TableRows[];
-  setAside: ({ index: number } & SetAside)[];
+  rejects: ({ index: number } & Rejection)[];
   /** Values that went into an `_overflow` column for want of room. */
   overflowed: number;
   /** Values left out by the contract `discard_value`. */
@@ -54,7 +54,7 @@ interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
   /** Positions in the arrays that the walk is in, outermost first. */
   positions: number[];
   /** Why the current record does not fit under the contract `discard_row`. */
-  refused: SetAside | null;
+  rejection: Rejection | null;
 }
 
 const BACKSLASH = 92;
@@ -75,7 +75,7 @@ const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
     );
   },
   discard_row: (run, path) => {
-    run.refused ??= { reason: 'contract', detail: `${shownPath(path)} does not fit the tables as they are` };
+    run.rejection ??= { reason: 'contract', detail: `${shownPath(path)} does not fit the tables as they are` };
   },
   discard_value: (run) => {
     run.discarded++;
@@ -97,9 +97,9 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     overflow: tree.tables.map(() => []),
     key: '',
     positions: [],
-    refused: null,
+    rejection: null,
     suspect: false,
-    setAside: [],
+    rejects: [],
     overflowed: 0,
     discarded: 0,
     repaired: 0,
@@ -107,8 +107,8 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     spills: new Set(),
   };
   records.forEach((record, index) => {
-    const refused = record.refused ?? writeRecord(run, record);
-    if (refused !== null) run.setAside.push({ index, ...refused });
+    const rejection = record.rejection ?? writeRecord(run, record);
+    if (rejection !== null) run.rejects.push({ index, ...rejection });
   });
   return { ...run, rows: tableRows(run) };
 }
@@ -121,18 +121,18 @@ function tableRows({ tree, cells }: Run): TableRows[] {
   }));
 }
 
-function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): SetAside | null {
+function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
   run.key = key;
   // A byte is found much faster than a text.
   run.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
-  run.refused = null;
+  run.rejection = null;
   startRow(run, run.tree.root.table);
   writeLevel(run, run.tree.root, value, false);
   endRow(run, run.tree.root.table);
-  if (run.refused !== null) run.cells.forEach((cells, index) => (cells.length = starts[index] ?? 0));
-  return run.refused;
+  if (run.rejection !== null) run.cells.forEach((cells, index) => (cells.length = starts[index] ?? 0));
+  return run.rejection;
 }
 
 function startRow(run: Run, table: TableNode): void {
@@ -145,7 +145,7 @@ function startRow(run: Run, table: TableNode): void {
 
 function endRow(run: Run, table: TableNode): void {
   const [cells, base] = [run.cells[table.index] ?? [], run.bases[table.index] ?? 0];
-  for (const index of beyondPage(table.shape, cells, base)) spill(run, table, index);
+  for (const index of columnsBeyondPage(table.shape, cells, base)) spill(run, table, index);
   const overflow = run.overflow[table.index];
   if (overflow === undefined || overflow.length === 0) return;
   setCell(run, table, table.overflowAt, `{${overflow.join(',')}}`);
@@ -163,7 +163,7 @@ function spill(run: Run, table: TableNode, index: number): void {
     run.spills.add(table.shape.name);
     ON_MISFIT[run.contract](run, column.path);
   } else {
-    overflows(run, table, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
+    addToOverflow(run, table, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
   }
 }
 
@@ -182,8 +182,8 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
     if (value === null || value === undefined) continue;
     const slot = level.slots.get(key);
     if (slot !== undefined) writeSlot(run, slot, value, closed);
-    else if (!closed && isWorthField(level, key, value, run.tree.profile))
-      placeless(run, level.table, [...level.path, pathPart(key)], value);
+    else if (!closed && isFieldWorthStoring(level, key, value, run.tree.profile))
+      writeUnplaced(run, level.table, [...level.path, pathPart(key)], value);
   }
 }
 
@@ -200,7 +200,7 @@ function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): voi
   const inColumn = slot.at >= 0;
   const inside = typeof value === 'object' && writeInside(run, slot, value, closed || inColumn);
   if (inColumn || closed || (inside && !slot.json)) return;
-  if (isWorth(slot, value, run.tree.profile)) placeless(run, slot.table, slot.path, value);
+  if (isWorthStoring(slot, value, run.tree.profile)) writeUnplaced(run, slot.table, slot.path, value);
 }
 
 /** Writes what has its own columns or rows in the object or array; false if it has none there. */
@@ -226,15 +226,15 @@ function writeList(run: Run, list: List, elements: readonly JsonValue[], closed:
 }
 
 /** A value for which there is no column: into the overflow of a full table, else a misfit. */
-function placeless(run: Run, table: TableNode, path: SourcePath, value: JsonValue): void {
+function writeUnplaced(run: Run, table: TableNode, path: SourcePath, value: JsonValue): void {
   if (table.overflowAt < 0 || !isFull(table, run.tree.profile)) {
     ON_MISFIT[run.contract](run, path);
     return;
   }
-  overflows(run, table, path, repairJson(jsonText(value), run));
+  addToOverflow(run, table, path, repairJson(jsonText(value), run));
 }
 
-function overflows(run: Run, table: TableNode, path: SourcePath, json: string): void {
+function addToOverflow(run: Run, table: TableNode, path: SourcePath, json: string): void {
   const name = repairJson(JSON.stringify(pathText(path.slice(table.shape.path.length))), run);
   run.overflow[table.index]?.push(`${name}:${json}`);
   run.overflowed++;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Where something may stand in a webhook delivery, with the grammar of its name and how it is written. */
-const PLACES = {
+const FIELD_KINDS = {
   /** A header of the request; case does not count. */
   header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
   /** A value in the JSON body: keys joined by dots, as in `data.id`. */
@@ -15,10 +15,10 @@ const PLACES = {
 } as const;
 
 /** Kinds of places in a delivery. */
-export type PlaceKind = keyof typeof PLACES;
+export type DeliveryFieldKind = keyof typeof FIELD_KINDS;
 
 /** A place as it was read: names of headers are in lower case. */
-export interface Place<K extends PlaceKind = PlaceKind> {
+export interface DeliveryField<K extends DeliveryFieldKind = DeliveryFieldKind> {
   readonly from: K;
   readonly name: string;
 }
@@ -27,20 +27,20 @@ export interface Place<K extends PlaceKind = PlaceKind> {
  * Schema of a place of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for what
  * may stand before a header's name.
  */
-export function placeSchema<K extends PlaceKind>(kinds: readonly K[], beforeHeader: string = '') {
-  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${PLACES[kind].name}`);
-  const written = kinds.map((kind) => PLACES[kind].written).join(' or ');
+export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly K[], beforeHeader: string = '') {
+  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
+  const written = kinds.map((kind) => FIELD_KINDS[kind].written).join(' or ');
   return z
     .string(`expected ${written}`)
     .max(200)
     .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`)
-    .transform((text) => parsePlace(text, kinds));
+    .transform((text) => parseField(text, kinds));
 }
 
 /** Where a part of an event stands: in the JSON body or in a header. */
-export const eventPlaceSchema = placeSchema(['json', 'header']);
+export const eventFieldSchema = deliveryFieldSchema(['json', 'header']);
 
-function parsePlace<K extends PlaceKind>(text: string, kinds: readonly K[]): Place<K> {
+function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {
   const from = kinds.find((kind) => text.startsWith(`${kind}:`));
   if (from === undefined) throw new Error('a place that its own pattern does not fit');
   const name = text.slice(from.length + 1);

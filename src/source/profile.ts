@@ -4,7 +4,7 @@ import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';
-import { eventPlaceSchema } from './delivery-field.ts';
+import { eventFieldSchema } from './delivery-field.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { signatureSchema } from './signature-scheme.ts';
 
@@ -103,17 +103,17 @@ const webhooksSchema = z.strictObject({
   /** Where the body has its list of events; null where one delivery is one event. */
   events: bodyPath.nullable().default(null),
   /** What happened; within the event, or in a header of the delivery. */
-  kind: eventPlaceSchema.prefault('json:type'),
+  kind: eventFieldSchema.prefault('json:type'),
   /** Which resource it happened to, in the service's word. */
-  resource: eventPlaceSchema.nullable().prefault('json:data.resource'),
+  resource: eventFieldSchema.nullable().prefault('json:data.resource'),
   /** The service's word for a resource, where it is not the profile's name. */
   resource_names: z.record(z.string(), z.string()).default({}),
   /** Resource by event kind, looked at before `resource`; the first pattern that fits. */
   kinds: z.record(kindPattern, z.string()).default({}),
   /** The record's id. */
-  id: eventPlaceSchema.prefault('json:data.id'),
+  id: eventFieldSchema.prefault('json:data.id'),
   /** The record's time of change after the event, where the event says it: a reading from before it is read again. */
-  updated: eventPlaceSchema.nullable().prefault('json:data.updated_at'),
+  updated: eventFieldSchema.nullable().prefault('json:data.updated_at'),
   /** Kinds that say that a record is gone. */
   deleted: z.array(kindPattern).default(['*.deleted']),
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { duration } from './duration-and-size.ts';
-import { placeSchema } from './delivery-field.ts';
+import { deliveryFieldSchema } from './delivery-field.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
 import { parseTemplate, type TemplateSegment } from './signature-template.ts';
 
@@ -21,7 +21,7 @@ const URL_FORMS = ['exact', 'any_port', 'decoded'] as const;
 const CHALLENGES = ['slack', 'discord', 'meta', 'msgraph', 'zoom'] as const;
 
 const FAMILY = String.raw`(?:\{family\})?`;
-const header = placeSchema(['header'], FAMILY);
+const header = deliveryFieldSchema(['header'], FAMILY);
 const word = z.string().regex(/^[A-Za-z0-9_-]+$/, 'expected a word of letters, digits, _ and -');
 const tolerance = duration.refine((ms) => ms >= 1_000, 'expected a tolerance of at least 1s');
 
@@ -49,7 +49,7 @@ export const signatureFields = z.strictObject({
   /** Where the signature, or the secret that is sent along, stands. */
   value: z
     .strictObject({
-      from: placeSchema(['header', 'query', 'json'], FAMILY).optional(),
+      from: deliveryFieldSchema(['header', 'query', 'json'], FAMILY).optional(),
       parse: z.enum(PARSES).optional(),
       /** Between items; any of these where several are given. */
       separator: z.union([separator(), z.array(separator()).min(1)]).optional(),
@@ -61,7 +61,7 @@ export const signatureFields = z.strictObject({
   /** Null where the scheme signs no time. */
   timestamp: z
     .strictObject({
-      from: placeSchema(['header', 'part'], FAMILY).optional(),
+      from: deliveryFieldSchema(['header', 'part'], FAMILY).optional(),
       unit: z.enum(UNITS).optional(),
       past: tolerance.optional(),
       future: tolerance.optional(),
@@ -69,13 +69,13 @@ export const signatureFields = z.strictObject({
     .nullable()
     .optional(),
   /** What tells a delivery from another and stays the same when it is repeated. */
-  id: placeSchema(['header', 'json', 'part', 'query', 'sha256'], FAMILY).optional(),
+  id: deliveryFieldSchema(['header', 'json', 'part', 'query', 'sha256'], FAMILY).optional(),
   /** What is signed: text with tokens such as `{ts}.{body}`. */
   signed: z.string().min(1).max(500).transform(readTemplate).optional(),
   /** For `{signed_headers}`: where the delivery lists the headers, and which must be among them. */
   signed_headers: z.strictObject({ from: header.optional(), required: z.array(z.string()).optional() }).optional(),
   /** Where SHA-256 of a body stands that is no form, for `{form_sorted}`. */
-  body_hash: placeSchema(['query', 'header'], FAMILY).optional(),
+  body_hash: deliveryFieldSchema(['query', 'header'], FAMILY).optional(),
   url_form: z.enum(URL_FORMS).optional(),
   /** The question by which the sender tests a new address. */
   challenge: z.enum(CHALLENGES).nullable().optional(),

@@ -1,4 +1,4 @@
-import type { Place } from './delivery-field.ts';
+import type { DeliveryField } from './delivery-field.ts';
 import { signatureFields, type SignatureFields } from './signature-fields.ts';
 import { SIGNATURE_PRESETS } from './signature-presets.ts';
 import type { TemplateSegment } from './signature-template.ts';
@@ -22,7 +22,7 @@ export interface SignatureScheme {
   /** What `{family}` may stand for; one empty text where there are no families. */
   readonly families: readonly string[];
   readonly value: {
-    readonly from: Place<'header' | 'query' | 'json'>;
+    readonly from: DeliveryField<'header' | 'query' | 'json'>;
     readonly parse: NonNullable<Value['parse']>;
     /** Any of these stands between two items. */
     readonly separator: readonly string[];
@@ -30,16 +30,16 @@ export interface SignatureScheme {
     readonly encoding: NonNullable<Value['encoding']>;
   };
   readonly timestamp: {
-    readonly from: Place<'header' | 'part'>;
+    readonly from: DeliveryField<'header' | 'part'>;
     readonly unit: NonNullable<Timestamp['unit']>;
     readonly past: number;
     readonly future: number;
   } | null;
-  readonly id: Place;
+  readonly id: DeliveryField;
   /** Empty where nothing is signed, because the secret itself is sent. */
   readonly signed: readonly TemplateSegment[];
-  readonly signed_headers: { readonly from: Place<'header'>; readonly required: readonly string[] } | null;
-  readonly body_hash: Place<'query' | 'header'> | null;
+  readonly signed_headers: { readonly from: DeliveryField<'header'>; readonly required: readonly string[] } | null;
+  readonly body_hash: DeliveryField<'query' | 'header'> | null;
   readonly url_form: NonNullable<SignatureFields['url_form']>;
   readonly challenge: NonNullable<SignatureFields['challenge']> | null;
 }
@@ -50,9 +50,9 @@ const TOLERANCE_MS = 300_000;
 const NOWHERE = { from: 'header', name: '' } as const;
 
 /** The fields laid over those of their base; maps within are merged, lists and plain values replaced. */
-export function overBase({ base, ...own }: SignatureFields): SignatureFields {
+export function withBase({ base, ...own }: SignatureFields): SignatureFields {
   if (base === undefined) return own;
-  const below = overBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
+  const below = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
   const timestamp = own.timestamp === null ? null : mergeMaps(below.timestamp, own.timestamp);
   const signed_headers = mergeMaps(below.signed_headers, own.signed_headers);
   return { ...below, ...own, value: { ...below.value, ...own.value }, timestamp, signed_headers };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { schemeFaults } from './signature-faults.ts';
 import { signatureFields } from './signature-fields.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
-import { fillScheme, overBase, type SignatureScheme } from './signature-resolve.ts';
+import { fillScheme, withBase, type SignatureScheme } from './signature-resolve.ts';
 import { hasToken } from './signature-template.ts';
 
 export type { SignatureMethod, SignatureScheme } from './signature-resolve.ts';
@@ -11,7 +11,7 @@ export type { SignatureMethod, SignatureScheme } from './signature-resolve.ts';
 export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
   .transform((given, context): SignatureScheme => {
-    const fields = overBase(typeof given === 'string' ? { base: given } : given);
+    const fields = withBase(typeof given === 'string' ? { base: given } : given);
     for (const { path, message } of schemeFaults(fields)) {
       context.issues.push({ code: 'custom', path: [...path], message, input: given });
     }

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createLiveLines } from '../../src/observe/terminal-progress.ts';
+import { createTerminalProgress } from '../../src/observe/terminal-progress.ts';
 import { progressLines } from '../../src/observe/progress-text.ts';
 import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
 import { advanceResource, endResource, startResource, waitingResource } from '../../src/observe/progress.ts';
@@ -116,14 +116,14 @@ function withoutColours(): void {
 
 function drawnOnce(): string {
   const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
-  createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
+  createTerminalProgress({ stream, clock: clockAt([0, 0]) }).update(snapshot);
   return chunks.join('');
 }
 
 describe('live lines', () => {
   it('write nothing where there is no terminal', () => {
     const { stream, chunks } = recorder({});
-    const lines = createLiveLines({ stream, clock: clockAt([]) });
+    const lines = createTerminalProgress({ stream, clock: clockAt([]) });
     lines.update(snapshot);
     lines.finish();
     expect(chunks).toEqual([]);
@@ -132,7 +132,7 @@ describe('live lines', () => {
   it('are drawn over those before, and the cursor ends below them', () => {
     withoutColours();
     const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
-    const lines = createLiveLines({ stream, clock: clockAt([0, 0, 200, 200]) });
+    const lines = createTerminalProgress({ stream, clock: clockAt([0, 0, 200, 200]) });
     lines.update(snapshot);
     const later = { ...snapshot, resources: [running('content', 200, 30_000)], at: 20_000 };
     lines.update(later);
@@ -144,7 +144,7 @@ describe('live lines', () => {
     withoutColours();
     const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
     let now = 0;
-    const lines = createLiveLines({ stream, clock: { monotonic: () => now } });
+    const lines = createTerminalProgress({ stream, clock: { monotonic: () => now } });
     for (now = 0; now < 1_000; now += 10) lines.update(snapshot);
     expect(chunks).toHaveLength(10);
     const last = { ...snapshot, resources: [running('content', 200, 30_000)], at: 20_000 };
@@ -156,7 +156,7 @@ describe('live lines', () => {
 
   it('do not run off a low terminal', () => {
     const { stream, chunks } = recorder({ isTTY: true, columns: 80, rows: 3 });
-    createLiveLines({ stream, clock: clockAt([0, 0]) }).update(snapshot);
+    createTerminalProgress({ stream, clock: clockAt([0, 0]) }).update(snapshot);
     expect(chunks.join('').split('\n')).toHaveLength(3);
   });
 

@@ -27,7 +27,7 @@ describe('records beyond the limits', () => {
     ['no object around them', '[{"id":2}]', 'not_an_object'],
   ])('F096 F097 T13 are set aside for %s, and the rest of the page stands', (_, text, reason) => {
     const page = shapePage(['{"id":1,"a":"x"}', text, '{"id":3,"a":"y"}']);
-    expect(page.setAside).toEqual([{ index: 1, reason, detail: expect.any(String) }]);
+    expect(page.rejects).toEqual([{ index: 1, reason, detail: expect.any(String) }]);
     expect(columnsOf(page.shape)).toEqual(['content.a text']);
     expect(rowsOf(page, 'content')).toEqual([
       { id: '1', a: 'x' },
@@ -36,13 +36,13 @@ describe('records beyond the limits', () => {
   });
 
   it('F096 keeps a record of exactly a hundred levels', () => {
-    expect(shapePage([nested(100)]).setAside).toEqual([]);
+    expect(shapePage([nested(100)]).rejects).toEqual([]);
   });
 
   it('F105 sets one bad record of 10,000 aside', () => {
     const texts = Array.from({ length: 10_000 }, (_, n) => (n === 4321 ? nested(200) : `{"id":${n},"t":"x"}`));
     const page = shapePage(texts);
-    expect(page.setAside.map((reject) => reject.index)).toEqual([4321]);
+    expect(page.rejects.map((reject) => reject.index)).toEqual([4321]);
     expect(rowsOf(page, 'content')).toHaveLength(9999);
   });
 
@@ -109,12 +109,12 @@ describe('contracts', () => {
 
   it('discard_row sets aside what does not fit, rows of children included', () => {
     const page = shapePages([grown, other], { contract: 'discard_row' })[1] ?? raise();
-    expect(page.setAside.map(({ index, reason }) => [index, reason])).toEqual([
+    expect(page.rejects.map(({ index, reason }) => [index, reason])).toEqual([
       [0, 'contract'],
       [2, 'contract'],
       [3, 'contract'],
     ]);
-    expect(page.setAside.map(({ detail }) => detail.split(' ')[0])).toEqual(['a', 'b', 'l']);
+    expect(page.rejects.map(({ detail }) => detail.split(' ')[0])).toEqual(['a', 'b', 'l']);
     expect(rowsOf(page, 'content')).toEqual([{ id: '2', a: 2 }]);
     expect(rowsOf(page, 'content_l')).toEqual([{ content_id: '2', position: 0, value: 2 }]);
     expect(page.changes).toEqual([]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eventPlaceSchema, placeSchema } from '../../src/source/delivery-field.ts';
+import { eventFieldSchema, deliveryFieldSchema } from '../../src/source/delivery-field.ts';
 
 describe('a place in a delivery', () => {
   it.each([
@@ -8,7 +8,7 @@ describe('a place in a delivery', () => {
     ['json:a key.with blanks', { from: 'json', name: 'a key.with blanks' }],
     ['header:X-Topic', { from: 'header', name: 'x-topic' }],
   ])('of an event: %s', (text, place) => {
-    expect(eventPlaceSchema.parse(text)).toEqual(place);
+    expect(eventFieldSchema.parse(text)).toEqual(place);
   });
 
   it.each([
@@ -29,12 +29,12 @@ describe('a place in a delivery', () => {
     7,
     null,
   ])('of an event is none: %j', (text) => {
-    const { error } = eventPlaceSchema.safeParse(text);
+    const { error } = eventFieldSchema.safeParse(text);
     expect(error?.issues[0]?.message).toBe('expected json:<key.key> or header:<name>');
   });
 
   it('may be of other kinds elsewhere', () => {
-    const schema = placeSchema(['part', 'query', 'sha256']);
+    const schema = deliveryFieldSchema(['part', 'query', 'sha256']);
     expect(schema.parse('part:t')).toEqual({ from: 'part', name: 't' });
     expect(schema.parse('query:hub.mode')).toEqual({ from: 'query', name: 'hub.mode' });
     expect(schema.parse('sha256:body')).toEqual({ from: 'sha256', name: 'body' });

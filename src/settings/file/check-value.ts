@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { explain, valueAt } from './explain-issues.ts';
+import { explainIssues, valueAt } from './explain-issues.ts';
 import type { FieldPath, SettingsFinding } from './fault.ts';
 import { fieldPath, pathKey } from './fault.ts';
 
@@ -17,7 +17,7 @@ export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: Read
   const second = converted === value ? first : schema.safeParse(converted);
   if (second.success) return { data: second.data, findings: null };
   const issues = [...second.error.issues, ...issuesBelowBadKeys(schema, converted, second.error.issues)];
-  return { data: null, findings: explain(issues, { schema, value: converted, filled }) };
+  return { data: null, findings: explainIssues(issues, { schema, value: converted, filled }) };
 }
 
 /** zod does not look below a key that it refuses; under a name that fits it does, and every fault is to be told. */

@@ -8,7 +8,7 @@ import { showValue } from './secret-fields.ts';
 type Issue = z.core.$ZodIssue;
 
 /** What an explanation needs besides the issue. */
-export interface Explained {
+export interface ExplainContext {
   schema: z.ZodType;
   value: unknown;
   /** Fields whose value is not literally in the file (see `pathKey`). */
@@ -28,7 +28,11 @@ const KINDS: Readonly<Record<string, string>> = {
 const COUNTED: Readonly<Record<string, string>> = { string: ' characters', array: ' in the list' };
 
 /** Turns what zod found into findings that say what was expected and what stands there. */
-export function explain(issues: readonly Issue[], about: Explained, above: FieldPath = []): SettingsFinding[] {
+export function explainIssues(
+  issues: readonly Issue[],
+  about: ExplainContext,
+  above: FieldPath = [],
+): SettingsFinding[] {
   return issues.flatMap((issue) => {
     const path = [...above, ...fieldPath(issue.path)];
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, path, about));
@@ -38,18 +42,18 @@ export function explain(issues: readonly Issue[], about: Explained, above: Field
       {
         path,
         part: 'value' as const,
-        message: `${expectation(issue)}, got ${got(path, about)}${cure(issue, path, about)}`,
+        message: `${expectation(issue)}, got ${got(path, about)}${quotingHint(issue, path, about)}`,
       },
     ];
   });
 }
 
 function expectation(issue: Issue): string {
-  return saysItself(issue) ? issue.message : `expected ${expected(issue)}`;
+  return hasOwnMessage(issue) ? issue.message : `expected ${expected(issue)}`;
 }
 
 /** The messages that are given in the schemas begin so. */
-function saysItself(issue: Issue): boolean {
+function hasOwnMessage(issue: Issue): boolean {
   return issue.message.startsWith('expected ');
 }
 
@@ -71,19 +75,19 @@ function expected(issue: Issue): string {
 }
 
 /** YAML reads `12` and `true` as what they look like. */
-function cure(issue: Issue, path: FieldPath, { value }: Explained): string {
+function quotingHint(issue: Issue, path: FieldPath, { value }: ExplainContext): string {
   const kind = typeof valueAt(value, path);
   const isLiteral = kind === 'number' || kind === 'boolean';
-  return isLiteral && issue.code === 'invalid_type' && issue.expected === 'string' && !saysItself(issue)
+  return isLiteral && issue.code === 'invalid_type' && issue.expected === 'string' && !hasOwnMessage(issue)
     ? ' (put it in quotes)'
     : '';
 }
 
-function got(path: FieldPath, { value, filled }: Explained): string {
+function got(path: FieldPath, { value, filled }: ExplainContext): string {
   return showValue(valueAt(value, path), path, filled);
 }
 
-function unknownKey(key: string, path: FieldPath, { schema, value }: Explained): SettingsFinding {
+function unknownKey(key: string, path: FieldPath, { schema, value }: ExplainContext): SettingsFinding {
   const known = knownKeys(schema, value, path);
   const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}${suggestion(key, known)}`;
   return { path: [...path, key], part: 'key', message };
@@ -98,20 +102,20 @@ function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldP
 function explainUnion(
   issue: Extract<Issue, { code: 'invalid_union' }>,
   path: FieldPath,
-  about: Explained,
+  about: ExplainContext,
 ): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
     return [{ path, part: 'value', message: `expected ${oneOf(issue.options.map(String))}, got ${got(path, about)}` }];
   }
-  const inside = issue.errors.filter((branch) => branch.every((found) => !isAboutTheWhole(found)));
+  const inside = issue.errors.filter((branch) => branch.every((found) => !isOfWrongKind(found)));
   const [entered] = inside.toSorted((a, b) => a.length - b.length);
-  if (entered !== undefined) return explain(entered, about, path);
+  if (entered !== undefined) return explainIssues(entered, about, path);
   const choices = new Set(issue.errors.flat().map((found) => expectation(found).replace(/^expected /, '')));
   return [{ path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${got(path, about)}` }];
 }
 
 /** True where a branch did not even fit the kind of value. */
-function isAboutTheWhole(issue: Issue): boolean {
+function isOfWrongKind(issue: Issue): boolean {
   return issue.path.length === 0 && issue.code !== 'unrecognized_keys';
 }
 

@@ -1,7 +1,7 @@
 import { messageOf } from '../../model/errors.ts';
 import type { FieldPath, SettingsFinding } from './fault.ts';
 import { pathKey } from './fault.ts';
-import { isKeptSecret } from './secret-fields.ts';
+import { mustBeMasked } from './secret-fields.ts';
 
 /** Where `${…}` is read from. */
 export interface Surroundings {
@@ -73,7 +73,7 @@ function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string 
 
 /** The address of a Postgres warehouse may hold its password. */
 function mayHoldSecret(path: FieldPath): boolean {
-  return isKeptSecret(path, true) || (path.length === 1 && path[0] === 'warehouse');
+  return mustBeMasked(path, true) || (path.length === 1 && path[0] === 'warehouse');
 }
 
 function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): string {

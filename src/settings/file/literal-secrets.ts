@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { FieldPath } from './fault.ts';
 import { pathKey } from './fault.ts';
-import { isKeptSecret } from './secret-fields.ts';
+import { mustBeMasked } from './secret-fields.ts';
 
 /** In `auth`, and everybody may know them. */
 const NO_SECRETS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
@@ -18,7 +18,7 @@ export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>, 
 function isSecret(text: string, path: FieldPath): boolean {
   // The address of a Postgres warehouse may hold its password.
   if (path.length === 1 && path[0] === 'warehouse') return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
-  return isKeptSecret(path, true) && !NO_SECRETS.has(path.at(-1));
+  return mustBeMasked(path, true) && !NO_SECRETS.has(path.at(-1));
 }
 
 /** True where others than its owner may read the file. Windows has no such rights. */

@@ -32,7 +32,7 @@ function isSecretField(path: FieldPath): boolean {
 }
 
 /** Whether what stands there is to be kept from every text that is written: more of what comes from outside the file. */
-export function isKeptSecret(path: FieldPath, isFilled: boolean): boolean {
+export function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
   if (isFilled) return isSecretField(path) || isQueryValue(path);
   return (isHeader(path) || isQueryValue(path)) && isSecretName(String(path.at(-1)));
 }

@@ -2,7 +2,7 @@
 const LEAST_LENGTH = 8;
 
 /** The secrets, and their parts that give as much away and may stand alone somewhere. */
-export function withParts(secrets: readonly string[]): string[] {
+export function withSecretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap(partsOf).filter((part) => part.length >= LEAST_LENGTH);
   return [...new Set([...secrets, ...parts])];
 }

@@ -19,7 +19,7 @@ const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
  * Besides widenings: a column for a field that may stand in `_overflow`, and one of JSON for a field whose objects or
  * arrays have gone into columns or tables until now, or were empty and stand as null.
  */
-export function isInexact(before: ResourceShape, change: ShapeChange, profile: ShapeProfile): boolean {
+export function changesStoredRows(before: ResourceShape, change: ShapeChange, profile: ShapeProfile): boolean {
   const { column, from } = change;
   if (from !== null) return column.type === 'json' || (INEXACT[from]?.includes(column.type) ?? false);
   const table = before.tables.find(({ name }) => name === change.table);

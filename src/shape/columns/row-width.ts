@@ -20,7 +20,7 @@ const FEW_COLUMNS = Math.floor(MOST_BYTES / LONGEST_INSIDE);
  * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
  * stands at `at`, whatever order its columns came in: the last long ones, until the others fit.
  */
-export function beyondPage(table: TableShape, cells: readonly Cell[], at: number): number[] {
+export function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): number[] {
   if (table.columns.length <= FEW_COLUMNS) return [];
   const first = at + table.key.length;
   const sizes = table.columns.map(({ type }, index) => sizeOf(type, cells[first + index] ?? null));

@@ -3,18 +3,18 @@ import { isObject } from './field-at.ts';
 import { kindOf, type JsonKind } from './record-difference.ts';
 
 /** Which fields records have, on all levels, and of what kinds: by dotted path, `[]` for the elements of a list. */
-export type Outline = Map<string, Set<JsonKind>>;
+export type FieldKinds = Map<string, Set<JsonKind>>;
 
 /** As in `recordDifferences`: what lies deeper is not looked at. */
 const MOST_LEVELS = 40;
 
-export function outlineOf(value: JsonValue): Outline {
-  const outline: Outline = new Map();
+export function fieldKindsOf(value: JsonValue): FieldKinds {
+  const outline: FieldKinds = new Map();
   addTo(outline, '', value, 0);
   return outline;
 }
 
-function addTo(outline: Outline, path: string, value: JsonValue, level: number): void {
+function addTo(outline: FieldKinds, path: string, value: JsonValue, level: number): void {
   const kinds = outline.get(path) ?? new Set();
   outline.set(path, kinds.add(kindOf(value)));
   if (level >= MOST_LEVELS) return;
@@ -27,7 +27,7 @@ function addTo(outline: Outline, path: string, value: JsonValue, level: number):
 }
 
 /** Puts what another outline has into this one. */
-export function widenOutline(outline: Outline, by: Outline): void {
+export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
   for (const [path, kinds] of by) outline.set(path, (outline.get(path) ?? new Set()).union(kinds));
 }
 
@@ -37,7 +37,7 @@ export function widenOutline(outline: Outline, by: Outline): void {
  * there (or null); and it may lack a field that the record had before (`stored`, null where that is not known) only
  * where that field is one that reading alone does bring, so that its absence means something. Pure.
  */
-export function unprovedField(proved: Outline, reading: Outline, stored: Outline | null): string | null {
+export function unprovedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
   for (const [path, kinds] of reading) {
     const known = proved.get(path);
     if (known === undefined) return path;

@@ -1,7 +1,7 @@
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/exact-number.ts';
 import { fieldAt } from './field-at.ts';
-import type { RejectReason, SetAside } from './rejection.ts';
+import type { RejectReason, Rejection } from './rejection.ts';
 
 export { fieldAt } from './field-at.ts';
 
@@ -9,7 +9,7 @@ export { fieldAt } from './field-at.ts';
 const MAX_KEY_BYTES = 1000;
 
 /** What tells one record from all others, as text; or why this record has none. */
-export type RecordKey = { key: string } | { reject: SetAside };
+export type RecordKey = { key: string } | { reject: Rejection };
 
 /**
  * The record's identity at the dotted path `id`. A text stands as it is, an integer by its source digits (so 5 and

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
 import { isObject } from './field-at.ts';
-import type { SetAside } from './rejection.ts';
+import type { Rejection } from './rejection.ts';
 
 /** Levels of objects and arrays in one record; `JSON.stringify` and Postgres's jsonb fail from about 10,000. */
 const MAX_DEPTH = 100;
@@ -14,23 +14,23 @@ const MAX_KEY_LENGTH = 1024;
 const MAX_BYTES = 192 << 20;
 
 /** A record without fields. */
-export const NOT_AN_OBJECT: SetAside = { reason: 'not_an_object', detail: 'the record is not a JSON object' };
+export const NOT_AN_OBJECT: Rejection = { reason: 'not_an_object', detail: 'the record is not a JSON object' };
 
 /**
  * Why a record (its value, and its source's length) is too deep, too wide, too large or not an object at all, else
  * null. Whatever passes is safe to recurse into.
  */
-export function refusal(value: JsonValue, bytes: number): SetAside | null {
+export function limitRejection(value: JsonValue, bytes: number): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   if (bytes > MAX_BYTES) return { reason: 'too_large', detail: `a record of more than ${MAX_BYTES} bytes` };
   const count = countObject(value, 1, 0);
-  return count <= MAX_VALUES ? null : (REFUSALS[count] ?? REFUSALS[Infinity] ?? null);
+  return count <= MAX_VALUES ? null : (REJECTIONS[count] ?? REJECTIONS[Infinity] ?? null);
 }
 
 /** Not counts but signs, each above every count. */
 const TOO_DEEP = 1e9;
 const KEY_TOO_LONG = 2e9;
-const REFUSALS: Record<number, SetAside> = {
+const REJECTIONS: Record<number, Rejection> = {
   [TOO_DEEP]: { reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH} levels` },
   [KEY_TOO_LONG]: { reason: 'key_too_long', detail: `a field name of more than ${MAX_KEY_LENGTH} characters` },
   [Infinity]: { reason: 'too_wide', detail: `more than ${MAX_VALUES} fields and elements in one record` },

@@ -13,7 +13,7 @@ export type RejectReason =
   | 'key_too_long'
   | 'contract';
 
-export interface SetAside {
+export interface Rejection {
   reason: RejectReason;
   /** One sentence for the operator; names the field, never its value. */
   detail: string;

@@ -4,7 +4,7 @@ import { fieldAt } from '../../shape/records/field-at.ts';
 import { sameJson } from '../../shape/records/fingerprint.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
-import { outlineOf, unprovedField, widenOutline, type Outline } from '../../shape/records/field-kinds.ts';
+import { fieldKindsOf, unprovedField, addFieldKinds, type FieldKinds } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { currentBodies } from '../../state/versions.ts';
 import { compareAlone, keyIn, recordIn } from './compare.ts';
@@ -44,11 +44,11 @@ async function judged(context: ItemContext, key: string, record: SourceRecord, l
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : parseJson(body);
   if (stored !== null && sameJson(stored, record.value)) {
-    widenOutline(proof.fields, outlineOf(record.value));
+    addFieldKinds(proof.fields, fieldKindsOf(record.value));
     return null;
   }
-  const reading = outlineOf(record.value);
-  const known = stored === null ? null : outlineOf(stored);
+  const reading = fieldKindsOf(record.value);
+  const known = stored === null ? null : fieldKindsOf(stored);
   const settled = (): Doubt | null | undefined => {
     const { fault, fields } = proof;
     if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? faultOf(fault.detail) : undefined;
@@ -73,8 +73,8 @@ function inTurn<T>({ proof }: ItemContext, work: () => Promise<T>): Promise<T> {
 interface Question {
   key: string;
   record: SourceRecord;
-  reading: Outline;
-  known: Outline | null;
+  reading: FieldKinds;
+  known: FieldKinds | null;
 }
 
 async function prove(context: ItemContext, question: Question, lane: Lane): Promise<Doubt | null> {
@@ -93,7 +93,7 @@ async function prove(context: ItemContext, question: Question, lane: Lane): Prom
     }
     if (found.is !== 'same') continue;
     proof.fault = null;
-    widenOutline(proof.fields, outlineOf(found.value));
+    addFieldKinds(proof.fields, fieldKindsOf(found.value));
     const isThisVeryReading = each === own && sameJson(found.value, record.value);
     if (isThisVeryReading || unprovedField(proof.fields, reading, known) === null) return null;
   }

@@ -2,7 +2,7 @@ import type { ItemSource } from '../../extract/read-item.ts';
 import type { ApiClient } from '../../http/client.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import type { Outline } from '../../shape/records/field-kinds.ts';
+import type { FieldKinds } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
@@ -23,7 +23,7 @@ export interface ItemProof {
   /** A control reading that is under way, and since when. */
   asking: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record read alone. */
-  fields: Outline;
+  fields: FieldKinds;
   /** How a record read alone was another one than the listed, and when that was found; null where none was. */
   fault: { detail: string; at: number } | null;
   /** Comparisons with the listing are made one after the other: the first often answers the others as well. */

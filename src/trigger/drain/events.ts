@@ -4,7 +4,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
-import { refusal } from '../../shape/records/record-limits.ts';
+import { limitRejection } from '../../shape/records/record-limits.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
@@ -73,7 +73,7 @@ function bodyOf(bytes: Uint8Array): { value: JsonValue } | { reason: string } {
     const { text } = decodeText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), '');
     const value = parseJson(text);
     // The limits are meant for records: what is no object is looked at as the only field of one.
-    const refused = refusal(isObject(value) ? value : { body: value }, bytes.byteLength);
+    const refused = limitRejection(isObject(value) ? value : { body: value }, bytes.byteLength);
     return refused === null ? { value } : { reason: `the body is ${refused.detail}` };
   } catch (error) {
     return { reason: messageOf(error) };

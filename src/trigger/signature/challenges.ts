@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Place } from '../../source/delivery-field.ts';
+import type { DeliveryField } from '../../source/delivery-field.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { Delivery } from './delivery.ts';
@@ -94,7 +94,7 @@ export function challengeMethods(scheme: SignatureScheme): readonly string[] {
   return scheme.challenge === null ? [] : CHALLENGES[scheme.challenge].methods;
 }
 
-function at(delivery: Delivery, from: Place['from'], name: string): string | null {
+function at(delivery: Delivery, from: DeliveryField['from'], name: string): string | null {
   return textAt({ from, name }, delivery, new Map());
 }
 

@@ -1,9 +1,9 @@
-import type { Place, PlaceKind } from '../../source/delivery-field.ts';
+import type { DeliveryField, DeliveryFieldKind } from '../../source/delivery-field.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 
 /** The scheme with every `{family}` in its header names replaced. */
 export function schemeInFamily(scheme: SignatureScheme, family: string): SignatureScheme {
-  const named = <K extends PlaceKind>(place: Place<K>): Place<K> => ({
+  const named = <K extends DeliveryFieldKind>(place: DeliveryField<K>): DeliveryField<K> => ({
     ...place,
     name: place.name.replaceAll('{family}', family.toLowerCase()),
   });

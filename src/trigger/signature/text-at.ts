@@ -3,7 +3,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
-import type { Place, PlaceKind } from '../../source/delivery-field.ts';
+import type { DeliveryField, DeliveryFieldKind } from '../../source/delivery-field.ts';
 import type { Delivery } from './delivery.ts';
 
 /** Named parts of a signature header; one that stands there twice is not among them. */
@@ -11,7 +11,7 @@ export type Parts = ReadonlyMap<string, string>;
 
 type Reader = (name: string, delivery: Delivery, parts: Parts) => string | null;
 
-const READERS: Readonly<Record<PlaceKind, Reader>> = {
+const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
   header: (name, delivery) => onlyHeader(delivery, name),
   query: (name, delivery) => onlyParameter(delivery, name),
   part: (name, _delivery, parts) => parts.get(name) ?? null,
@@ -20,7 +20,7 @@ const READERS: Readonly<Record<PlaceKind, Reader>> = {
 };
 
 /** The text at a place; null where there is none, or not exactly one. */
-export function textAt({ from, name }: Place, delivery: Delivery, parts: Parts): string | null {
+export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: Parts): string | null {
   return READERS[from](name, delivery, parts);
 }
 

@@ -1,4 +1,4 @@
-import type { Place } from '../../source/delivery-field.ts';
+import type { DeliveryField } from '../../source/delivery-field.ts';
 import type { WebhookProfile } from '../../source/profile.ts';
 import { answerChallenge } from '../../trigger/signature/challenges.ts';
 import { createVerifier, verifierForNobody } from '../../trigger/signature/create-verifier.ts';
@@ -42,6 +42,6 @@ export function keepMsOf({ webhook, profile }: ReceivedSource): number {
 }
 
 function headersWithEvents({ kind, resource, id, updated }: WebhookProfile): string[] {
-  const places: (Place | null)[] = [kind, resource, id, updated];
+  const places: (DeliveryField | null)[] = [kind, resource, id, updated];
   return [...new Set(places.flatMap((place) => (place?.from === 'header' ? [place.name] : [])))];
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withParts } from '../../../src/settings/file/secret-parts.ts';
+import { withSecretParts } from '../../../src/settings/file/secret-parts.ts';
 
 it.each([
   ['a key as it is', 'sk_live_0815', []],
@@ -13,5 +13,5 @@ it.each([
     ['/token-0815/', '?key=token-4711'],
   ],
 ])('F211 no secret is written in parts either: %s', (_, secret, parts) => {
-  expect(withParts([secret])).toEqual([secret, ...parts]);
+  expect(withSecretParts([secret])).toEqual([secret, ...parts]);
 });

@@ -35,7 +35,7 @@ describe('a row that no page of Postgres holds', () => {
   it('F111 under a contract is set aside or leaves out what does not fit', () => {
     const pages = [[`{"id":1,${fields(400, '"a"')}}`], [`{"id":2,${fields(400, TEXT)}}`]];
     const discarded = shapePages(pages, { max_columns: 900, contract: 'discard_row' })[1];
-    expect(discarded?.setAside).toMatchObject([{ reason: 'contract' }]);
+    expect(discarded?.rejects).toMatchObject([{ reason: 'contract' }]);
     const left = shapePages(pages, { max_columns: 900, contract: 'discard_value' })[1];
     expect(left?.discarded).toBeGreaterThan(50);
     expect(() => shapePages(pages, { max_columns: 900, contract: 'freeze' })).toThrow('does not fit');
@@ -46,6 +46,6 @@ describe('a record', () => {
   it('F106 larger than any value of Postgres is set aside', () => {
     const records = [{ key: '1', value: { a: 1 }, bytes: Buffer.alloc((192 << 20) + 1) }];
     const page = shapeRecords({ shape: initialShape('content', PROFILE), profile: PROFILE, records });
-    expect(page.setAside).toMatchObject([{ index: 0, reason: 'too_large' }]);
+    expect(page.rejects).toMatchObject([{ index: 0, reason: 'too_large' }]);
   });
 });

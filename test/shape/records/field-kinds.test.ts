@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { differenceText, recordDifferences } from '../../../src/shape/records/record-difference.ts';
-import { outlineOf, unprovedField, widenOutline } from '../../../src/shape/records/field-kinds.ts';
+import { fieldKindsOf, unprovedField, addFieldKinds } from '../../../src/shape/records/field-kinds.ts';
 
 function told(listed: string, alone: string): string {
   return differenceText(recordDifferences(parseJson(listed), parseJson(alone)));
@@ -39,9 +39,9 @@ describe('the differences of two readings', () => {
 });
 
 describe('a reading by what is proved of its fields', () => {
-  const proved = outlineOf(parseJson('{"id":1,"title":"x","author":3,"tags":[{"name":"a"}],"seo":{"image":null}}'));
+  const proved = fieldKindsOf(parseJson('{"id":1,"title":"x","author":3,"tags":[{"name":"a"}],"seo":{"image":null}}'));
   const judged = (reading: string, stored: string | null = null): string | null =>
-    unprovedField(proved, outlineOf(parseJson(reading)), stored === null ? null : outlineOf(parseJson(stored)));
+    unprovedField(proved, fieldKindsOf(parseJson(reading)), stored === null ? null : fieldKindsOf(parseJson(stored)));
 
   it.each<[string, string, string | null, string | null]>([
     ['has proved fields of the same kinds', '{"id":2,"title":"y","author":4}', null, null],
@@ -57,12 +57,12 @@ describe('a reading by what is proved of its fields', () => {
   });
 
   it('is unproved where nothing is', () => {
-    expect(unprovedField(new Map(), outlineOf(1), null)).toBe('');
+    expect(unprovedField(new Map(), fieldKindsOf(1), null)).toBe('');
   });
 
   it('may have what another proof has added', () => {
-    const wider = outlineOf(parseJson('{"id":1}'));
-    widenOutline(wider, outlineOf(parseJson('{"id":1,"subtitle":"z"}')));
-    expect(unprovedField(wider, outlineOf(parseJson('{"subtitle":"y"}')), null)).toBe(null);
+    const wider = fieldKindsOf(parseJson('{"id":1}'));
+    addFieldKinds(wider, fieldKindsOf(parseJson('{"id":1,"subtitle":"z"}')));
+    expect(unprovedField(wider, fieldKindsOf(parseJson('{"subtitle":"y"}')), null)).toBe(null);
   });
 });
