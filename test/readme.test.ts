@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT_CODES } from '../src/cli/exit-code.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
-import { FAULTS } from '../src/sandbox/faults/faults.ts';
+import { FAULTS } from '../src/sandbox/faults/fault-script.ts';
 import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';
 import { configJsonSchema, profileJsonSchema } from '../src/settings/json-schema.ts';
 import { RATE_PRESETS } from '../src/source/rate-presets.ts';

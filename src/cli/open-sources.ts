@@ -3,7 +3,7 @@ import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import { umaskOf } from '../settings/file-mode.ts';
 import { loadSettings } from '../settings/load-settings.ts';
-import { settingsError } from '../settings/file/refusal.ts';
+import { settingsError } from '../settings/file/fault.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';

@@ -1,9 +1,8 @@
 import { styleText } from 'node:util';
 import type { WriteStream } from 'node:tty';
 import type { Clock } from '../model/clock.ts';
-import type { ProgressSnapshot } from './progress.ts';
-import type { Piece, Tone } from './progress-text.ts';
-import { progressLines } from './progress-text.ts';
+import { type ProgressSnapshot, type GovernorProgress, type ResourceProgress, ratesOf } from './progress.ts';
+import { countText, durationText, percentText, rateText } from './figures.ts';
 
 /** What is needed of a stream: standard error, or anything that a test can read back. */
 type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
@@ -84,4 +83,107 @@ function paint(line: readonly Piece[], stream: LiveStream): string {
 function styled(text: string, tone: Tone, stream: LiveStream): string {
   const style = STYLES[tone];
   return style === null ? text : styleText(style, text, { stream, validateStream: true });
+}
+
+/** What a piece of a line means, for its colour. */
+export type Tone = 'plain' | 'bar' | 'good' | 'bad' | 'quiet';
+
+/** A piece of a line; no piece holds anything but printable characters. */
+export interface Piece {
+  text: string;
+  tone: Tone;
+}
+
+const GAP = '  ';
+const WIDEST_NAME = 24;
+const WIDEST_BAR = 30;
+const NARROWEST_BAR = 5;
+
+const STATE_TONES: Readonly<Record<string, Tone>> = { ok: 'good', running: 'plain', waiting: 'quiet' };
+
+/** One line per resource and one for the governor, none wider than `width` columns. Pure: no colours, no cursor. */
+export function progressLines(snapshot: ProgressSnapshot, width: number): Piece[][] {
+  const rows = snapshot.resources.map((progress) => rowOf(progress, snapshot));
+  const widths = columnWidths(rows.map((row) => row.cells));
+  const fixed = widths.filter((one) => one > 0).reduce((sum, one) => sum + one + GAP.length, 0);
+  const room = Math.min(WIDEST_BAR, width - fixed - 1);
+  const bar = rows.some(({ done }) => done !== null) && room >= NARROWEST_BAR ? room : 0;
+  const lines = rows.map((row) => lineOf(row, widths, bar));
+  return [...lines, governorLine(snapshot.governor)].map((line) => truncate(line, width));
+}
+
+/** One resource: its name, what it has done as one cell per column, and how it stands. */
+interface Row {
+  cells: string[];
+  done: number | null;
+  tone: Tone;
+}
+
+function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): Row {
+  const rates = ratesOf(progress, at);
+  const { resource, records, total, state } = progress;
+  const name = resource.length > WIDEST_NAME ? `${resource.slice(0, WIDEST_NAME - 1)}…` : resource;
+  const tone = STATE_TONES[state] ?? 'bad';
+  if (progress.began === null) return { cells: [name, '', '', '', '', state], done: null, tone };
+  const share = governor.allowedPerSecond === null ? null : rates.requestsPerSecond / governor.allowedPerSecond;
+  const cells = [
+    name,
+    total === null ? countText(records) : `${countText(records)}/${countText(total)}`,
+    `${rateText(rates.recordsPerSecond)}/s`,
+    `${rateText(rates.requestsPerSecond)} req/s`,
+    share === null ? '' : `limit ${percentText(share)}`,
+    endOf(progress, rates.etaSeconds),
+  ];
+  return { cells, done: rates.done, tone };
+}
+
+/** The time left, or how it ended and how long it took. */
+function endOf({ began, endedAt, state }: ResourceProgress, etaSeconds: number | null): string {
+  if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
+  return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
+}
+
+function columnWidths(rows: readonly (readonly string[])[]): number[] {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  return Array.from({ length: columns }, (_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+}
+
+function lineOf({ cells, done, tone }: Row, widths: readonly number[], bar: number): Piece[] {
+  const [name = '', ...rest] = cells;
+  const end = rest.pop() ?? '';
+  const line: Piece[] = [{ text: name.padEnd(widths[0] ?? 0) + GAP, tone: 'plain' }];
+  if (bar > 0) line.push(...barOf(done, bar), { text: GAP, tone: 'plain' });
+  const figures = rest.map((cell, at) => ({ cell, width: widths[at + 1] ?? 0 })).filter(({ width }) => width > 0);
+  for (const { cell, width } of figures) line.push({ text: cell.padStart(width) + GAP, tone: 'plain' });
+  return [...line, { text: end, tone }];
+}
+
+function barOf(done: number | null, width: number): Piece[] {
+  if (done === null) return [{ text: ' '.repeat(width), tone: 'plain' }];
+  const full = Math.floor(Math.min(done, 1) * width);
+  return [
+    { text: '━'.repeat(full), tone: 'bar' },
+    { text: '─'.repeat(width - full), tone: 'quiet' },
+  ];
+}
+
+function governorLine(governor: GovernorProgress): Piece[] {
+  const { requests, limited, allowedPerSecond, shareUsed, pausedForMs } = governor;
+  const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
+  if (allowedPerSecond !== null) texts.push(`limit ${rateText(allowedPerSecond)}/s`);
+  if (shareUsed !== null) texts.push(`${percentText(shareUsed)} of it used`);
+  const line: Piece[] = [{ text: texts.join(GAP), tone: 'quiet' }];
+  if (pausedForMs > 0) line.push({ text: `${GAP}paused for ${durationText(pausedForMs / 1_000)}`, tone: 'bad' });
+  return line;
+}
+
+function truncate(line: readonly Piece[], width: number): Piece[] {
+  if (line.reduce((sum, piece) => sum + piece.text.length, 0) <= width) return [...line];
+  const kept: Piece[] = [];
+  let left = width - 1;
+  for (const { text, tone } of line) {
+    kept.push({ text: text.slice(0, left), tone });
+    left -= Math.min(left, text.length);
+  }
+  return [...kept, { text: '…', tone: 'quiet' }];
 }

@@ -1,13 +1,12 @@
 import type { JsonObject } from '../model/json.ts';
-import type { Answer, ApiRequest } from './answer.ts';
-import { RefusedRequest, json, nothing } from './answer.ts';
+import { type Answer, type ApiRequest, RefusedRequest, json, nothing } from './answer.ts';
 import type { Collection } from './records/collection.ts';
-import { listPage } from './pages/page-list.ts';
-import { pageQuery } from './pages/page-query.ts';
+import { listPage, pageQuery } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
 import { created, patched, recordIn, replaced } from './records/record-changes.ts';
-import { templateFor } from './records/record-template.ts';
+import { templateFor } from './records/generated-records.ts';
 import type { Handler, Service } from './route-context.ts';
+import { sha256 } from './records/image-files.ts';
 
 /** GET /v1/{resource}: one page, from the cache where it is there. */
 export const listRecords: Handler = (service, { url, params }) => {
@@ -94,4 +93,37 @@ export function bytesOf(service: Service, params: Readonly<Record<string, string
   const bytes = collection.get(id);
   if (bytes !== null) return { resource, collection, id, bytes };
   throw new RefusedRequest(404, `There is no record with the id "${id}".`);
+}
+
+/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 where the client has them. */
+export const readFile: Handler = (service, request) => {
+  const { id, record } = imageOf(service, request.params);
+  const body = service.store.files.get(id);
+  if (body === null) throw new RefusedRequest(404, `The image "${id}" has no file.`);
+  const etag = `"${sha256(body)}"`;
+  if (request.headers['if-none-match']?.includes(etag) === true)
+    return { ...nothing(), status: 304, headers: { etag } };
+  const type = record['mime_type'];
+  return {
+    status: 200,
+    body,
+    headers: { 'content-type': typeof type === 'string' ? type : 'application/octet-stream', etag },
+  };
+};
+
+/** PUT /v1/images/{id}/file: new bytes; the image's record says so. */
+export const writeFile: Handler = async (service, request) => {
+  const { id, record } = imageOf(service, request.params);
+  const bytes = await request.body();
+  const { collection } = bytesOf(service, { resource: 'images', id });
+  const stamp = stampFor(service, collection);
+  const times = stamp === null ? {} : { updated_at: stamp };
+  service.store.files.put(id, bytes);
+  service.store.put('images', { ...record, byte_size: bytes.length, sha256: sha256(bytes), has_file: true, ...times });
+  return nothing();
+};
+
+function imageOf(service: Service, params: Readonly<Record<string, string>>) {
+  const { id, bytes } = bytesOf(service, { ...params, resource: 'images' });
+  return { id, record: recordIn(bytes) };
 }

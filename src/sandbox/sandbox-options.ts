@@ -1,8 +1,7 @@
 import { ConfigError } from '../model/errors.ts';
 import type { Sort } from './records/base-records.ts';
 import { SORTS } from './records/base-records.ts';
-import type { FaultScript } from './faults/fault-script.ts';
-import { parseFault } from './faults/fault-text.ts';
+import { type FaultScript, parseFault } from './faults/fault-script.ts';
 import type { Pagination } from './pages/page-query.ts';
 import { PAGINATIONS } from './pages/page-query.ts';
 import type { RateDialect, RetryAfterForm } from './rate-limit.ts';

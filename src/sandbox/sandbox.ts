@@ -1,27 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+import { type Server, createServer } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import type { OAuthClient } from './access.ts';
-import { access } from './access.ts';
-import type { Faults } from './faults/fault-script.ts';
-import { faultScript } from './faults/fault-script.ts';
+import { type OAuthClient, access } from './access.ts';
+import { type Faults, faultScript } from './faults/fault-script.ts';
 import { pageCache } from './pages/page-cache.ts';
-import type { Rate } from './rate-limit.ts';
-import { rateLimiter } from './rate-limit.ts';
-import type { RequestLog } from './request-log.ts';
-import { requestLog } from './request-log.ts';
-import { machineClock, skewedClock } from './sandbox-clock.ts';
+import { type Rate, rateLimiter } from './rate-limit.ts';
+import { type RequestLog, requestLog } from './request-log.ts';
 import { startingFiles, startingRecords } from './sandbox-data.ts';
-import type { SandboxSettings } from './sandbox-options.ts';
-import { settingsFrom } from './sandbox-options.ts';
+import { type SandboxSettings, settingsFrom } from './sandbox-options.ts';
 import { listener } from './server.ts';
 import type { Service } from './route-context.ts';
-import type { Store } from './records/store.ts';
-import { recordStore } from './records/store.ts';
-import type { DeliveryCounts } from './webhooks.ts';
-import { webhooks } from './webhooks.ts';
+import { type Store, recordStore } from './records/store.ts';
+import { type DeliveryCounts, webhooks } from './webhooks.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
   /** Time for limits, stamps and waits; the machine's where it is absent. */
@@ -134,4 +126,25 @@ async function stop(server: Server): Promise<void> {
   server.close(() => resolve(undefined));
   server.closeAllConnections();
   await promise;
+}
+
+const MONOTONIC_ORIGIN = performance.timeOrigin;
+
+/** The machine's own clock. `monotonic` counts from the epoch as well, so that both can be compared with each other. */
+export const machineClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => MONOTONIC_ORIGIN + performance.now(),
+  sleep: async (ms, signal) => {
+    await wait(ms, undefined, signal === undefined ? {} : { signal });
+  },
+};
+
+/** The service's own clock: the machine's, put ahead (or behind, when negative) by `skewMs`. */
+export function skewedClock(clock: Clock, skewMs: number): Clock {
+  if (skewMs === 0) return clock;
+  return {
+    now: () => clock.now() + skewMs,
+    monotonic: () => clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+  };
 }

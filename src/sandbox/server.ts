@@ -1,15 +1,25 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
+import { TrieRouter } from 'hono/router/trie-router';
 import { messageOf } from '../model/errors.ts';
-import type { Answer, ApiRequest, Wire } from './answer.ts';
-import { RefusedRequest, problem } from './answer.ts';
+import { type Answer, type ApiRequest, type Wire, RefusedRequest, problem } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
-import { listPage } from './pages/page-list.ts';
+import { listPage } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { RequestEntry, WrittenLog } from './request-log.ts';
-import { routeOf } from './routes.ts';
 import { gzipped, sendPlain } from './send.ts';
-import type { Service } from './route-context.ts';
+import type { Service, Handler } from './route-context.ts';
+import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
+import {
+  readFile,
+  writeFile,
+  createRecord,
+  deleteRecord,
+  listRecords,
+  patchRecord,
+  readRecord,
+  replaceRecord,
+} from './record-routes.ts';
 
 /** What stands between the socket and the routes. */
 export interface Front {
@@ -126,4 +136,58 @@ async function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Arra
     pieces.push(piece);
   }
   return Buffer.concat(pieces);
+}
+
+/** Every endpoint; the first that fits a path is taken. */
+const ROUTES: readonly (readonly [method: string, path: string, handler: Handler])[] = [
+  ['POST', '/oauth/token', issueToken],
+  ['GET', '/v1/webhooks', listSubscriptions],
+  ['POST', '/v1/webhooks', subscribe],
+  ['GET', '/v1/webhooks/:id', readSubscription],
+  ['DELETE', '/v1/webhooks/:id', unsubscribe],
+  ['GET', '/v1/images/:id/file', readFile],
+  ['PUT', '/v1/images/:id/file', writeFile],
+  ['GET', '/v1/:resource', listRecords],
+  ['POST', '/v1/:resource', createRecord],
+  ['GET', '/v1/:resource/:id', readRecord],
+  ['PUT', '/v1/:resource/:id', replaceRecord],
+  ['PATCH', '/v1/:resource/:id', patchRecord],
+  ['DELETE', '/v1/:resource/:id', deleteRecord],
+];
+
+const METHODS = [...new Set(ROUTES.map(([method]) => method))];
+
+const router = new TrieRouter<Handler>();
+for (const [method, path, handler] of ROUTES) router.add(method, path, handler);
+
+export interface Route {
+  handler: Handler;
+  params: Record<string, string>;
+}
+
+/** The endpoint of a request. Throws a Refusal: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
+export function routeOf(method: string, path: string): Route {
+  const found = match(method === 'HEAD' ? 'GET' : method, path);
+  if (found !== null) return found;
+  const allowed = METHODS.filter((other) => match(other, path) !== null);
+  if (allowed.length === 0) throw new RefusedRequest(404, `There is nothing at ${path}.`);
+  throw new RefusedRequest(405, `${method} is not possible on ${path}.`, { allow: allowed.join(', ') });
+}
+
+function match(method: string, path: string): Route | null {
+  const [found] = router.match(method, path)[0];
+  if (found === undefined) return null;
+  const [handler, params] = found;
+  return {
+    handler,
+    params: Object.fromEntries(Object.entries(params).map(([name, text]) => [name, decoded(String(text))])),
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new RefusedRequest(400, `The path holds a broken escape: ${text.slice(0, 80)}`);
+  }
 }

@@ -1,12 +1,11 @@
 import type { z } from 'zod';
 import type { Profile } from '../source/profile.ts';
-import { checkValue } from './file/check-value.ts';
 import { crossCheck } from './cross-check.ts';
-import { valueAt } from './file/explain-issues.ts';
+import { checkValue } from './file/check-value.ts';
 import type { Fault, SettingsFinding } from './file/fault.ts';
-import { pathKey } from './file/fault.ts';
+import { isPlainMap, pathKey, valueAt } from './file/field-path.ts';
 import { interpolate, type Surroundings } from './file/interpolate.ts';
-import { holdsLiteralSecret } from './file/literal-secrets.ts';
+import { holdsLiteralSecret } from './file/secret-fields.ts';
 import type { LoadedProfile } from './load-profile.ts';
 import type { SourcesFile } from './settings.ts';
 import { insecureFindings } from './transport.ts';
@@ -17,7 +16,7 @@ export interface UncheckedFile {
   locate: (finding: SettingsFinding) => Fault;
 }
 
-/** What a file holds; its data is null where it has faults that concern its form. */
+/** The outcome of a check; `data` is null if the file does not fit its schema. */
 export interface CheckedFile<T> {
   data: T | null;
   faults: Fault[];
@@ -25,14 +24,14 @@ export interface CheckedFile<T> {
   profiles: Map<string, Profile>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
-  /** True where a secret stands in the file itself. */
+  /** True if a secret stands in the file itself. */
   holdsSecret: boolean;
 }
 
-/** Leads from the name or path of a profile to what it says. */
+/** Loads a profile by its name or path; `missing` is the message if there is none. */
 export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 
-/** Fills in and checks a file, and loads each profile that it names, also where other fields are at fault. */
+/** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
 export function checkFile<T extends { sources: SourcesFile | string }>(
   schema: z.ZodType<T>,
   { value, locate }: UncheckedFile,
@@ -43,7 +42,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   const unfilled = new Set(filled.findings.map((finding) => pathKey(finding.path)));
   const { data, findings } = checkValue(schema, filled.value ?? {}, filled.paths);
   const loaded = loadProfiles(filled.value, unfilled, readProfile);
-  // A field whose variable is not set is said to be so, not also that its placeholder is no URL.
+  // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
   const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
   const crossed = [...crossCheck(sources, loaded.profiles), ...insecureFindings(sources)];
@@ -61,7 +60,7 @@ interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'
 function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {
   const loaded: LoadedProfiles = { profiles: new Map(), findings: [], faults: [], secrets: [] };
   const sources = valueAt(value, ['sources']);
-  for (const source of Object.keys(typeof sources === 'object' && sources !== null ? sources : {})) {
+  for (const source of Object.keys(isPlainMap(sources) ? sources : {})) {
     const path = ['sources', source, 'profile'];
     const name = valueAt(value, path);
     if (typeof name !== 'string' || name === '' || unfilled.has(pathKey(path))) continue;

@@ -1,13 +1,13 @@
 import type { Profile } from '../source/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
 import { secretFault } from '../source/signature-secret.ts';
-import type { SettingsFinding } from './file/fault.ts';
 import { suggestion } from './file/did-you-mean.ts';
+import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
 import { schemaTemplate } from './warehouse-address.ts';
 import { sourceSchemaFault } from './warehouse-schema.ts';
 
-/** What can only be seen from several fields of a source, or from the config and its profiles, together. */
+/** Checks that concern several fields of a source, or a source and its profile, together. */
 export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, source]) => {
     const profile = profiles.get(name);
@@ -15,7 +15,7 @@ export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, P
   });
 }
 
-/** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
+/** Checks that each source has a file or schema of its own; `isOpen` if sources may be added at any time. */
 export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
   const template = schemaTemplate(warehouse);
   const hasOwn = template === undefined ? warehouse.includes('{source}') : (template?.includes('{source}') ?? true);
@@ -48,12 +48,12 @@ function sourceFindings(name: string, source: SourcesFile[string], profile: Prof
   ];
 }
 
-/** Puts a finding in its source. */
+/** Moves a finding's path below its source. */
 function below(source: string): (finding: SettingsFinding) => SettingsFinding {
-  return ({ path, part, message }) => ({ path: ['sources', source, ...path], part, message });
+  return (finding) => ({ ...finding, path: ['sources', source, ...finding.path] });
 }
 
-/** A resource without a filter follows the times of full walks alone: without those it would be walked only once. */
+/** A resource without a filter needs the times of full walks: without those it would be walked only once. */
 function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): SettingsFinding[] {
   const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
   if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
@@ -61,7 +61,7 @@ function scheduleFindings(resource: string, schedule: ScheduleSettings, profile:
   return [{ path: ['schedule', 'full'], part: 'value', message }];
 }
 
-/** Whether deliveries that are signed by this scheme can be checked with what is configured. */
+/** Checks that deliveries signed by this scheme can be verified with the configured secrets. */
 function webhookFindings(webhook: WebhookSettings | undefined, scheme: SignatureScheme): SettingsFinding[] {
   if (webhook === undefined) return [];
   const findings = webhook.secrets.flatMap((secret, at): SettingsFinding[] => {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
 const MODES = [0o600, 0o640, 0o644] as const;
 
-/** Who may read what is written, as `chmod` writes it; read as the number that it stands for. */
+/** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
 export const fileMode = z
   .union([z.int(), z.string()], EXPECTED)
   .transform((given, context): number => {
@@ -19,7 +19,7 @@ function meanings(mode: number): string[] {
   return [digits, `0${digits}`, `0o${digits}`, String(mode)];
 }
 
-/** What a process has to take from the rights of all that it makes: those who may read a file may enter its folder. */
+/** The umask under which files get this mode, and folders the right to enter for everybody who may read the files. */
 export function umaskOf(mode: number): number {
   const folder = mode | ((mode & 0o444) >> 2);
   return ~folder & 0o777;

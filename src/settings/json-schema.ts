@@ -10,8 +10,8 @@ export function configJsonSchema(): JsonSchema {
 }
 
 /**
- * JSON Schema of a profile, for editors. Nothing is required in it, because with `extends` a profile says only what
- * differs from another, and null leaves a resource out; whether the whole is complete is checked when it is loaded.
+ * JSON Schema of a profile, for editors. Nothing is required in it, because a profile with `extends` holds only what
+ * differs from its base, and null leaves a resource out; loading checks that the whole is complete.
  */
 export function profileJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(profileSchema, { io: 'input', override: ({ jsonSchema }) => loosen(jsonSchema) });

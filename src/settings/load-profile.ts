@@ -1,22 +1,16 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { extendProfile } from './extend-profile.ts';
-import type { Profile } from '../source/profile.ts';
-import { profileSchema } from '../source/profile.ts';
+import { profileSchema, type Profile } from '../source/profile.ts';
 import { checkValue } from './file/check-value.ts';
-import type { Fault, FieldPath, SettingsFinding } from './file/fault.ts';
-import { pathKey } from './file/fault.ts';
-import type { Filled, Surroundings } from './file/interpolate.ts';
-import { interpolate } from './file/interpolate.ts';
 import { suggestion } from './file/did-you-mean.ts';
+import type { Fault, SettingsFinding } from './file/fault.ts';
+import { isPlainMap, valueAt } from './file/field-path.ts';
+import { interpolate, type Filled, type Surroundings } from './file/interpolate.ts';
+import { secretsIn } from './file/secret-fields.ts';
+import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { packageRoot } from './package-root.ts';
-import { mustBeMasked } from './file/secret-fields.ts';
-import { valueAt } from './file/explain-issues.ts';
-import { isPlainMap } from './file/field-path.ts';
-import type { YamlFile } from './file/yaml-file.ts';
-import { readYamlFile } from './file/yaml-file.ts';
 
-/** What a profile's name leads to: null with faults where it cannot be used. */
+/** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
   profile: Profile | null;
   faults: Fault[];
@@ -24,9 +18,9 @@ export interface LoadedProfile {
   secrets: string[];
 }
 
-/** Where profiles are read from. */
+/** The surroundings that profiles are loaded in. */
 export interface ProfilePlace extends Surroundings {
-  /** How a file is shown to a person. */
+  /** The path of a file as a message shows it. */
   shown(path: string): string;
 }
 
@@ -38,7 +32,7 @@ interface Layer {
 
 const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
 
-/** Reads profiles as `loadProfile` does, each of them once however many sources name it. */
+/** `loadProfile` that reads each profile only once, however many sources name it. */
 export function profileReader(): typeof loadProfile {
   const known = new Map<string, ReturnType<typeof loadProfile>>();
   return (name, folder, place) => {
@@ -57,7 +51,7 @@ export function loadProfile(name: string, folder: string, place: ProfilePlace): 
   const path = profilePath(name, folder);
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
-  const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...keptSecrets(filled)]);
+  const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
   if (faults.length > 0) return { profile: null, faults, secrets };
   const value = layers
     .map(({ filled }) => filled.value)
@@ -87,7 +81,7 @@ function missingProfile(name: string, shown: string): string {
   return `expected one of ${names.join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${shown})${known}`;
 }
 
-/** The file itself first, then what it extends, each layer below the one before. */
+/** The file itself first, then each profile that it extends in turn. */
 function readChain(path: string, place: ProfilePlace, above: readonly string[]): { layers: Layer[]; faults: Fault[] } {
   const { read, faults } = readYamlFile(path, place.shown(path));
   if (read === null) return { layers: [], faults };
@@ -122,7 +116,7 @@ function shapeFindings(value: unknown): SettingsFinding[] {
   return [{ path: [], part: 'value', message: 'expected a map with the fields of a profile, got something else' }];
 }
 
-/** The layer in which a path leads furthest, the upper one first; a list or a plain value hides what lies below. */
+/** Locates the finding in the uppermost layer that has most of its path; a list or a plain value hides lower layers. */
 function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Fault {
   let best = layers[0];
   let deepest = -1;
@@ -138,14 +132,31 @@ function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Faul
   return best.read.locate(finding);
 }
 
-/** Texts in places that carry credentials: from the environment, or under a name that says so. */
-function keptSecrets(filled: Filled): string[] {
-  const secrets: string[] = [];
-  const visit = (value: unknown, path: FieldPath): void => {
-    if (typeof value === 'string' && mustBeMasked(path, filled.paths.has(pathKey(path)))) secrets.push(value);
-    if (typeof value !== 'object' || value === null) return;
-    for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key]);
-  };
-  visit(filled.value, []);
-  return secrets;
+type Fields = Record<string, unknown>;
+
+/** The field that says of what kind a map is: a map of another kind replaces the base's instead of extending it. */
+const KIND_FIELD = 'style';
+
+/**
+ * Applies a profile to the one that it extends: maps are merged, texts, numbers and lists replaced. A resource that is
+ * set to null is left out, and a `page` of another style replaces the base's page as a whole.
+ */
+export function extendProfile(base: Fields, over: Fields): Fields {
+  const merged = merge(base, over);
+  const resources = merged['resources'];
+  if (!isPlainMap(resources)) return merged;
+  return { ...merged, resources: Object.fromEntries(Object.entries(resources).filter(([, value]) => value !== null)) };
+}
+
+function merge(base: Fields, over: Fields): Fields {
+  const merged: Fields = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    const below = base[key];
+    merged[key] = isPlainMap(below) && isPlainMap(value) && isSameKind(below, value) ? merge(below, value) : value;
+  }
+  return merged;
+}
+
+function isSameKind(below: Fields, value: Fields): boolean {
+  return value[KIND_FIELD] === undefined || value[KIND_FIELD] === below[KIND_FIELD];
 }

@@ -4,25 +4,22 @@ import { ConfigError } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { checkFile, type CheckedFile } from './check-file.ts';
 import { placementFindings } from './cross-check.ts';
-import { valueAt } from './file/explain-issues.ts';
-import type { Fault, SettingsFinding } from './file/fault.ts';
-import { isReadableByOthers } from './file/literal-secrets.ts';
-import type { ProfilePlace } from './load-profile.ts';
-import { profileReader } from './load-profile.ts';
-import { packageRoot } from './package-root.ts';
-import { settingsError } from './file/refusal.ts';
+import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
+import { valueAt } from './file/field-path.ts';
 import { readSecretFile } from './file/secret-file.ts';
-import { withSecretParts } from './file/secret-parts.ts';
-import type { RefusedSource, Settings, SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
-import { folderSettingsSchema, settingsSchema } from './settings.ts';
+import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
+import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { profileReader, type ProfilePlace } from './load-profile.ts';
+import { packageRoot } from './package-root.ts';
+import { folderSettingsSchema, settingsSchema, type RefusedSource, type Settings } from './settings.ts';
+import type { SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
 import { readSourceFolder, type SourceFile } from './source-folder.ts';
 import { warehouseTransportFault } from './transport.ts';
 import { addressSecrets, sourceAddress } from './warehouse-address.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
-/** What the settings are read from. */
+/** The surroundings that settings are loaded in. */
 export interface SettingsPlace {
   /** From `--config`; else `CONTENT_SYNC_CONFIG`, else `config/content-sync.yaml`. */
   path?: string | undefined;
@@ -62,46 +59,41 @@ interface Loaded {
   faults: Fault[];
 }
 
-/** All in one file: its faults are faults of all. */
+/** All sources in one file: a fault of one stops all of them. */
 function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const readProfile = (name: string) => place.readProfile(name, dirname(file.path), place);
   const checked = checkFile(settingsSchema, file, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
-  const places = [
-    ...placementFindings(data.warehouse, Object.keys(data.sources), false),
-    ...transportFindings(data.warehouse, place.env),
-  ];
-  const faults = [...checked.faults, ...places.map((finding) => file.locate(finding))];
+  const found = warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env);
+  const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
   const exposed = exposedFile(file, checked);
-  const found = { ...data, profiles, refused: [], secrets: checked.secrets, exposed };
-  return { settings: assemble(file.path, found, place), faults };
+  const parts = { ...data, profiles, refused: [], secrets: checked.secrets, exposed };
+  return { settings: assemble(file.path, parts, place), faults };
 }
 
-/** A file per source: the faults of one are its own. */
+/** A file per source: a fault of one stops only that source. */
 function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const checked = checkFile(folderSettingsSchema, file, place, () => ({ missing: '' }));
   if (checked.data === null) return { settings: null, faults: checked.faults };
   const folder = resolve(dirname(file.path), checked.data.sources);
   const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
-  const found = 'files' in read ? read.files : [];
-  const names = found.map(({ name }) => name);
-  const places = [
-    ...placementFindings(checked.data.warehouse, names, true),
-    ...transportFindings(checked.data.warehouse, place.env),
-  ];
-  const files = found.map((each) => withPlaceFaults(each, places));
+  const sources = 'files' in read ? read.files : [];
+  const names = sources.map(({ name }) => name);
+  const found = warehouseFindings(checked.data.warehouse, names, true, place.env);
+  const files = sources.map((each) => withOwnFaults(each, found));
   const faults = [
     ...checked.faults,
-    ...places.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
+    ...found.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
     ...('problem' in read ? [file.locate({ path: ['sources'], part: 'value', message: read.problem })] : []),
   ];
-  const good = files.flatMap((each) =>
-    each.source === null || each.faults.length > 0 ? [] : [{ ...each, ...each.source }],
+  const good = files.flatMap(({ name, source, faults: own }) =>
+    source === null || own.length > 0 ? [] : [{ name, ...source }],
   );
-  if (faults.length > 0 || good.length === 0)
+  if (faults.length > 0 || good.length === 0) {
     return { settings: null, faults: [...faults, ...files.flatMap((each) => each.faults)] };
+  }
   const parts = {
     ...checked.data,
     sources: Object.fromEntries(good.map(({ name, settings }) => [name, settings])),
@@ -113,18 +105,25 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   return { settings: assemble(file.path, parts, place), faults };
 }
 
-function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): SettingsFinding[] {
+/** Checks the warehouse's address against the names of the sources; `isOpen` if sources may be added at any time. */
+function warehouseFindings(
+  warehouse: string,
+  sources: readonly string[],
+  isOpen: boolean,
+  env: NodeJS.ProcessEnv,
+): SettingsFinding[] {
   const message = warehouseTransportFault(warehouse, env);
-  return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
+  const insecure: SettingsFinding[] = message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
+  return [...placementFindings(warehouse, sources, isOpen), ...insecure];
 }
 
 function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
   return holdsSecret && isReadableByOthers(path) ? [file] : [];
 }
 
-/** The same file with what is wrong with its place in the warehouse. */
-function withPlaceFaults(source: SourceFile, places: ReturnType<typeof placementFindings>): SourceFile {
-  const own = places.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
+/** Adds those findings that concern this source. */
+function withOwnFaults(source: SourceFile, found: readonly SettingsFinding[]): SourceFile {
+  const own = found.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
   const faults = own.map(({ message }): Fault => ({ file: source.file, line: 1, column: 1, field: '', message }));
   return { ...source, faults: [...source.faults, ...faults] };
 }
@@ -158,7 +157,7 @@ function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): stri
   for (const { auth, webhook, ping } of Object.values(sources)) {
     found.push(auth.type === 'api_key' ? auth.key : auth.client_secret);
     for (const { value } of webhook?.secrets ?? []) found.push(value);
-    // Who knows the address of a monitor can silence it.
+    // Whoever knows the address of a monitor can silence it.
     for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
   }
   return found;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folder of this package, found from `src/` as well as from `dist/src/`; `config/` stands in it. */
+/** The folder of this package, which holds `config/`; found from `src/` as well as from `dist/src/`. */
 export function packageRoot(from = import.meta.dirname): string {
   if (existsSync(join(from, 'package.json'))) return from;
   const above = dirname(from);

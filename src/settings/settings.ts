@@ -151,13 +151,13 @@ const beside = {
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
 export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...beside });
 
-/** One whose sources are files of their own, */
+/** A config file whose sources are files in a folder. */
 export const folderSettingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: folderSchema, ...beside });
 
-/** and one of those files, under its name. */
+/** One of those files, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 
-/** For editors, which see but one schema. */
+/** Either form, for editors, which use one schema. */
 export const anySettingsSchema = z.strictObject({
   warehouse: warehouseSchema,
   sources: z.union([sourcesSchema, folderSchema]),
@@ -186,27 +186,27 @@ export interface SourceSettings {
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
   readonly schedule: ScheduleSettings;
-  /** Null where no webhooks are received. */
+  /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
   readonly deletes: DeleteSettings;
   readonly ping: PingSettings;
-  /** Where this source's rows go: `sqlite:` and an absolute path, or `postgres://…?schema=…`, which may hold a password. */
+  /** Address of this source's own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, which may hold a password. */
   readonly warehouse: string;
 }
 
 /** A source whose own file cannot be used; the others do not depend on it. */
 export interface RefusedSource {
   readonly name: string;
-  /** All that is wrong with it, in its file and in its profile. */
+  /** Faults of its file and of its profile. */
   readonly faults: readonly Fault[];
 }
 
-/** Everything that was set, read once, whole and deeply frozen. */
+/** All settings, read once and deeply frozen. */
 export interface Settings {
   /** Absolute path of the config file. */
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
-  /** Sources of a folder that were left out: to be told (`refusalOf`) at the start, on the page and by the exit code. */
+  /** Sources of a folder that were left out: reported (`settingsError`) at the start, on the page and by the exit code. */
   readonly refused: readonly RefusedSource[];
   /** Rights of the files that are made, such as `0o640`. */
   readonly file_mode: number;
@@ -214,7 +214,7 @@ export interface Settings {
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
   readonly log: { readonly level: LogLevel };
-  /** All credentials that the settings hold: texts that must not be logged or printed. */
+  /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];
 }
 

@@ -4,14 +4,14 @@ import { messageOf } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
 import { checkFile, type ReadProfile } from './check-file.ts';
 import type { Fault } from './file/fault.ts';
-import { isReadableByOthers } from './file/literal-secrets.ts';
+import { isReadableByOthers } from './file/secret-fields.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
 import { readYamlFile } from './file/yaml-file.ts';
 
 const ENDING = '.yaml';
 
-/** A file of the folder. Its source is null where it has faults; it may have some even so. */
+/** A file of the folder. A file with faults may have a source all the same. */
 export interface SourceFile {
   name: string;
   /** As shown to a person. */
@@ -19,11 +19,11 @@ export interface SourceFile {
   source: { settings: SourcesFile[string]; profile: Profile } | null;
   faults: Fault[];
   secrets: string[];
-  /** True where a secret stands in the file itself, and others may read it. */
+  /** True if a secret stands in the file itself, and others may read it. */
   isExposed: boolean;
 }
 
-/** Reads every source of a folder, in the order of their names. Hidden files, folders and other kinds are left alone. */
+/** Reads every source of a folder, in the order of their names. Hidden files, folders and other kinds of files are ignored. */
 export function readSourceFolder(
   folder: string,
   place: ProfilePlace,
@@ -37,7 +37,7 @@ export function readSourceFolder(
 
 function fileNames(folder: string): { found: string[] } | { problem: string } {
   try {
-    // A mounted ConfigMap is links to files, so that the kind of an entry says little.
+    // In a mounted ConfigMap the files are links, so the kind of an entry is not checked.
     const found = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
     return { found: found.toSorted() };
   } catch (error) {
@@ -48,21 +48,14 @@ function fileNames(folder: string): { found: string[] } | { problem: string } {
 function readSource(path: string, fileName: string, place: ProfilePlace, readProfile: ReadProfile): SourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
-  const refused = (faults: Fault[]): SourceFile => ({
-    name,
-    file,
-    source: null,
-    faults,
-    secrets: [],
-    isExposed: false,
-  });
+  const unreadable = { name, file, source: null, secrets: [], isExposed: false };
   if (!fileName.endsWith(ENDING) || !SOURCE_NAME.test(name)) {
     const message = `expected a file name such as blog.yaml, in lower case, got ${JSON.stringify(fileName)}`;
-    return refused([{ file, line: 1, column: 1, field: '', message }]);
+    return { ...unreadable, faults: [{ file, line: 1, column: 1, field: '', message }] };
   }
   const { read, faults } = readYamlFile(path, file);
-  if (read === null) return refused(faults);
-  // As if it stood in the config file: what is true of a field there is true of it here.
+  if (read === null) return { ...unreadable, faults };
+  // Checked as if it stood in the config file, so that the same rules hold for its fields.
   const value = { sources: { [name]: read.value } };
   const locate: typeof read.locate = (finding) => read.locate({ ...finding, path: finding.path.slice(2) });
   const checked = checkFile(namedSourceSchema, { value, locate }, place, readProfile);

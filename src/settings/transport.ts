@@ -10,7 +10,7 @@ function isLoopback(host: string): boolean {
   return bare === '::1' || bare.startsWith('::ffff:7f') || bare === 'localhost' || bare.endsWith('.localhost');
 }
 
-/** Addresses to which a source's credential would be sent readable for all on the way, unless that is asked for. */
+/** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */
 export function insecureFindings(sources: SourcesFile): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, { base_url, auth, allow_insecure }]): SettingsFinding[] => {
     if (allow_insecure) return [];
@@ -29,15 +29,15 @@ export function insecureFindings(sources: SourcesFile): SettingsFinding[] {
 }
 
 /**
- * Why rows and password would go readable over the network to a Postgres, as `expected …` without anything of the
- * address; null where they would not, or where `sslmode=disable` says that they may. `env` as `pg` reads it.
+ * Why rows and password would go unencrypted to a Postgres over the network, as `expected …` without any part of the
+ * address; null if they would not, or if `sslmode=disable` allows it. `env` as `pg` reads it.
  */
 export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
   if (!POSTGRES.test(address)) return null;
   const { hostname, searchParams } = postgresUrl(address);
   const isSaid = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
   const host = searchParams.get('host') || decodeURIComponent(hostname) || env['PGHOST'] || 'localhost';
-  // A socket has a path for its name.
+  // The host of a Unix socket is a path.
   if (isSaid || host.startsWith('/') || isLoopback(host)) return null;
   return 'expected sslmode in the address, because rows and password would go readable over the network: sslmode=verify-full, or sslmode=disable where the way to the server is safe';
 }

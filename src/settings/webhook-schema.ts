@@ -4,7 +4,7 @@ import type { WebhookSecret } from '../source/signature-secret.ts';
 
 const secretText = z.string().min(1);
 
-/** Written as a text, or as a map where it has a name or an end; read as `source/signature-secret.ts` has it. */
+/** Written as a text, or as a map if it has an id or an end; parsed to `WebhookSecret`. */
 const webhookSecretSchema = z
   .union([
     secretText,

@@ -1,12 +1,27 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import type { Column, ResourceShape, ShapeChange } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange, SourcePath } from '../model/table.ts';
 import { TO_CELL, type CellNotes } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
 import { carriesValue, isObject } from './records/field-at.ts';
-import { isFull, isWorthStoring, isFieldWorthStoring, openLevel, openList, openSlot, shapeTree } from './shape-tree.ts';
-import type { Level, List, ShapeProfile, ShapeTree, Slot, TableNode } from './shape-tree.ts';
+import {
+  isFull,
+  isWorthStoring,
+  isFieldWorthStoring,
+  openLevel,
+  openList,
+  openSlot,
+  shapeTree,
+  type Level,
+  type List,
+  type ShapeProfile,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  isWholePath,
+} from './shape-tree.ts';
 import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
 import { typeOf, widenFor } from './columns/type-lattice.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
@@ -159,4 +174,34 @@ function openTable(draft: Draft, slot: Slot): List {
   draft.tableNames.add(name);
   draft.columnNames.push(new Set(table.shape.key));
   return openList(slot, table, tree);
+}
+
+/**
+ * Widenings that the stored values alone cannot tell, besides those to JSON: a timestamp stands as UTC and not as the
+ * source wrote it, a double may have come with more digits than it is written with, and Postgres's numeric keeps the
+ * number and not that it was written `1e400`. All others keep what the wider type would have stored.
+ */
+const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
+  timestamp: ['text'],
+  double: ['numeric', 'text'],
+  numeric: ['text'],
+};
+
+/**
+ * True if rows that stand already would look otherwise, had they been made by the shape as it is after the change.
+ * Besides widenings: a column for a field that may stand in `_overflow`, and one of JSON for a field whose objects or
+ * arrays have gone into columns or tables until now, or were empty and stand as null.
+ */
+export function changesStoredRows(before: ResourceShape, change: ShapeChange, profile: ShapeProfile): boolean {
+  const { column, from } = change;
+  if (from !== null) return column.type === 'json' || (INEXACT[from]?.includes(column.type) ?? false);
+  const table = before.tables.find(({ name }) => name === change.table);
+  if (table === undefined) return false;
+  if (table.columns.some(({ path }) => path.at(-1) === OVERFLOW)) return true;
+  if (column.type !== 'json') return false;
+  return !isWholePath(column.path, profile) || [...table.columns, ...before.tables].some(isWithin(column.path));
+}
+
+function isWithin(path: SourcePath): (other: { path: SourcePath }) => boolean {
+  return (other) => other.path.length > path.length && path.every((part, at) => other.path[at] === part);
 }

@@ -22,7 +22,7 @@ const sized = {
 /** True where the service leaves the field out on the last page; else a full page without it is an error. */
 const absentIsEnd = z.boolean().default(false);
 
-/** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-style.ts`. */
+/** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-styles/`. */
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('cursor'),

@@ -1,5 +1,4 @@
-import type { SignatureFields } from './signature-fields.ts';
-import { methodsOf } from './signature-resolve.ts';
+import { methodsOf, type SignatureFields } from './signature-fields.ts';
 import { hasToken, type TemplateSegment, type TokenName } from './signature-template.ts';
 
 /** Something wrong with a scheme as a whole, at the field that it concerns. */

@@ -93,3 +93,22 @@ function readTemplate(text: string, context: z.RefinementCtx): readonly Template
   context.issues.push({ code: 'custom', message: parsed.fault, input: text });
   return z.NEVER;
 }
+
+/** One way in which a delivery may be signed. */
+export interface SignatureMethod {
+  readonly type: NonNullable<SignatureFields['type']>;
+  readonly algorithm: NonNullable<SignatureFields['algorithm']>;
+  readonly key_encoding: NonNullable<SignatureFields['key_encoding']>;
+  /** Name of the items that carry its signature; null where the header is the signature and nothing else. */
+  readonly item: string | null;
+}
+
+/** The first one stands in the scheme itself, the others under `also`. */
+export function methodsOf(fields: SignatureFields): SignatureMethod[] {
+  return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
+    type: given.type,
+    algorithm: given.algorithm ?? 'sha256',
+    key_encoding: given.key_encoding ?? 'utf8',
+    item: given.item ?? null,
+  }));
+}

@@ -1,4 +1,5 @@
-import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
+import type { SignatureMethod } from './signature-fields.ts';
+import type { SignatureScheme } from './signature-scheme.ts';
 
 /** One secret of a webhook; several may hold at once while the sender changes over. */
 export interface WebhookSecret {

@@ -2,8 +2,7 @@ import { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createTerminalProgress } from '../../src/observe/terminal-progress.ts';
-import { progressLines } from '../../src/observe/progress-text.ts';
+import { createTerminalProgress, progressLines } from '../../src/observe/terminal-progress.ts';
 import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
 import { advanceResource, endResource, startResource, waitingResource } from '../../src/observe/progress.ts';
 

@@ -124,7 +124,7 @@ describe('contracts', () => {
     const page = shapePages([grown, other], { contract: 'discard_value' })[1] ?? raise();
     expect(rowsOf(page, 'content').map((row) => row['a'])).toEqual([null, 2, 3, null]);
     expect(rowsOf(page, 'content_l').map((row) => row['value'])).toEqual([2, null, 4]);
-    expect(page).toMatchObject({ discarded: 3, changes: [], setAside: [] });
+    expect(page).toMatchObject({ discarded: 3, changes: [], rejects: [] });
   });
 });
 

@@ -1,5 +1,6 @@
-import { findSecrets, type Span } from './find-secrets.ts';
-import { secretViews, SHORT, type SecretViews } from './secret-forms.ts';
+import { secretViews, SHORT, type SecretViews, type SecretView } from './secret-forms.ts';
+import { advance, KINDS, type PatternTree } from './pattern-tree.ts';
+import { isCutAt, type Symbols } from './read-symbols.ts';
 
 const STAND_IN = '***';
 
@@ -71,4 +72,118 @@ function viewsFor(secrets: readonly string[], { isChosen, known }: Choice): Secr
   const views = secretViews([...new Set(secrets)].filter(isChosen));
   known.set(secrets, { count: secrets.length, views });
   return views;
+}
+
+/** A part of a text; `end` is the place behind it. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+const BACKSLASH = 92;
+const PERCENT = 37;
+
+/** Where secrets stand in a text (its bytes in UTF-8): in order, none over another. */
+export function findSecrets(text: Uint8Array, { literal, decoded, isDecodedAlways, digits }: SecretViews): Span[] {
+  const hasEscapes = isDecodedAlways || text.includes(BACKSLASH) || text.includes(PERCENT);
+  const views = hasEscapes ? [literal, decoded, digits] : [literal, digits];
+  const found = views.flatMap((view) => findIn(text, view));
+  return found.length < 2 ? found : apart(found.toSorted((a, b) => a.start - b.start || b.end - a.end));
+}
+
+/** One where several lie over one another. */
+function apart(sorted: readonly Span[]): Span[] {
+  const spans: Span[] = [];
+  for (const { start, end } of sorted) {
+    const last = spans.at(-1);
+    if (last === undefined || start >= last.end) spans.push({ start, end });
+    else last.end = Math.max(last.end, end);
+  }
+  return spans;
+}
+
+/** Follows the tree through the text; every secret in it counts, and the beginning of one before a cut. */
+function findIn(text: Uint8Array, { read, folded, tree }: SecretView): Span[] {
+  const symbols = read(text);
+  const { bytes, count } = symbols;
+  const { cut, found, pairs } = tree;
+  const spans: Span[] = [];
+  const symbolAt = (at: number): number => (at < count ? (folded[bytes[at] ?? 0] ?? 0) : 0);
+  let state = 0;
+  let next = symbolAt(0);
+  for (let at = 0; at < count; at++) {
+    const symbol = next;
+    next = symbolAt(at + 1);
+    // Most places of a text are none where anything begins.
+    if (state === 0 && pairs[symbol * 256 + next] === 0) continue;
+    const beginning = cut[state] ?? 0;
+    if (beginning !== 0 && isCutAt(bytes, at)) keep(spans, spanOf(symbols, at - beginning, at));
+    state = advance(tree, state, symbol);
+    const ending = found[state] ?? 0;
+    if (ending !== 0) keepFound(spans, { text, symbols, tree }, ending, at + 1);
+  }
+  return spans;
+}
+
+/** Where the symbols stand in the text, from one up to another. */
+function spanOf({ ends, hasGaps }: Symbols, from: number, to: number): Span {
+  if (ends === null) return { start: from, end: to };
+  const start = hasGaps ? (ends[from] ?? 0) - 1 : (ends[from - 1] ?? 0);
+  return { start, end: ends[to - 1] ?? start };
+}
+
+interface Search {
+  text: Uint8Array;
+  symbols: Symbols;
+  tree: PatternTree;
+}
+
+/** Keeps the longest secret that ends before the symbol; any other one that does is a part of it. */
+function keepFound(spans: Span[], { text, symbols, tree }: Search, ending: number, to: number): void {
+  const { kind, length, fail, found } = tree;
+  for (let one = ending; one !== 0; one = found[fail[one] ?? 0] ?? 0) {
+    const from = to - (length[one] ?? 0);
+    const span = spanOf(symbols, from, to);
+    if (kind[one] === KINDS.word && !isWholeWord(text, span, isEscape(symbols, from - 1))) continue;
+    if (kind[one] === KINDS.base64) span.end = base64End(text, Math.max(span.end, spans.at(-1)?.end ?? 0));
+    keep(spans, span);
+    return;
+  }
+}
+
+/** Spans come by their ends, so that none but the last ones lie under a new one, and each is taken away once at most. */
+function keep(spans: Span[], span: Span): void {
+  let { start, end } = span;
+  for (let last = spans.at(-1); last !== undefined && last.end > start; last = spans.at(-1)) {
+    start = Math.min(start, last.start);
+    end = Math.max(end, last.end);
+    spans.pop();
+  }
+  spans.push({ start, end });
+}
+
+/** Whether one symbol, or a character of which it is the end, is written with several. */
+function isEscape({ ends, hasGaps }: Symbols, at: number): boolean {
+  if (ends === null || hasGaps) return false;
+  let first = at;
+  while (first > 0 && ends[first - 1] === ends[at]) first--;
+  return (ends[at] ?? 0) - (ends[first - 1] ?? 0) > 1;
+}
+
+/** Whether letters and digits around it belong to it; those of an escape before it, such as `\n` and `%20`, do not. */
+function isWholeWord(text: Uint8Array, { start, end }: Span, isBehindEscape: boolean): boolean {
+  const isEscaped = text[start] === BACKSLASH || text[start] === PERCENT;
+  const isBegin = start === 0 || isEscaped || isBehindEscape || !isAlphanumeric(text[start - 1]);
+  return isBegin && !isAlphanumeric(text[end]);
+}
+
+/** Where the base64 ends that goes on at the place. */
+function base64End(text: Uint8Array, from: number): number {
+  let at = from;
+  while (isAlphanumeric(text[at]) || '+/=-_'.includes(String.fromCharCode(text[at] ?? 0))) at++;
+  return at;
+}
+
+function isAlphanumeric(byte = 0): boolean {
+  return (byte >= 48 && byte <= 57) || (byte >= 65 && byte <= 90) || (byte >= 97 && byte <= 122);
 }

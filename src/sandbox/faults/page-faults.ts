@@ -2,7 +2,7 @@ import type { JsonObject } from '../../model/json.ts';
 import type { Answer } from '../answer.ts';
 import type { Fault, FaultContext } from './fault.ts';
 import { fault } from './fault.ts';
-import { cursorAtStart } from '../pages/page-list.ts';
+import { cursorAtStart } from '../pages/page-query.ts';
 import type { PageParts } from '../pages/page-parts.ts';
 import { isObject, parseExactly } from '../records/record-facts.ts';
 

@@ -1,6 +1,6 @@
 import type { BaseRecords, Sort } from './base-records.ts';
 import { spread } from './record-facts.ts';
-import { templateFor, updatedAt } from './record-template.ts';
+import { imageBytes, sha256 } from './image-files.ts';
 
 /** Steps of the unsorted order: primes, so that one visits every index unless the count is a multiple of it. */
 const STRIDE = 7_368_787;
@@ -73,4 +73,117 @@ function indexIn(key: string, prefix: string, count: number): number {
   const digits = key.slice(prefix.length);
   const index = /^\d+$/.test(digits) ? Number(digits) : -1;
   return index < count ? index : -1;
+}
+
+/** How the records of a generated resource look: id prefix, and the JSON text of the record with an index. */
+export interface RecordTemplate {
+  prefix: string;
+  text(id: string, index: number, flat: boolean): string;
+}
+
+const FIRST_UPDATE = Date.UTC(2020, 0, 1);
+const DAY = 86_400_000;
+const STATUSES = ['published', 'published', 'published', 'draft', 'archived'] as const;
+const REFERRERS = ['"search"', '"mail"', '"social"', '"direct"', 'null'] as const;
+const TAGS = ['design', 'policy', 'open source', 'security', 'research', 'data', 'content', 'accessibility'] as const;
+const PEOPLE = ['Ada Lovell', 'Björn Åkesson', 'Chidi Okafor', 'Dana Reyes', 'Éva Kovács', 'Farid Haddad'] as const;
+const SENTENCES = [
+  'The team shipped a small change on Tuesday and watched what people did with it for a week.',
+  'Nobody had asked who reads the page, so we did, and the answer was not the one we had planned for.',
+  'A table that worked yesterday should work today; that is the whole promise, and it is harder than it looks.',
+  'We wrote the question on the wall: “what would have to be true for this to be simple?”',
+  'In the second round the form lost four fields, and the number of calls fell by a third.',
+  'Every record has a history, and most of the work is to keep it without getting in the way.',
+] as const;
+
+const content: RecordTemplate = {
+  prefix: 'cnt_',
+  text: (id, index, flat) => {
+    const updated = updatedAt(index);
+    const words = 120 + (index % 700);
+    return (
+      `{"id":"${id}","slug":"post-${index}","title":"Post number ${index}: ${pick(TAGS, index)} in practice",` +
+      `"status":"${pick(STATUSES, index)}","excerpt":"${pick(SENTENCES, index)}","body":"${body(index, flat ? 4 : 3)}",` +
+      `"author":{"id":"usr_${index % 97}","name":"${pick(PEOPLE, index)}","contact":{"email":"user${index % 97}@example.org"}},` +
+      (flat ? '' : `"authors":[{"handle":"user${index % 97}","position":0}],"tags":[${tags(index)}],`) +
+      `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"img_${index % 1000}","caption":null}},` +
+      `"word_count":${words},"revision":${1 + (index % 9)},"reading_minutes":${(words / 230).toFixed(2)},` +
+      `"featured":${index % 11 === 0},"created_at":"${iso(updated - 30 * DAY)}","updated_at":"${iso(updated)}",` +
+      `"published_at":"${iso(updated - 20 * DAY)}","reviewed_at":"${iso(updated - 10 * DAY)}",` +
+      `"event_date":"${iso(updated + 5 * DAY).slice(0, 10)}"}`
+    );
+  },
+};
+
+const images: RecordTemplate = {
+  prefix: 'img_',
+  text: (id, index) => {
+    const bytes = imageBytes(id);
+    return (
+      `{"id":"${id}","file_name":"${id}.svg","path":"/assets/${id}.svg","mime_type":"image/svg+xml",` +
+      `"byte_size":${bytes.length},"width":${320 + (index % 1600)},"height":${240 + (index % 900)},` +
+      `"sha256":"${sha256(bytes)}","has_file":true,"updated_at":"${iso(updatedAt(index))}"}`
+    );
+  },
+};
+
+const analytics: RecordTemplate = {
+  prefix: 'day_',
+  text: (id, index) =>
+    `{"id":"${id}","content_id":"cnt_${String(index % 1000).padStart(9, '0')}",` +
+    `"date":"${iso(updatedAt(index)).slice(0, 10)}","views":${(index * 7) % 5000},"visitors":${(index * 3) % 2000},` +
+    `"seconds":${((index % 9000) * 1.7).toFixed(1)},"referrer":${pick(REFERRERS, index)},` +
+    `"updated_at":"${iso(updatedAt(index))}"}`,
+};
+
+const TEMPLATES: Readonly<Record<string, RecordTemplate>> = { content, images, analytics };
+
+/** The template of a resource; one that has none of its own gets records like those of `content`. */
+export function templateFor(resource: string): RecordTemplate {
+  return TEMPLATES[resource] ?? { ...content, prefix: `${resource.slice(0, 3)}_` };
+}
+
+/** Epoch milliseconds of the last change of the record with this index: two records share each moment, 40 s apart. */
+export function updatedAt(index: number): number {
+  return FIRST_UPDATE + Math.floor(index / 2) * 40_000;
+}
+
+function body(index: number, sentences: number): string {
+  let text = '';
+  for (let part = 0; part < sentences; part += 1) text += `${pick(SENTENCES, index + 2 + part)} `;
+  return `${text}(${index})`;
+}
+
+function tags(index: number): string {
+  const first = `"${pick(TAGS, index)}"`;
+  return index % 3 === 0 ? first : `${first},"${pick(TAGS, index + 3)}"`;
+}
+
+function pick(list: readonly string[], index: number): string {
+  return list[index % list.length] ?? '';
+}
+
+// Few days and few times of day come up, and making a date's text costs more than the rest of a record.
+const days = new Map<number, string>();
+const timesOfDay = new Map<number, string>();
+
+function iso(time: number): string {
+  const day = Math.floor(time / DAY);
+  return dayText(day) + timeText(time - day * DAY);
+}
+
+function dayText(day: number): string {
+  const known = days.get(day);
+  if (known !== undefined) return known;
+  const text = new Date(day * DAY).toISOString().slice(0, 10);
+  days.set(day, text);
+  return text;
+}
+
+function timeText(time: number): string {
+  const known = timesOfDay.get(time);
+  if (known !== undefined) return known;
+  const text = new Date(time).toISOString().slice(10);
+  timesOfDay.set(time, text);
+  return text;
 }

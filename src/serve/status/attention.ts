@@ -1,5 +1,4 @@
-import { countText, durationText } from '../../observe/figures.ts';
-import { agoText, bytesText, countOf, inText } from '../../observe/value-text.ts';
+import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */

@@ -1,14 +1,14 @@
 import type { z } from 'zod';
-import { explainIssues, valueAt } from './explain-issues.ts';
-import type { FieldPath, SettingsFinding } from './fault.ts';
-import { fieldPath, pathKey } from './fault.ts';
+import { explainIssues } from './explain-issues.ts';
+import type { SettingsFinding } from './fault.ts';
+import { fieldPath, pathKey, replaceAt, valueAt } from './field-path.ts';
 
-/** Either what the schema made of the value, or all that is wrong with it. */
+/** Either the schema's output, or all that is wrong with the value. */
 export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
 
 /**
- * Checks a value that was filled in from the environment. A text that came from there is read as a number or as
- * true/false where the schema wants one, because the environment knows only texts.
+ * Checks a value that was filled in from the environment. A text from there is read as a number or as true/false if the
+ * schema wants one, because the environment holds only texts.
  */
 export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): Checked<T> {
   const first = schema.safeParse(value);
@@ -20,7 +20,7 @@ export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: Read
   return { data: null, findings: explainIssues(issues, { schema, value: converted, filled }) };
 }
 
-/** zod does not look below a key that it refuses; under a name that fits it does, and every fault is to be told. */
+/** zod does not look below a key that it rejects. Under a valid name it does, and every fault is to be reported. */
 function issuesBelowBadKeys(schema: z.ZodType, value: unknown, issues: readonly z.core.$ZodIssue[]) {
   return issues.flatMap((issue) => {
     if (issue.code !== 'invalid_key') return [];
@@ -46,13 +46,4 @@ function convertFilled(value: unknown, issue: z.core.$ZodIssue, filled: Readonly
   if (typeof text !== 'string' || read === undefined || !filled.has(pathKey(path))) return value;
   const converted = read(text);
   return converted === text ? value : replaceAt(value, path, converted);
-}
-
-function replaceAt(value: unknown, [part, ...rest]: FieldPath, by: unknown): unknown {
-  if (part === undefined) return by;
-  if (Array.isArray(value)) return value.map((entry, at) => (at === part ? replaceAt(entry, rest, by) : entry));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, entry]) => [key, key === part ? replaceAt(entry, rest, by) : entry]),
-  );
 }

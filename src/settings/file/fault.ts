@@ -1,14 +1,13 @@
+import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
+import type { FieldPath } from './field-path.ts';
 
-/** Where a field stands in a YAML value: map keys as text, list positions as numbers. */
-export type FieldPath = readonly (string | number)[];
-
-/** One thing that is wrong with a value, before it is known in which file it stands. */
+/** One thing that is wrong with a value, before it is located in a file. */
 export interface SettingsFinding {
   path: FieldPath;
-  /** Whether the fault is about the key at the end of the path or about its value. */
+  /** Whether the key at the end of the path is wrong, or its value. */
   part: 'key' | 'value';
-  /** Said to a person: `expected …, got …`; never holds a secret. */
+  /** For a person: `expected …, got …`; never holds a secret. */
   message: string;
 }
 
@@ -17,14 +16,16 @@ export interface Fault {
   file: string;
   line: number;
   column: number;
-  /** `sources.blog.base_url`; empty where the fault is the file itself. */
+  /** `sources.blog.base_url`; empty if the file itself is at fault. */
   field: string;
   message: string;
 }
 
-/** `sources.blog.resources[1]`, as a person would say it. */
-export function fieldName(path: FieldPath): string {
-  return path.map((part, at) => (typeof part === 'number' ? `[${part}]` : at === 0 ? part : `.${part}`)).join('');
+/** All faults in one message, one per line: `file:line:column  field: expected …, got …`. */
+export function settingsError(...faulty: readonly { readonly faults: readonly Fault[] }[]): ConfigError {
+  return new ConfigError('settings_invalid', renderFaults(faulty.flatMap(({ faults }) => faults)), {
+    hint: 'Correct the lines above; `content-sync config schema` prints what an editor needs to help with it.',
+  });
 }
 
 /** One line per fault, in the order of the files and their lines, each fault once. */
@@ -38,14 +39,4 @@ export function renderFaults(faults: readonly Fault[]): string {
 
 function renderFault({ file, line, column, field, message }: Fault): string {
   return visibleText(`${file}:${line}:${column}  ${field === '' ? '' : `${field}: `}${message}`);
-}
-
-/** A path as zod tells it. */
-export function fieldPath(path: readonly PropertyKey[]): FieldPath {
-  return path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-}
-
-/** A path as a key of a set or map. */
-export function pathKey(path: FieldPath): string {
-  return path.join('\u0000');
 }

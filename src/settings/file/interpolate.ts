@@ -1,21 +1,21 @@
 import { messageOf } from '../../model/errors.ts';
-import type { FieldPath, SettingsFinding } from './fault.ts';
-import { pathKey } from './fault.ts';
-import { mustBeMasked } from './secret-fields.ts';
+import type { SettingsFinding } from './fault.ts';
+import { pathKey, type FieldPath } from './field-path.ts';
+import { isWarehouseAddress, mustBeMasked } from './secret-fields.ts';
 
-/** Where `${…}` is read from. */
+/** The sources of `${…}`. */
 export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
   readSecret(this: void, path: string): string;
 }
 
-/** A value whose texts are filled in, and what is known about the filling. */
+/** A value whose texts are filled in, and how they were filled. */
 export interface Filled {
   value: unknown;
   /** Keys (see `pathKey`) of the fields that are not literally in the file: never shown to anyone. */
   paths: Set<string>;
-  /** What came out of secret files. */
+  /** Contents of secret files. */
   secrets: string[];
   findings: SettingsFinding[];
 }
@@ -25,7 +25,7 @@ const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
  * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` stands for `${`.
- * An unset or empty variable without a default is a finding, and so is a secret file that is missing or empty.
+ * Reports an unset or empty variable without a default, and a secret file that is missing or empty.
  */
 export function interpolate(value: unknown, surroundings: Surroundings): Filled {
   const filled: Filled = { value: undefined, paths: new Set(), secrets: [], findings: [] };
@@ -63,17 +63,13 @@ function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string 
   if (value !== undefined && value !== '') return value;
   if (preset !== undefined) return preset;
   const state = value === undefined ? 'it is not set' : 'it is empty';
-  const instead = mayHoldSecret(path)
+  const mayHoldSecret = mustBeMasked(path, true) || isWarehouseAddress(path);
+  const instead = mayHoldSecret
     ? 'take ${file:/path} in its place, so that the secret stays out of this file'
     : `write a default: \${${name}:-default}`;
   throw new Error(
     `expected the environment variable ${name}, got nothing (${state}; set it where content-sync is started, or ${instead})`,
   );
-}
-
-/** The address of a Postgres warehouse may hold its password. */
-function mayHoldSecret(path: FieldPath): boolean {
-  return mustBeMasked(path, true) || (path.length === 1 && path[0] === 'warehouse');
 }
 
 function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): string {

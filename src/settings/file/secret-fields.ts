@@ -1,37 +1,31 @@
+import { statSync } from 'node:fs';
 import { isSecretName } from '../../model/secret-name.ts';
-import type { FieldPath } from './fault.ts';
-import { pathKey } from './fault.ts';
-import { shownAddress } from '../warehouse-address.ts';
+import { pathKey, textsIn, type FieldPath } from './field-path.ts';
 
-const MAX_SHOWN = 60;
+/** Fields of `auth` that are no secrets. */
+const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
+const GROUP_AND_OTHERS_READ = 0o044;
+/** Shorter parts of a secret say nothing, or are found by chance. */
+const LEAST_LENGTH = 8;
 
-/** The value of a field for a message: its kind where it is no plain value, `***` where it may be a secret. */
-export function showValue(value: unknown, path: FieldPath, filled: ReadonlySet<string>): string {
-  if (value === undefined) return 'nothing';
-  if (value === null) return 'nothing (null)';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  if (typeof value === 'object') return 'a map';
-  if (isSecretField(path) || filled.has(pathKey(path))) return `a ${KINDS[typeof value] ?? 'value'} (***)`;
-  if (typeof value !== 'string') return JSON.stringify(value);
-  const show = path.length === 1 && path[0] === 'warehouse' ? shownAddress : withoutCredentials;
-  return shorten(JSON.stringify(show(value)));
-}
-
-const KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
-
-/** Whether what stands at this path may be a credential, whatever it is called. */
-function isSecretField(path: FieldPath): boolean {
+/** True if the value at this path may be a credential, whatever the field is called. */
+export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
   if (path.length === 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
-  // Who knows the address of a monitor can silence it.
+  // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
   if (isHeader(path)) return true;
   return typeof last === 'string' && isSecretName(last);
 }
 
-/** Whether what stands there is to be kept from every text that is written: more of what comes from outside the file. */
+/** True for the setting `warehouse`, because the address of a Postgres may hold its password. */
+export function isWarehouseAddress(path: FieldPath): boolean {
+  return path.length === 1 && path[0] === 'warehouse';
+}
+
+/** True if the text at this path must be masked wherever it is written; stricter for texts from outside the file. */
 export function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
   if (isFilled) return isSecretField(path) || isQueryValue(path);
   return (isHeader(path) || isQueryValue(path)) && isSecretName(String(path.at(-1)));
@@ -46,11 +40,36 @@ function isQueryValue(path: FieldPath): boolean {
   return path.length === 4 && path[2] === 'query';
 }
 
-/** A URL keeps its shape and loses what may be a credential: user name, password, query. */
-function withoutCredentials(text: string): string {
-  return text.replace(/\/\/[^/?#]*@/g, '//***@').replace(/[?#].*$/s, '?***');
+/** The texts of a file that must be masked; `filled` are the fields that came from outside it (see `pathKey`). */
+export function secretsIn(value: unknown, filled: ReadonlySet<string>): string[] {
+  return [...textsIn(value)].filter(([path]) => mustBeMasked(path, filled.has(pathKey(path)))).map(([, text]) => text);
 }
 
-function shorten(text: string): string {
-  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+/** True if a secret stands in the file itself: not filled in from the environment or from a file of its own. */
+export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>): boolean {
+  return textsIn(value).some(([path, text]) => isLiteralSecret(text, path) && !filled.has(pathKey(path)));
+}
+
+function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
+  return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
+}
+
+/** True if others than its owner may read the file. Windows has no such rights. */
+export function isReadableByOthers(file: string): boolean {
+  return process.platform !== 'win32' && (statSync(file).mode & GROUP_AND_OTHERS_READ) !== 0;
+}
+
+/** The secrets, and those parts of them that give as much away and may appear alone. */
+export function withSecretParts(secrets: readonly string[]): string[] {
+  const parts = secrets.flatMap(partsOf).filter((part) => part.length >= LEAST_LENGTH);
+  return [...new Set([...secrets, ...parts])];
+}
+
+function partsOf(secret: string): string[] {
+  // The address of a monitor, as it is requested: without its host, and without the placeholder for the resource.
+  if (/^https?:\/\//.test(secret)) return secret.replace(/^https?:\/\/[^/?#]+/, '').split('{resource}');
+  // The key without the prefix that says how it is written; the password of `user:password`.
+  const part = /^(?:wh(?:sec|pk)_|[^:]+:)([^]+)$/.exec(secret)?.[1];
+  return part === undefined ? [] : [part];
 }

@@ -14,7 +14,8 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /**
  * Reads a secret from a file as container platforms mount them, without a byte order mark and trailing newlines.
- * @throws Error fit for a person when the path is not absolute, or the file is missing, unreadable, empty or no text.
+ * @throws Error with a message for a person if the path is not absolute, or the file is missing, unreadable, empty or
+ *   no text.
  */
 export function readSecretFile(path: string): string {
   if (!isAbsolute(path)) throw new Error(`expected an absolute path after file:, got ${JSON.stringify(path)}`);

@@ -1,28 +1,27 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
-import type { Document, YAMLMap, YAMLSeq } from 'yaml';
+import type { Document, ErrorCode, YAMLMap, YAMLSeq } from 'yaml';
 import { messageOf } from '../../model/errors.ts';
-import type { Fault, FieldPath, SettingsFinding } from './fault.ts';
-import { fieldName } from './fault.ts';
-import { SYNTAX_MESSAGES } from './yaml-syntax.ts';
+import type { Fault, SettingsFinding } from './fault.ts';
+import { fieldName, type FieldPath } from './field-path.ts';
 
 const MAX_BYTES = 1_048_576;
 const MAX_ALIASES = 100;
 
-/** A YAML file that could be read: its value, and where each part of the value stands. */
+/** A YAML file that could be read: its value, and the position of each part of it. */
 export interface YamlFile {
   /** As shown to a person. */
   file: string;
   /** Absolute. */
   path: string;
   value: unknown;
-  /** The finding with the place of its field, or of the nearest part of it that is in this file. */
+  /** Adds the position of the finding's field, or of the nearest part of its path that is in this file. */
   locate(finding: SettingsFinding): Fault;
   /** How many leading parts of the path are in this file, and whether a lower layer may say more about it. */
   reach(path: FieldPath): { depth: number; open: boolean };
 }
 
-/** Reads one YAML 1.2 document of at most 1 MiB. Null where nothing could be read; then the faults say why. */
+/** Reads one YAML 1.2 document of at most 1 MiB. `read` is null if that fails; then the faults say why. */
 export function readYamlFile(path: string, file: string): { read: YamlFile | null; faults: Fault[] } {
   const text = textOf(path);
   if (typeof text !== 'string') return { read: null, faults: [at(file, text.problem)] };
@@ -60,7 +59,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   return { read: { file, path, value, locate, reach }, faults: [] };
 }
 
-/** What YAML allows and a settings file does not: keys that are no plain text, and aliases that lead nowhere or back. */
+/** Rejects what YAML allows but a settings file does not: keys that are no plain text, aliases that lead nowhere or back. */
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {
@@ -87,7 +86,7 @@ function locateIn(document: Document.Parsed, lines: LineCounter, file: string, f
   return { ...at(file, finding.message, place), field: fieldName(finding.path) };
 }
 
-/** Walks down as far as the path exists; `passed` holds the key (or list entry) taken at each step. */
+/** Walks down as far as the path exists; `passed` holds the key (or list entry) of each step. */
 function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]; last: unknown; inMaps: boolean } {
   const passed: unknown[] = [];
   let inMaps = true;
@@ -126,3 +125,33 @@ function reasonFor(error: unknown): string {
   if (error instanceof RangeError) return 'expected fewer levels of nesting';
   throw error;
 }
+
+/**
+ * The message for each kind of YAML fault. The library's own messages are not used: some quote the text that they
+ * could not read, and that text may be a secret.
+ */
+const SYNTAX_MESSAGES: Readonly<Record<ErrorCode, string>> = {
+  ALIAS_PROPS: 'expected no tag or anchor on an alias',
+  BAD_ALIAS: 'expected the name of an anchor after *; quote a text that begins with * or &',
+  BAD_COLLECTION_TYPE: 'expected a map or list that fits its tag',
+  BAD_DIRECTIVE: 'expected no %directive here; quote a text that begins with %',
+  BAD_DQ_ESCAPE: 'expected a known escape after \\ in double quotes; single quotes need none',
+  BAD_INDENT: 'expected the same indentation as the lines beside it, or a closing ] or } before this',
+  BAD_PROP_ORDER: 'expected tag and anchor before their value',
+  BAD_SCALAR_START: 'expected a text in quotes, because it begins with a reserved character',
+  BLOCK_AS_IMPLICIT_KEY: 'expected one "key: value" on a line; quote a text that contains ": "',
+  BLOCK_IN_FLOW: 'expected no block inside [ ] or { }',
+  DUPLICATE_KEY: 'expected each key once, got the same key again',
+  IMPOSSIBLE: 'expected readable YAML',
+  KEY_OVER_1024_CHARS: 'expected a key of at most 1024 characters',
+  MISSING_CHAR: 'expected a closing quote, bracket or a ":" that is missing',
+  MULTILINE_IMPLICIT_KEY: 'expected a key on one line; a ":" may be missing',
+  MULTIPLE_ANCHORS: 'expected at most one anchor',
+  MULTIPLE_DOCS: 'expected one document, got a second one after ---',
+  MULTIPLE_TAGS: 'expected at most one tag',
+  NON_STRING_KEY: 'expected a text as key (quote it)',
+  RESOURCE_EXHAUSTION: 'expected fewer levels of nesting',
+  TAB_AS_INDENT: 'expected spaces as indentation, got a tab',
+  TAG_RESOLVE_FAILED: 'expected no tag such as !name; quote a text that begins with !',
+  UNEXPECTED_TOKEN: 'expected the value to end here; quote a text with special characters',
+};

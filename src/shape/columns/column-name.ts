@@ -1,5 +1,4 @@
 import { textHash } from '../records/fingerprint.ts';
-import { RESERVED_NAMES } from './reserved-names.ts';
 
 /** Where Postgres cuts names off. */
 const MAX_BYTES = 63;
@@ -64,3 +63,19 @@ function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, space);
   return text.slice(0, read);
 }
+
+/**
+ * Names that a column must not have: words that Postgres 15 or SQLite 3 refuse without quotes, so that an analyst need
+ * not quote, and the columns that both keep for themselves.
+ */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set(
+  `all analyse analyze and any array as asc asymmetric authorization between binary both case cast check collate
+  collation column commit concurrently constraint create cross current_catalog current_date current_role
+  current_schema current_time current_timestamp current_user default deferrable delete desc distinct do drop else end
+  escape except exists false fetch for foreign freeze from full grant group having ilike in index indexed initially
+  inner insert intersect into is isnull join lateral leading left like limit localtime localtimestamp natural not
+  notnull null nothing offset on only or order outer overlaps placing primary raise references returning right select
+  session_user set similar some symmetric table tablesample then to trailing transaction true union unique update user
+  using values variadic verbose when where window with
+  ctid cmin cmax xmin xmax tableoid oid rowid`.split(/\s+/),
+);

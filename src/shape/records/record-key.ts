@@ -1,7 +1,7 @@
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/exact-number.ts';
 import { fieldAt } from './field-at.ts';
-import type { RejectReason, Rejection } from './rejection.ts';
+import type { RejectReason, Rejection } from './record-limits.ts';
 
 export { fieldAt } from './field-at.ts';
 

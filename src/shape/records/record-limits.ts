@@ -1,7 +1,6 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
 import { isObject } from './field-at.ts';
-import type { Rejection } from './rejection.ts';
 
 /** Levels of objects and arrays in one record; `JSON.stringify` and Postgres's jsonb fail from about 10,000. */
 const MAX_DEPTH = 100;
@@ -63,4 +62,25 @@ function countArray(array: JsonValue[], depth: number, before: number): number {
 function countContainer(value: Exclude<JsonValue, null | string | number | boolean>, depth: number, before: number) {
   if (Array.isArray(value)) return countArray(value, depth, before);
   return isExact(value) ? before : countObject(value, depth, before);
+}
+
+/** Why a record is set aside while the rest of its page goes on; stored with its body in `_sync_rejects`. */
+export type RejectReason =
+  | 'id_missing'
+  | 'id_null'
+  | 'id_empty'
+  | 'id_type'
+  | 'id_too_long'
+  | 'id_characters'
+  | 'not_an_object'
+  | 'too_deep'
+  | 'too_wide'
+  | 'too_large'
+  | 'key_too_long'
+  | 'contract';
+
+export interface Rejection {
+  reason: RejectReason;
+  /** One sentence for the operator; names the field, never its value. */
+  detail: string;
 }

@@ -9,7 +9,7 @@ import {
   type Hmac,
 } from 'node:crypto';
 import { decodeStrictly, type TextEncoding } from '../../source/signature-encoding.ts';
-import type { SignatureMethod } from '../../source/signature-scheme.ts';
+import type { SignatureMethod } from '../../source/signature-fields.ts';
 
 /**
  * Whether one of the signatures was made over the content with this key. The work is the same whatever is found: every

@@ -1,7 +1,8 @@
 import { createHash, createHmac, createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { ConfigError } from '../../model/errors.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../source/signature-secret.ts';
-import type { SignatureMethod, SignatureScheme } from '../../source/signature-scheme.ts';
+import type { SignatureMethod } from '../../source/signature-fields.ts';
+import type { SignatureScheme } from '../../source/signature-scheme.ts';
 
 /** What the sender of a delivery has: a method, its key, and how it signs with it. */
 export interface SigningKey {

@@ -1,6 +1,5 @@
-import { countText } from '../../observe/figures.ts';
+import { countText, NONE, agoText, countOf, momentText } from '../../observe/figures.ts';
 import { markup, type Markup, time } from './markup.ts';
-import { NONE, agoText, countOf, momentText } from '../../observe/value-text.ts';
 import type { SourceStatus } from '../../serve/status/snapshot.ts';
 
 /** What a person may want to look into, a box each; boxes without anything in them are left out. */

@@ -1,5 +1,5 @@
 import { markup, type Markup } from './markup.ts';
-import { minuteText } from '../../observe/value-text.ts';
+import { minuteText } from '../../observe/figures.ts';
 
 /** Drawn in these units and scaled to the width of the column. */
 const WIDTH = 400;

@@ -1,7 +1,16 @@
-import { countText, durationText, percentText, rateText } from '../../observe/figures.ts';
+import {
+  countText,
+  durationText,
+  percentText,
+  rateText,
+  NONE,
+  agoText,
+  countOf,
+  inText,
+  momentText,
+} from '../../observe/figures.ts';
 import { icon, type Tone } from './icon.ts';
 import { markup, type Markup, time } from './markup.ts';
-import { NONE, agoText, countOf, inText, momentText } from '../../observe/value-text.ts';
 import { isOverdue } from '../../serve/status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../../serve/status/snapshot.ts';
 

@@ -1,7 +1,6 @@
-import { countText, durationText } from '../../observe/figures.ts';
+import { countText, durationText, NONE, momentText } from '../../observe/figures.ts';
 import { markup, type Markup, time } from './markup.ts';
 import { runStatus } from './resources.ts';
-import { NONE, momentText } from '../../observe/value-text.ts';
 import type { PastRun, SourceStatus } from '../../serve/status/snapshot.ts';
 
 /** Runs that a source's table shows. */

@@ -1,4 +1,4 @@
-import { durationText } from '../../observe/figures.ts';
+import { durationText, bytesText, momentText } from '../../observe/figures.ts';
 import { icon, tabIcon } from './icon.ts';
 import { markup, type Markup, time } from './markup.ts';
 import { sourceNotes } from './notes.ts';
@@ -6,7 +6,6 @@ import { REFRESH_SCRIPT, RELOAD_SECONDS } from './refresh.ts';
 import { resourceTable } from './resources.ts';
 import { runTable } from './runs.ts';
 import { trafficPlots } from './traffic.ts';
-import { bytesText, momentText } from '../../observe/value-text.ts';
 import { attentionOf, headlineOf, type Attention } from '../../serve/status/attention.ts';
 import type { RefusedStatus, SourceStatus, StatusSnapshot } from '../../serve/status/snapshot.ts';
 import { STYLESHEET } from './stylesheet.ts';

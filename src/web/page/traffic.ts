@@ -1,7 +1,16 @@
-import { countText, percentText, rateText } from '../../observe/figures.ts';
+import {
+  countText,
+  percentText,
+  rateText,
+  NONE,
+  agoText,
+  countOf,
+  delayText,
+  inText,
+  minuteText,
+} from '../../observe/figures.ts';
 import { markup, type Markup } from './markup.ts';
 import { plotMarkup } from './plot.ts';
-import { NONE, agoText, countOf, delayText, inText, minuteText } from '../../observe/value-text.ts';
 import type { LimitStatus, SourceStatus, WebhookStatus } from '../../serve/status/snapshot.ts';
 
 /** The last hour of a source: how much of the limit was used, and what webhooks brought. */

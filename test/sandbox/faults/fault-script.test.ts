@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FaultScript } from '../../../src/sandbox/faults/fault-script.ts';
-import { parseFault } from '../../../src/sandbox/faults/fault-text.ts';
-import { FAULTS } from '../../../src/sandbox/faults/faults.ts';
+import { type FaultScript, FAULTS, parseFault } from '../../../src/sandbox/faults/fault-script.ts';
 import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
 import { LIST, faulty } from '../faulty-sandbox.ts';
 import { ask } from '../service-client.ts';

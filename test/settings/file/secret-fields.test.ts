@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withSecretParts } from '../../../src/settings/file/secret-parts.ts';
+import { withSecretParts } from '../../../src/settings/file/secret-fields.ts';
 
 it.each([
   ['a key as it is', 'sk_live_0815', []],

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
-import { fitsDouble } from '../../../src/shape/json/exact-number.ts';
-import { hasInexactNumber } from '../../../src/shape/json/inexact-number.ts';
+import { fitsDouble, hasInexactNumber } from '../../../src/shape/json/exact-number.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 
 describe('parseJson', () => {
