@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { aborted } from './aborted.ts';
+import { untilAborted } from '../model/waiting.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, type ExitCode } from './exit-code.ts';
 import { startServing, type ServeOptions } from './serving.ts';
@@ -17,7 +17,7 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   const serving = await startServing(context, options);
   serving.log.info({ url: serving.url }, 'listening');
   try {
-    await Promise.race([aborted(context.signal), serving.failed]);
+    await Promise.race([untilAborted(context.signal), serving.failed]);
     serving.log.info('stopping');
     // A service that was told to stop has done what it was there for.
     return EXIT_CODES.ok;

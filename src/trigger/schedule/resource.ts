@@ -1,6 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
+import { WakeableSleep } from '../../model/waiting.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
@@ -50,7 +51,7 @@ interface Witness {
 /** Between two runs of a resource in any case: requests of that time are served by one walk. */
 const PAUSE_MS = 1_000;
 /** The tick is a hint, and so is its absence: after this long a resource is looked at without one. */
-const LONGEST_REST_MS = 90_000;
+const LONGEST_PAUSE_MS = 90_000;
 
 const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
@@ -67,10 +68,11 @@ export class ResourceSchedule {
   /** Monotonic: not before then. */
   #notBefore = -Infinity;
   #requests: Request[] = [];
-  #wake: () => void = () => undefined;
+  readonly #pause: WakeableSleep;
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
+    this.#pause = new WakeableSleep(parts.clock);
     this.#watchedSince = parts.clock.now();
   }
 
@@ -79,7 +81,7 @@ export class ResourceSchedule {
     while (!signal.aborted) {
       const command = await this.#look();
       if (signal.aborted) break;
-      if (command === null) await this.#rest();
+      if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
     for (const { reject } of this.#requests.splice(0)) reject(signal.reason);
@@ -87,7 +89,7 @@ export class ResourceSchedule {
 
   /** Has it look again, now. */
   wake(): void {
-    this.#wake();
+    this.#pause.wake();
   }
 
   /**
@@ -182,26 +184,14 @@ export class ResourceSchedule {
     this.#notBefore = this.#parts.clock.monotonic() + pause[end];
   }
 
-  /** Until something may be due, it is told to look, or long enough. */
-  async #rest(): Promise<void> {
-    const { clock } = this.#parts;
-    const timer = new AbortController();
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    // An abort ends the sleep as its own end does.
-    const slept = clock.sleep(this.#restMs(), timer.signal).catch(() => undefined);
-    await Promise.race([woken, slept]);
-    timer.abort();
-  }
-
-  #restMs(): number {
+  /** Milliseconds until something may be due. */
+  #pauseMs(): number {
     const { clock } = this.#parts;
     const { nextAt, parkedUntil } = this.#due;
     const isAsked = this.#requests.length > 0;
     const dueAt = isAsked ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
     const wait = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
-    return Math.min(wait, LONGEST_REST_MS);
+    return Math.min(wait, LONGEST_PAUSE_MS);
   }
 }
 
