@@ -6,12 +6,11 @@ import { discardSuspects, readSuspects, releaseSuspects } from '../state/suspect
 import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource, type ChosenSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { withApp } from './with-app.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
+import { withApp } from './command/with-app.ts';
 
 interface DeleteOptions extends SourceOptions {
   json?: true;

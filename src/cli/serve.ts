@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { untilAborted } from '../model/waiting.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, type ExitCode } from './exit-code.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { startServing, type ServeOptions } from './serving.ts';
-import { withSourceOptions } from './source-options.ts';
+import { withSourceOptions } from './command/sources.ts';
 
 /** `content-sync serve`: keeps all sources fresh until it is stopped, and shows how they stand. */
 export function serveCommand(context: CliContext): Command {

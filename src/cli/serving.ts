@@ -18,13 +18,12 @@ import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts'
 import { createCollector, type Collector, type StatusParts } from '../serve/status/collect.ts';
 import { exposeStatus } from '../serve/status/metrics.ts';
 import { activityWatcher, noteDelivered } from '../serve/status/watcher.ts';
-import type { CliContext } from './context.ts';
+import type { CliContext } from './command/context.ts';
 import { keepSource } from '../serve/keep-source.ts';
 import { logWalks } from '../serve/log-walks.ts';
-import { namedSources, readSettings, tellRefused } from './open-sources.ts';
+import { namedSources, readSettings, tellRefused, type SourceOptions } from './command/sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { KeeperWatcher, SourceKeeper } from '../serve/source-keeper.ts';
-import type { SourceOptions } from './source-options.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
 import { isOnPostgres, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
 

@@ -3,12 +3,11 @@ import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { untilAborted } from '../model/waiting.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, type ExitCode } from './exit-code.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logWalks } from '../serve/log-walks.ts';
-import { namedSources, readSettings, tellRefused } from './open-sources.ts';
+import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { isOnPostgres, joinCluster } from '../serve/cluster/join-cluster.ts';
 
 interface WorkerOptions extends SourceOptions {

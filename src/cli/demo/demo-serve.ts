@@ -3,7 +3,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { openWarehouse } from '../../warehouse/open.ts';
 import { untilAborted } from '../../model/waiting.ts';
-import type { CliContext } from '../context.ts';
+import type { CliContext } from '../command/context.ts';
 import type { DemoEditor } from './demo-editor.ts';
 import { startServing } from '../serving.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { App } from '../app.ts';
-import { createLiveLines } from '../observe/live-lines.ts';
+import type { App } from '../../app.ts';
+import { createLiveLines } from '../../observe/live-lines.ts';
 import {
   advanceResource,
   endResource,
@@ -8,11 +8,11 @@ import {
   waitingResource,
   type ProgressSnapshot,
   type ResourceProgress,
-} from '../observe/progress.ts';
-import type { RunWatcher } from '../sync/run-options.ts';
+} from '../../observe/progress.ts';
+import type { RunWatcher } from '../../sync/run-options.ts';
 import type { CliContext } from './context.ts';
-import { logWalks } from '../serve/log-walks.ts';
-import { toldOnce } from '../observe/told-once.ts';
+import { logWalks } from '../../serve/log-walks.ts';
+import { toldOnce } from '../../observe/told-once.ts';
 
 interface WatchOptions {
   context: CliContext;
