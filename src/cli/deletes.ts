@@ -138,7 +138,7 @@ async function decideInSource(
       const change = decision === 'confirm' ? releaseSuspects : discardSuspects;
       await warehouse.apply(change(warehouse.own, resource, keys));
       const outcome = { resource, decision, count: keys.length, deleted: 0, left: null };
-      const carriedOut = () => carryOut(() => app.settleReleased(resource, context.signal));
+      const carriedOut = () => carryOut(() => app.confirmReleased(resource, context.signal));
       decided.push(decision === 'confirm' ? { ...outcome, ...(await carriedOut()) } : outcome);
     }
     return decided;

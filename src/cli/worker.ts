@@ -5,7 +5,7 @@ import type { SourceSettings } from '../settings/settings.ts';
 import { untilAborted } from '../model/waiting.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logWalks } from '../serve/log-walks.ts';
+import { logWalks } from '../serve/source-watcher.ts';
 import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
 import { isOnPostgres, joinCluster } from '../serve/cluster/join-cluster.ts';

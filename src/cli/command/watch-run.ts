@@ -11,7 +11,7 @@ import {
 } from '../../observe/progress.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
 import type { CliContext } from './context.ts';
-import { logWalks } from '../../serve/log-walks.ts';
+import { logWalks } from '../../serve/source-watcher.ts';
 import { toldOnce } from '../../observe/told-once.ts';
 
 interface WatchOptions {

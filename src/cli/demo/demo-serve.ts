@@ -5,7 +5,7 @@ import { openWarehouse } from '../../warehouse/open.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import type { CliContext } from '../command/context.ts';
 import type { DemoEditor } from './demo-editor.ts';
-import { startServing } from '../serving.ts';
+import { startServing } from '../serve.ts';
 
 /** What the second half of the demo is about. */
 export interface ServeScene {

@@ -16,9 +16,14 @@ export interface ScheduleParts {
   clock: Clock;
   /** The stored state; null where the resource was never walked. */
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
-  /** Walks the resource; to be stopped by the signal. */
-  run: (resource: string, command: SyncCommand, signal: AbortSignal) => Promise<RunReport>;
-  /** Hears of what was thrown instead of reported; it is counted as a failure. */
+  /** Walks the resource until the signal; `stored` is the state that made it due. */
+  run: (
+    resource: string,
+    command: SyncCommand,
+    signal: AbortSignal,
+    stored: StoredSuccess | null,
+  ) => Promise<RunReport>;
+  /** Called with an error that was thrown instead of reported; it counts as a failure. */
   failed: (resource: string, error: unknown) => void;
 }
 
@@ -59,6 +64,7 @@ const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, ove
 export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
+  #stored: StoredSuccess | null = null;
   #due = NOTHING_KNOWN;
   #success: Witness | null = null;
   #full: Witness | null = null;
@@ -123,6 +129,7 @@ export class ResourceSchedule {
     const { resource, times, clock } = this.#parts;
     try {
       const stored = await this.#parts.checkpoints(resource);
+      this.#stored = stored;
       this.#success = witnessed(this.#success, stored?.last_success_at ?? null, clock);
       this.#full = witnessed(this.#full, stored?.last_full_at ?? null, clock);
       const elapsed = { success: this.#elapsed(this.#success), full: this.#elapsed(this.#full) };
@@ -158,7 +165,7 @@ export class ResourceSchedule {
   async #run(command: SyncCommand, signal: AbortSignal): Promise<RunStatus> {
     const { resource, run } = this.#parts;
     try {
-      const report = await run(resource, command, signal);
+      const report = await run(resource, command, signal, this.#stored);
       const part = report.resources.find((each) => each.resource === resource);
       const status = part?.status ?? report.status;
       this.#ended(ENDS[status], part?.error?.code ?? null);
