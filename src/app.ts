@@ -28,14 +28,14 @@ export interface AppOptions {
   log: Logger;
   /** Texts that must not be written; tokens fetched later are added. */
   secrets: string[];
-  /** Hears of every request that was sent. */
+  /** Called after every HTTP attempt. */
   attempted?: (event: AttemptEvent) => void;
-  /** How long a resource stays this process's own after its last use; not at all where absent. */
+  /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
   lingerMs?: number;
 }
 
 export interface SyncRequest {
-  /** What is asked of all resources alike; or, where each is due for itself, of each by its name. */
+  /** One command for all resources, or one for each by its name. */
   command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   resources: readonly string[];
   restart: boolean;
@@ -52,15 +52,15 @@ export interface App {
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
   sync(request: SyncRequest): Promise<RunReport>;
-  /** Reads one record again. Throws what that throws, and `lease_held` where another process owns the resource. */
+  /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
-  /** Carries out the deletes that a person has released. Throws `lease_held` where another process owns the resource. */
-  settleReleased(resource: string, signal: AbortSignal): Promise<Settled>;
+  /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
+  confirmReleased(resource: string, signal: AbortSignal): Promise<Settled>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
 
-/** The one place that builds things. Throws `ConfigError` before any request where something cannot be used. */
+/** The one place that builds things. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   const opened = new AsyncDisposableStack();
   try {
@@ -71,20 +71,20 @@ export async function openApp(options: AppOptions): Promise<App> {
   }
 }
 
-/** What asks a source's service, and keeps nothing of what it learns. */
+/** Sends requests to a source's service, and stores nothing. */
 export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'>;
 
 /**
- * The same without a place to write to: nothing is made, and only what processes on Postgres share is changed, where
- * `reader` may. What is known of the service's limits is read from there; null where there is no warehouse yet.
+ * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
+ * is updated, if `reader` may write. Known limits are read through `reader`, which is null if there is no warehouse yet.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   const opened = new AsyncDisposableStack();
   try {
     const { source, clock } = options;
-    const hub = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
-    opened.defer(() => hub?.close());
-    const known = { hub, own: reader?.own ?? null, isKept: false };
+    const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
+    opened.defer(() => coordination?.close());
+    const known = { hub: coordination, own: reader?.own ?? null, isKept: false };
     const asking = await openClient(options, known, opened);
     return { source, ...asking, close: () => opened.disposeAsync() };
   } catch (error) {
@@ -133,9 +133,9 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
-  const hub = await openCoordination(source.warehouse, clock);
-  opened.defer(() => hub?.close());
-  const known = { hub, own: warehouse.own, isKept: hub === null };
+  const coordination = await openCoordination(source.warehouse, clock);
+  opened.defer(() => coordination?.close());
+  const known = { hub: coordination, own: warehouse.own, isKept: coordination === null };
   const { client, governor, listing } = await openClient(options, known, opened);
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
@@ -151,7 +151,7 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
     sync: (request) =>
       runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrubOwn(text, secrets) }),
     refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
-    settleReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    confirmReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
   };
 }

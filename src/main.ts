@@ -62,8 +62,8 @@ async function main(): Promise<void> {
   // What is made before the settings are read, or without any, is nobody else's.
   process.umask(OWNER_ONLY);
   const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
-    import('./cli/program.ts'),
-    import('./cli/tell-error.ts'),
+    import('./cli/commands.ts'),
+    import('./cli/command/output.ts'),
     import('./model/errors.ts'),
   ]);
   v8.setFlagsFromString('--semi-space-growth-factor=1');

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { EXIT_CODES } from '../src/cli/exit-code.ts';
+import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { FAULTS } from '../src/sandbox/faults/fault-script.ts';
 import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';

@@ -6,14 +6,18 @@ import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/identity.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource, type ChosenSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
-import { findWarehouse } from './warehouse-finding.ts';
-import { withProbe } from './with-app.ts';
+import { withProbe } from './command/with-app.ts';
+import { sql } from 'kysely';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import { lookForWarehouse, refuseMaking } from '../warehouse/open-to-read.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
+import { shownPlace } from '../warehouse/shown-place.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -132,4 +136,58 @@ function textOf(report: CheckReport): string {
     }),
   );
   return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
+}
+
+/** Where the copy is kept, as it is found. */
+interface FoundWarehouse {
+  /** Null where there is none yet, or an older version wrote it. */
+  reader: WarehouseReader | null;
+  finding: CheckFinding;
+}
+
+/**
+ * Looks for the warehouse of a source and makes nothing there; whoever asks closes the reader. Throws `ConfigError`
+ * where it cannot be looked into.
+ */
+async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
+  const place = shownPlace(warehouse);
+  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
+    check: 'warehouse',
+    status,
+    detail: `${place}${detail}`,
+    ...(hint === undefined ? {} : { hint }),
+  });
+  try {
+    const reader = await lookForWarehouse(warehouse, clock);
+    if (reader === null) return { reader, finding: await missing(warehouse, clock, found) };
+    const where = await serverText(place, reader);
+    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
+    const hint =
+      'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
+    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
+    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
+  }
+}
+
+async function missing(
+  address: string,
+  clock: Clock,
+  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
+): Promise<CheckFinding> {
+  try {
+    await refuseMaking(address, clock);
+    return found('ok', ', not there yet: the first run makes it');
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
+  }
+}
+
+async function serverText(place: string, { own }: WarehouseReader): Promise<string> {
+  if (!place.startsWith('postgres:')) return '';
+  const { rows } = await sql<{ version: string; role: string }>`
+    SELECT current_setting('server_version') AS version, current_user AS role`.execute(own);
+  return rows.map(({ version, role }) => `, Postgres ${version}, as role ${role}`).join('');
 }

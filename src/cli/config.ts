@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { configJsonSchema, profileJsonSchema } from '../settings/json-schema.ts';
-import type { CliContext } from './context.ts';
+import type { CliContext } from './command/context.ts';
 
 /** `content-sync config schema`: what an editor needs to help with the files. */
 export function configCommand(context: CliContext): Command {

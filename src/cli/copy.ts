@@ -5,11 +5,10 @@ import { readSecretFile } from '../settings/file/secret-file.ts';
 import { warehouseTransportFault } from '../settings/transport.ts';
 import { addressFault, addressSecrets, shownAddress, sourceAddress } from '../settings/warehouse-address.ts';
 import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource, type ChosenSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
 
 interface CopyOptions extends SourceOptions {
   to: string;

@@ -6,12 +6,11 @@ import { discardSuspects, readSuspects, releaseSuspects } from '../state/suspect
 import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource, type ChosenSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
-import { withApp } from './with-app.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
+import { withApp } from './command/with-app.ts';
 
 interface DeleteOptions extends SourceOptions {
   json?: true;
@@ -139,7 +138,7 @@ async function decideInSource(
       const change = decision === 'confirm' ? releaseSuspects : discardSuspects;
       await warehouse.apply(change(warehouse.own, resource, keys));
       const outcome = { resource, decision, count: keys.length, deleted: 0, left: null };
-      const carriedOut = () => carryOut(() => app.settleReleased(resource, context.signal));
+      const carriedOut = () => carryOut(() => app.confirmReleased(resource, context.signal));
       decided.push(decision === 'confirm' ? { ...outcome, ...(await carriedOut()) } : outcome);
     }
     return decided;

@@ -8,11 +8,10 @@ import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } fro
 import { inboxAddress, openInbox } from '../warehouse/open-inbox.ts';
 import { openInboxToRead } from '../warehouse/open-to-read.ts';
 import type { InboxViewer } from '../warehouse/reading.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
 
 interface DeliveryOptions extends SourceOptions {
   json?: true;

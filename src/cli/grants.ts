@@ -3,11 +3,10 @@ import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { changeReaders } from '../warehouse/change-readers.ts';
 import type { Readers } from '../warehouse/readers.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
 
 interface GrantOptions extends SourceOptions {
   role: string;

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { SANDBOX_OPTIONS } from '../sandbox/sandbox-options.ts';
 import type { OptionDeclaration, SandboxSettings } from '../sandbox/sandbox-options.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
-import { aborted } from './aborted.ts';
+import { untilAborted } from '../model/waiting.ts';
 
 /** What the command needs of the process. */
 export interface SandboxContext {
@@ -29,7 +29,7 @@ export function sandboxCommand({ signal, stdout }: SandboxContext): Command {
       const { clientId, clientSecret } = sandbox.oauth;
       const line = { url: sandbox.url, api_key: sandbox.apiKey, client_id: clientId, client_secret: clientSecret };
       stdout.write(`${JSON.stringify(line)}\n`);
-      await aborted(signal);
+      await untilAborted(signal);
       await sandbox.close();
     });
 }

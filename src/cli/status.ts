@@ -10,11 +10,10 @@ import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
 import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { forEachSource, type ChosenSource } from './open-sources.ts';
-import { print } from './print.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { print } from './command/output.ts';
 
 /** How one resource stands; times are UTC text, `lag_seconds` is since the last success. */
 interface ResourceStatus {

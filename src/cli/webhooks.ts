@@ -7,10 +7,9 @@ import { request } from 'undici';
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
 import type { ServeSettings, SourceSettings, WebhookSettings } from '../settings/settings.ts';
 import { signDelivery, type SignedDelivery } from '../trigger/signature/sign-delivery.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-code.ts';
-import { readSettings } from './open-sources.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
 
 interface SendOptions extends SourceOptions {
   url?: string;

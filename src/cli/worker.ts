@@ -2,13 +2,12 @@ import { Command, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { createLog } from '../observe/log.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { aborted } from './aborted.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, type ExitCode } from './exit-code.ts';
-import { logWalks } from '../serve/log-walks.ts';
-import { namedSources, readSettings, tellRefused } from './open-sources.ts';
+import { untilAborted } from '../model/waiting.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { logWalks } from '../serve/source-watcher.ts';
+import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
-import { withSourceOptions, type SourceOptions } from './source-options.ts';
 import { isOnPostgres, joinCluster } from '../serve/cluster/join-cluster.ts';
 
 interface WorkerOptions extends SourceOptions {
@@ -39,7 +38,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const team = joinCluster({ sources: worked, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
   await team.ready();
   log.info({ sources: sources.length }, 'working');
-  await aborted(signal);
+  await untilAborted(signal);
   log.info('stopping');
   await team.stop();
   return EXIT_CODES.ok;

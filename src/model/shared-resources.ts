@@ -70,7 +70,7 @@ export class SharedResources<T> {
   /** Closes what lingers, except for the `most` that were used last. */
   async closeIdle(most = 0): Promise<void> {
     const idle = [...this.#entries].filter(([, { users, value }]) => users === 0 && value !== null);
-    await Promise.all(idle.slice(0, idle.length - most).map(([name, entry]) => this.#close(name, entry)));
+    await Promise.all(idle.slice(0, Math.max(0, idle.length - most)).map(([name, entry]) => this.#close(name, entry)));
   }
 
   /** Ends all lingering. Nothing is left open once every user has released what it acquired. */

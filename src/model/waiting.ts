@@ -5,6 +5,14 @@ export async function sleepOrAbort(clock: Clock, ms: number, signal?: AbortSigna
   await clock.sleep(ms, signal).catch(() => undefined);
 }
 
+/** Resolves once the signal is aborted; at once if it is already. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  else signal.addEventListener('abort', () => resolve(), { once: true });
+  return promise;
+}
+
 /** Waits for `work`, but no longer than `ms`. Returns null if time ran out first; rejects if `work` does before that. */
 export async function waitAtMost<T>(clock: Clock, ms: number, work: Promise<T>): Promise<{ value: T } | null> {
   const timer = new AbortController();

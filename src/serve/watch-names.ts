@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
+import { sleepOrAbort } from '../model/waiting.ts';
 import type { NameState } from '../warehouse/name-state.ts';
 
 interface WatchParts {
   clock: Clock;
   log: Logger;
-  /** Told once that one is lost. */
+  /** Called once, as soon as a file has lost its name. */
   lost: () => void;
   signal: AbortSignal;
 }
@@ -15,15 +16,15 @@ const LOOK_MS = 500;
 const STEADY_MS = 2_000;
 
 /**
- * Watches the names of files that are open. Resolves when these have to be opened anew: what had been away is back, or
- * something else is in its place and has stayed as it is for a while; or when the signal is aborted. As long as nothing
- * is in its place there is nothing to open: a new file that is begun meanwhile would be overwritten by the old one.
+ * Watches the names of files that are open. Resolves when the files must be opened again, because one that had been
+ * moved is back, or another one has taken its place and has not changed for a while; or when the signal is aborted. While
+ * nothing is in its place there is nothing to open: a file created now would be overwritten when the old one comes back.
  */
 export async function untilReopening(names: () => readonly NameState[], parts: WatchParts): Promise<void> {
   const { clock, log, signal } = parts;
   let away: { seen: string; since: number } | null = null;
   while (!signal.aborted) {
-    await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    await sleepOrAbort(clock, LOOK_MS, signal);
     const states = names();
     if (states.every(({ is }) => is === 'named')) {
       if (away !== null) return;

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { askDrain } from '../../src/serve/work-items/ask-drain.ts';
+import { askDrain } from '../../src/serve/work-items/insert-item.ts';
 import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openWarehouse } from '../../src/warehouse/open.ts';

@@ -93,7 +93,7 @@ describe('content-sync deletes', () => {
       expect.stringMatching(/30 confirmed, 0 deleted by now; .* content is being synced by pid/),
     ]);
     expect(await stage.live()).toHaveLength(100);
-    expect(await app.settleReleased('content', new AbortController().signal)).toMatchObject({ deleted: 30 });
+    expect(await app.confirmReleased('content', new AbortController().signal)).toMatchObject({ deleted: 30 });
     await app.ownedResources.release('content');
     await app.close();
     expect(await stage.deleted()).toEqual(gone);

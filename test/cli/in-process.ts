@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CliContext } from '../../src/cli/context.ts';
+import type { CliContext } from '../../src/cli/command/context.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { collector } from '../support/collector.ts';
 

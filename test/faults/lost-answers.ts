@@ -29,7 +29,7 @@ export async function lossyRounds(): Promise<LossyRounds> {
     const app = await stage.open();
     try {
       await app.warehouse.apply(releaseSuspects(app.warehouse.own, 'content', []));
-      return (await app.settleReleased('content', new AbortController().signal)).deleted;
+      return (await app.confirmReleased('content', new AbortController().signal)).deleted;
     } finally {
       await app.close();
     }

@@ -235,7 +235,7 @@ async function endQuietly(story: Story): Promise<{ deleted: number; returned: nu
 async function releaseAll(story: Story): Promise<void> {
   await story.stage.write("UPDATE _sync_suspects SET state = 'released' WHERE state = 'held'");
   const app = await open(story);
-  await app.settleReleased(RESOURCE, new AbortController().signal);
+  await app.confirmReleased(RESOURCE, new AbortController().signal);
   await app.close();
 }
 

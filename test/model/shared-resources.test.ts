@@ -66,6 +66,8 @@ describe('a shared resource', () => {
     const clock = new HandClock();
     const { log, resources } = counted({ linger: { clock, ms: 1_000 } });
     for (const name of ['a', 'b', 'c']) await (await resources.acquire(name)).release();
+    await resources.closeIdle(9);
+    expect(log.slice(3)).toEqual([]);
     await resources.closeIdle(1);
     expect(log.slice(3)).toEqual(['close A', 'close B']);
     expect(resources.peek('c')).toBe('C');

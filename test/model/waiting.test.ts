@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { WakeableSleep, repeatUntilAborted, sleepOrAbort, waitAtMost } from '../../src/model/waiting.ts';
+import { WakeableSleep, repeatUntilAborted, sleepOrAbort, untilAborted, waitAtMost } from '../../src/model/waiting.ts';
 import { HandClock } from '../support/hand-clock.ts';
 
 describe('a sleep', () => {
@@ -26,6 +26,19 @@ describe('a sleep', () => {
     const sleep = new WakeableSleep(new HandClock());
     sleep.wake();
     await sleep.sleep(1_000);
+  });
+});
+
+describe('a wait for an abort', () => {
+  it('ends with it', async () => {
+    const stop = new AbortController();
+    const waited = untilAborted(stop.signal);
+    stop.abort();
+    await waited;
+  });
+
+  it('ends at once if the signal is aborted already', async () => {
+    await untilAborted(AbortSignal.abort());
   });
 });
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { askDrain } from '../../src/serve/work-items/ask-drain.ts';
+import { askDrain } from '../../src/serve/work-items/insert-item.ts';
 import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import type { WalkItem } from '../../src/serve/work-items/work-items.ts';
 import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';

@@ -2,10 +2,10 @@ import { sql, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { openWarehouse } from '../../warehouse/open.ts';
-import { aborted } from '../aborted.ts';
-import type { CliContext } from '../context.ts';
+import { untilAborted } from '../../model/waiting.ts';
+import type { CliContext } from '../command/context.ts';
 import type { DemoEditor } from './demo-editor.ts';
-import { startServing } from '../serving.ts';
+import { startServing } from '../serve.ts';
 
 /** What the second half of the demo is about. */
 export interface ServeScene {
@@ -36,7 +36,7 @@ export async function demoServe(context: CliContext, scene: ServeScene): Promise
     await watchRows(context, scene);
     if (!keep) return;
     say(`\nIt goes on: ${serving.url}/ (Ctrl-C ends it).`);
-    await Promise.race([aborted(context.signal), serving.failed]);
+    await Promise.race([untilAborted(context.signal), serving.failed]);
   } finally {
     await serving.stop();
   }

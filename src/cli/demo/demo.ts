@@ -1,7 +1,7 @@
+import path from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
@@ -10,15 +10,14 @@ import { SyncError } from '../../model/errors.ts';
 import { countText, percentText, rateText } from '../../observe/figures.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
-import type { CliContext } from '../context.ts';
+import type { CliContext } from '../command/context.ts';
 import { demoEditor, type DemoEditor } from './demo-editor.ts';
-import { DEMO_QUESTIONS } from './demo-questions.ts';
 import { demoServe } from './demo-serve.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import { forEachSource } from '../open-sources.ts';
-import { summaryText } from '../run-summary.ts';
-import { watchRun } from '../watch-run.ts';
-import { withApp } from '../with-app.ts';
+import { EXIT_CODES } from '../command/exit-code.ts';
+import { forEachSource } from '../command/sources.ts';
+import { summaryText } from '../command/run-summary.ts';
+import { watchRun } from '../command/watch-run.ts';
+import { withApp } from '../command/with-app.ts';
 
 const RECORDS = { content: 2_000, images: 600, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
@@ -161,3 +160,29 @@ function indented(text: string): string {
 function say(context: CliContext, text: string): void {
   context.stdout.write(`${text}\n`);
 }
+
+/** What an analyst may ask of the demo's tables, in SQL that runs in any SQLite client. */
+const DEMO_QUESTIONS: readonly { question: string; sql: string }[] = [
+  {
+    question: 'Which tags are read most?',
+    sql: `SELECT t.value AS tag, count(DISTINCT c.id) AS posts, sum(a.views) AS views
+  FROM content c
+  JOIN content_tags t ON t.content_id = c.id
+  JOIN analytics a ON a.content_id = c.id
+ GROUP BY t.value ORDER BY views DESC LIMIT 3`,
+  },
+  {
+    question: 'Who wrote most, and how long are the texts?',
+    sql: `SELECT w.handle AS author, count(*) AS posts, round(avg(c.word_count)) AS words
+  FROM content c
+  JOIN content_authors w ON w.content_id = c.id
+ GROUP BY w.handle ORDER BY posts DESC, author LIMIT 3`,
+  },
+  {
+    question: 'What was changed while we watched, and what did it say before?',
+    sql: `SELECT v.id, json_extract(v.body, '$.title') AS title_before, c.title AS title_now
+  FROM _sync_versions v
+  JOIN content c ON c.id = v.id
+ WHERE v.resource = 'content' AND v.valid_to IS NOT NULL ORDER BY v.id LIMIT 3`,
+  },
+];

@@ -9,7 +9,7 @@ import { createOpenApps, type OpenApp, type OpenApps, type ClusterSource } from 
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 
 export interface ClusterWorkOptions {
-  /** Of one of the sources, which are all in the same database. */
+  /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** By their names in the queue. */
   sources: ReadonlyMap<string, ClusterSource>;
@@ -17,26 +17,26 @@ export interface ClusterWorkOptions {
   secrets: string[];
   /** Walks under way at once. */
   atOnce: number;
-  /** Told of every error that passes by itself. */
+  /** Called with errors that pass by themselves. */
   failed: (error: unknown) => void;
 }
 
-/** This process's part in the work on one database. */
+/** The work that this process does on the sources of one database. */
 export interface ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
-  /** Deliveries of a source have come to this process. */
+  /** Called when this process has stored deliveries of a source. */
   wake(source: string): void;
-  /** Gives back what is in hand, and closes. */
+  /** Gives back the items under way, and closes. */
   stop(): Promise<void>;
 }
 
-/** Deliveries mostly wait: for more of them, or for the service. */
+/** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
 const SETTLES_AT_ONCE = 2;
-/** A drain stays for what may come next, so that a storm is one item and not many. */
+/** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
 const LINGER_MS = 10_000;
-/** In a storm a process hears of deliveries all the time. */
+/** The queue is asked for drain items at most this often, even in a storm of deliveries. */
 const WAKE_MS = 250;
 
 /** Takes work from now on, as soon as the queue can be opened. */
@@ -107,15 +107,15 @@ class Worker implements ClusterWork {
   async #settle({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     if (!this.#options.sources.has(source)) return { is: 'foreign' };
     try {
-      await this.apps.use(source, ({ app }) => app.settleReleased(resource, signal));
+      await this.apps.use(source, ({ app }) => app.confirmReleased(resource, signal));
     } catch (error) {
-      // A walk carries them out as well.
+      // The walk that owns the resource confirms them as well.
       if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
     }
     return { is: 'done', result: null };
   }
 
-  /** Runs `work` as a user of the source's drain, which is there as long as it has one. */
+  /** Runs `work` as a user of the source's drain, which runs as long as it has users. */
   async #whileDraining<T>(
     name: string,
     { app, inbox }: OpenApp,
@@ -123,10 +123,10 @@ class Worker implements ClusterWork {
     work: (drain: SourceDrain | null) => Promise<T>,
   ): Promise<T> {
     const { clock, secrets, sources } = this.#options;
-    const worked = sources.get(name);
-    if (inbox === null || worked === undefined) return work(null);
+    const known = sources.get(name);
+    if (inbox === null || known === undefined) return work(null);
     const drain =
-      this.#drains.get(name) ?? new SourceDrain({ ...worked, clock, secrets, app, inbox, queue: this.queue });
+      this.#drains.get(name) ?? new SourceDrain({ ...known, clock, secrets, app, inbox, queue: this.queue });
     this.#drains.set(name, drain);
     drain.enter(user);
     try {
@@ -134,7 +134,7 @@ class Worker implements ClusterWork {
     } finally {
       const isLast = drain.leave(user);
       if (isLast) this.#drains.delete(name);
-      // Beside: what was asked for is done, and the reading of other records has nothing to do with it.
+      // Not awaited: the item is done, however long the drain still reads other records.
       this.#endDrain(name, drain, isLast);
     }
   }
@@ -146,7 +146,7 @@ class Worker implements ClusterWork {
     };
     const look = this.apps
       .use(name, end)
-      // The leader of the schedule looks now and then as well.
+      // The leader's upkeep finds what this misses.
       .catch(() => undefined)
       .finally(() => this.#lastLooks.delete(look));
     this.#lastLooks.add(look);

@@ -2,51 +2,53 @@ import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
-import { queueName } from '../work-items/queue-name.ts';
+import { queueName } from '../work-items/work-items.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import { connectionName, postgresPlace } from '../../warehouse/postgres/connection/address.ts';
-import type { SourceKeeper } from '../source-keeper.ts';
 import { keepLead, type Lead } from './lead.ts';
-import { keepWithOthers, type TogetherKeeper } from './keep-with-others.ts';
+import { queuedWork } from './queued-work.ts';
+import { Keeper } from '../keeper.ts';
 import type { ClusterSource } from './open-apps.ts';
 import { startClusterWork, type ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
-  /** Only such as are on Postgres. */
+  /** All of them on Postgres. */
   sources: readonly ClusterSource[];
   clock: Clock;
   log: Logger;
   secrets: string[];
-  /** Walks under way at once, for each database; 8 where absent. */
+  /** Walks under way at once in each database; 8 if absent. */
   atOnce?: number;
 }
 
 /** This process as one of many that work on the same databases. */
 export interface Cluster {
-  /** Resolves once items can be queued, or after some seconds: a server that is away keeps nobody from starting. */
+  /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
   ready(): Promise<void>;
-  /** Keeps a source fresh together with the others: asks for what is due once this process leads it. */
-  keep(worked: ClusterSource, inbox: InboxPort | null): SourceKeeper;
-  /** Takes the lead of what is kept and nobody else leads. */
+  /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
+  keep(source: ClusterSource, inbox: Pick<InboxPort, 'waiting'> | null): Keeper;
+  /** Takes the lead of those sources that are kept here and not led by another process. */
   lead(): void;
-  /** Gives back work and leads; whoever keeps a source stops it beside. */
+  /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */
   stop(): Promise<void>;
 }
 
 const AT_ONCE = 8;
 const READY_MS = 5_000;
-/** Opening asks much at once: some at a time leave the others their connections. */
+/** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
-/** A server that is away is told of now and then. */
+/** The same error is logged at most this often. */
 const TELL_MS = 10_000;
 
-/** What is shared by the sources of one database. */
-interface Place {
+/** What the sources in one database share. */
+interface SharedDatabase {
+  /** The warehouse of one of the sources. */
   address: string;
-  working: ClusterWork;
+  work: ClusterWork;
   /** By the sources' names in the queue. */
-  keepers: Map<string, TogetherKeeper>;
+  keepers: Map<string, Keeper>;
   failed: (error: unknown) => void;
 }
 
@@ -57,57 +59,56 @@ export function isOnPostgres({ warehouse }: Pick<SourceSettings, 'warehouse'>): 
 /** Takes work from now on. */
 export function joinCluster(options: ClusterOptions): Cluster {
   const { clock } = options;
-  const places = placesOf(options);
+  const databases = databasesOf(options);
   const opening = new PQueue({ concurrency: OPENING_AT_ONCE });
   let leads: Lead[] = [];
   return {
     ready: async () => {
-      const patience = new AbortController();
-      const opened = Promise.all(Array.from(places.values(), ({ working }) => working.queue.opened));
-      await Promise.race([opened, clock.sleep(READY_MS, patience.signal).catch(() => undefined)]);
-      patience.abort();
+      const opened = Array.from(databases.values(), ({ work }) => work.queue.opened);
+      await waitAtMost(clock, READY_MS, Promise.all(opened));
     },
     keep: ({ source, log }, inbox) => {
-      const place = places.get(databaseOf(source));
-      if (place === undefined) throw new Error(`${source.name} is no source of the team`);
-      const keeper = keepWithOthers({ source, log, clock, inbox, opening, working: place.working });
-      place.keepers.set(queueName(source.warehouse), keeper);
+      const database = databases.get(databaseOf(source));
+      if (database === undefined) throw new Error(`${source.name} is not a source of the cluster`);
+      const work = queuedWork({ source, clock, shared: database.work, opening, inbox });
+      const keeper = new Keeper({ source, clock, log, work });
+      database.keepers.set(queueName(source.warehouse), keeper);
       return keeper;
     },
     lead: () => {
-      leads = Array.from(places.values(), ({ address, keepers, failed }) => {
-        const told = (led: ReadonlySet<string>): void => keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
-        return keepLead({ address, sources: [...keepers.keys()], clock, failed, leads: told });
+      leads = Array.from(databases.values(), ({ address, keepers, failed }) => {
+        const tell = (led: ReadonlySet<string>): void => keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
+        return keepLead({ address, sources: [...keepers.keys()], clock, failed, leads: tell });
       });
     },
     stop: async () => {
-      const ended = Array.from(places.values(), ({ working }) => working.stop());
+      const ended = Array.from(databases.values(), ({ work }) => work.stop());
       await Promise.all([...ended, ...leads.map((lead) => lead.stop())]);
     },
   };
 }
 
-function placesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions): Map<string, Place> {
-  const places = new Map<string, Place>();
-  for (const [database, worked] of Map.groupBy(sources, ({ source }) => databaseOf(source))) {
-    const [first] = worked;
+function databasesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions): Map<string, SharedDatabase> {
+  const databases = new Map<string, SharedDatabase>();
+  for (const [database, inIt] of Map.groupBy(sources, ({ source }) => databaseOf(source))) {
+    const [first] = inIt;
     if (first === undefined) continue;
     const { warehouse: address } = first.source;
-    const failed = tellerOf(log, clock);
-    const byName = new Map(worked.map((each) => [queueName(each.source.warehouse), each]));
-    const working = startClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
-    places.set(database, { address, working, keepers: new Map(), failed });
+    const failed = errorLogger(log, clock);
+    const byName = new Map(inIt.map((each) => [queueName(each.source.warehouse), each]));
+    const work = startClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
+    databases.set(database, { address, work, keepers: new Map(), failed });
   }
-  return places;
+  return databases;
 }
 
-/** Sources whose addresses differ in their schema alone share a database. */
+/** Sources share a database if their addresses differ in the schema only. */
 function databaseOf({ warehouse }: SourceSettings): string {
   return connectionName(postgresPlace(warehouse.replace(/^postgres:/, '')).connection);
 }
 
-/** The same trouble, seen from everywhere, is one line now and then. */
-function tellerOf(log: Logger, clock: Clock): (error: unknown) => void {
+/** Logs an error; the same one, however often it comes, is one line now and then. */
+function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
   const toldAt = new Map<string, number>();
   return (error) => {
     const message = messageOf(error);

@@ -2,65 +2,62 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../model/clock.ts';
 import type { Coordination } from '../../warehouse/coordination.ts';
+import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 import { openCoordination } from '../../warehouse/open-coordination.ts';
 
 export interface LeadOptions {
-  /** Of one of the sources, which are all in the same database. */
+  /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   sources: readonly string[];
   clock: Clock;
-  /** Told which sources are led now, again and again. */
+  /** Called after every renewal with the sources that this process leads now. */
   leads: (sources: ReadonlySet<string>) => void;
-  /** Told of every error that passes by itself. */
+  /** Called with each error; the next renewal tries again. */
   failed: (error: unknown) => void;
 }
 
-/** A lead that is not kept for so long goes to another process. */
+/** A lead that is not renewed for so long goes to another process. */
 const LEAD_MS = 20_000;
-const KEEP_MS = 5_000;
-/** Earlier than another process can take over. */
-const DOUBT_MS = LEAD_MS - KEEP_MS;
+const RENEW_MS = 5_000;
+/** A lead that was not renewed for so long counts as lost: earlier than another process can take it over. */
+const DOUBT_MS = LEAD_MS - RENEW_MS;
 
-const GIVE_BACK_MS = 1_000;
+const RESIGN_MS = 1_000;
 
-/** Takes and keeps the lead of all sources that nobody else leads. */
+/** The lead of sources, as long as it is kept. */
 export interface Lead {
-  /** Gives it back; what depends on it must have ended. */
+  /** Resigns. Everything that depends on the lead must have ended. */
   stop(): Promise<void>;
 }
 
+/** Takes and renews the lead of all those sources that no other process leads. */
 export function keepLead(options: LeadOptions): Lead {
   const { address, sources, clock, leads, failed } = options;
   const stopping = new AbortController();
-  const { signal } = stopping;
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
-  let hub: Coordination | null = null;
-  const keep = async (): Promise<void> => {
-    for (let keptAt = Number.NEGATIVE_INFINITY; !signal.aborted;) {
-      const asked = clock.monotonic();
-      try {
-        hub ??= await openCoordination(address, clock);
-        const led = new Set((await hub?.lead(sources, owner, LEAD_MS)) ?? []);
-        if (clock.monotonic() - asked < DOUBT_MS) {
-          keptAt = asked;
-          leads(led);
-        }
-      } catch (error) {
-        failed(error);
-      }
-      if (clock.monotonic() - keptAt >= DOUBT_MS) leads(new Set());
-      await clock.sleep(KEEP_MS, signal).catch(() => undefined);
-    }
+  let coordination: Coordination | null = null;
+  let keptAt = Number.NEGATIVE_INFINITY;
+  const renew = async (): Promise<void> => {
+    const asked = clock.monotonic();
+    coordination ??= await openCoordination(address, clock);
+    const led = new Set((await coordination?.lead(sources, owner, LEAD_MS)) ?? []);
+    // An answer that came this late may be out of date already.
+    if (clock.monotonic() - asked >= DOUBT_MS) return;
+    keptAt = asked;
+    leads(led);
   };
-  const kept = keep();
+  const kept = repeatUntilAborted({ clock, everyMs: RENEW_MS, signal: stopping.signal }, async () => {
+    await renew().catch(failed);
+    if (clock.monotonic() - keptAt >= DOUBT_MS) leads(new Set());
+  });
   return {
     stop: async () => {
       stopping.abort();
-      await Promise.race([kept, clock.sleep(GIVE_BACK_MS)]);
-      // Where the server is away, it runs out by itself.
-      const back = hub?.resign(owner).catch(() => undefined);
-      await Promise.race([back, clock.sleep(GIVE_BACK_MS)]);
-      await hub?.close();
+      await waitAtMost(clock, RESIGN_MS, kept);
+      // If the server is away, the lead expires by itself.
+      const resigned = coordination?.resign(owner).catch(() => undefined);
+      await waitAtMost(clock, RESIGN_MS, Promise.resolve(resigned));
+      await coordination?.close();
     },
   };
 }

@@ -2,11 +2,10 @@ import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Drain, DrainOptions } from '../../trigger/drain/options.ts';
-import { queueName } from '../work-items/queue-name.ts';
-import { resourceKey } from '../work-items/work-items.ts';
+import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 import type { Inbox, InboxPort } from '../../warehouse/inbox.ts';
-import { drainFor, refetchBy, type DrainParts } from '../drain-for.ts';
+import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
 import { walkNow } from './ask-walk.ts';
 
 export interface SourceDrainOptions extends DrainParts {
@@ -58,7 +57,7 @@ export class SourceDrain {
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
+    this.#drain = startDrain(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
     this.#yielding = this.#keepYielding();
   }
 

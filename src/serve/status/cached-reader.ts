@@ -1,32 +1,33 @@
 import type { Clock } from '../../model/clock.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 
 export interface CachedReaderOptions {
   clock: Clock;
-  /** What was read is good for so long, */
+  /** A value is kept at least this long, */
   keepMs: number;
-  /** and for so many times as long as the reading took. */
+  /** and at least this many times as long as reading it took. */
   keepTimes: number;
-  /** Who asks waits no longer than this; the reading goes on for those who ask later. */
+  /** A caller waits at most this long; the reading goes on for later callers. */
   patienceMs: number;
-  /** True where what was read last no longer holds, however young it is. */
+  /** Returns true if the last value no longer holds, however recent it is. */
   isStale?: () => boolean;
 }
 
-/** What was read last, and what went wrong since. */
+/** The last value read, and the error since. */
 export interface LastRead<T> {
-  /** Null before the first reading that ended well. */
+  /** Null before the first successful reading. */
   value: T | null;
   /** Epoch milliseconds. */
   readAt: number | null;
-  /** Null where the last reading ended well. */
+  /** Null if the last reading succeeded. */
   error: unknown;
-  /** A new reading was due and has not ended yet. */
+  /** A new reading is due and has not ended yet. */
   isLate: boolean;
 }
 
 /**
- * Reads again only when what was read has grown old, so that many viewers cost no more than one and slow readings come
- * rarely. After a failure it tells the last good value beside the error, and tries again at the next call.
+ * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
+ * rare. After a failure it returns the last good value with the error, and tries again at the next call.
  */
 export function createCachedReader<T>(
   read: () => Promise<T>,
@@ -50,11 +51,7 @@ export function createCachedReader<T>(
   return async () => {
     if (reading === null && clock.monotonic() < goodUntil && !isStale()) return last;
     reading ??= readNow();
-    const waiting = new AbortController();
-    const patience = clock.sleep(patienceMs, waiting.signal).then(
-      () => ({ ...last, isLate: true }),
-      () => last,
-    );
-    return Promise.race([reading, patience]).finally(() => waiting.abort());
+    const read = await waitAtMost(clock, patienceMs, reading);
+    return read?.value ?? { ...last, isLate: true };
   };
 }

@@ -28,3 +28,11 @@ export async function insertItem(
   const { rows } = await execute(INSERT, [id, kind, JSON.stringify(data), keyOf(item), item.source]);
   return rows.length === 0 ? null : id;
 }
+
+/**
+ * Asks for the deliveries of a source (by its `queueName`) to be worked on, in the transaction that stores them: one statement, which writes
+ * nothing where the same is asked for already. The queue must have been opened once on this database.
+ */
+export async function askDrain(source: string, execute: ExecuteSql): Promise<void> {
+  await insertItem({ kind: 'drain', source }, execute);
+}

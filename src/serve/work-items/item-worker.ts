@@ -1,7 +1,8 @@
 import type { Db, Job, PgBoss } from 'pg-boss';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { storable } from './storable.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { WakeableSleep } from '../../model/waiting.ts';
 import { WORK_KINDS, type ItemOf, type WorkKind } from './work-items.ts';
 import type { WorkEnd, WorkHandler } from './work-queue.ts';
 
@@ -40,11 +41,11 @@ export class ItemWorker<Kind extends WorkKind> {
   readonly #foreign = new Set<string>();
   readonly #heart: NodeJS.Timeout;
   readonly #loop: Promise<void>;
-  #isWoken = false;
-  #wake: () => void = () => undefined;
+  readonly #pause: WakeableSleep;
 
   constructor(options: ItemWorkerOptions<Kind>) {
     this.#options = options;
+    this.#pause = new WakeableSleep(options.clock);
     const { heartbeatSeconds } = WORK_KINDS[options.kind];
     this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / BEATS);
     this.#loop = this.#takeOn();
@@ -52,8 +53,7 @@ export class ItemWorker<Kind extends WorkKind> {
 
   /** Looks for items now. */
   wake(): void {
-    this.#isWoken = true;
-    this.#wake();
+    this.#pause.wake();
   }
 
   /** Resolves when everything in hand is done or given back; the signal says when to. */
@@ -65,17 +65,17 @@ export class ItemWorker<Kind extends WorkKind> {
   }
 
   async #takeOn(): Promise<void> {
-    const { closing, failed, kind } = this.#options;
+    const { closing, failed, kind, atOnce } = this.#options;
     const { pollMs, spreadMs } = WORK_KINDS[kind];
     while (!closing.aborted) {
-      this.#isWoken = false;
+      let pauseMs = pollMs;
       try {
-        const hasTaken = this.#held.size < this.#options.atOnce && (await this.#take());
-        if (!this.#isWoken) await this.#rest(hasTaken ? Math.min(pollMs, spreadMs * this.#held.size) : pollMs);
+        const hasTaken = this.#held.size < atOnce && (await this.#take());
+        if (hasTaken) pauseMs = Math.min(pollMs, spreadMs * this.#held.size);
       } catch (error) {
         failed(error);
-        await this.#rest(pollMs);
       }
+      await this.#pause.sleep(pauseMs, closing);
     }
   }
 
@@ -148,23 +148,18 @@ export class ItemWorker<Kind extends WorkKind> {
       // A server that is away takes the item from nobody; a lost one shows at the next beat.
     }
   }
-
-  /** Until it is woken, or it is time to ask again. */
-  async #rest(ms: number): Promise<void> {
-    const { clock, closing } = this.#options;
-    const timer = new AbortController();
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    const signal = AbortSignal.any([timer.signal, closing]);
-    // An abort ends the sleep as its own end does.
-    const slept = clock.sleep(ms, signal).catch(() => undefined);
-    await Promise.race([woken, slept]);
-    timer.abort();
-  }
 }
 
-/** Which of the items were still this process's; the engine's types do not tell of it. */
+/** A result as jsonb can store it: without NUL and lone surrogates. */
+function storable(value: unknown): JsonValue {
+  const text = JSON.stringify(value ?? null, (_, part: unknown) =>
+    typeof part === 'string' ? part.toWellFormed().replaceAll('\0', '\u{FFFD}') : part,
+  );
+  const read: JsonValue = JSON.parse(text);
+  return read;
+}
+
+/** The ids of the items that were still this process's; pg-boss returns them without declaring it in its types. */
 function idsIn(response: object): Set<unknown> {
   if ('settled' in response && Array.isArray(response.settled)) return new Set<unknown>(response.settled);
   throw new Error('the queue does not say what it has changed');

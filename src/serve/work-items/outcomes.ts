@@ -1,9 +1,10 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
+import { sleepOrAbort } from '../../model/waiting.ts';
 import type { ExecuteSql } from '../../warehouse/postgres/connection/session.ts';
 import { BOSS_SCHEMA } from './insert-item.ts';
 
-/** However many are waited for, they are asked for in one statement. */
+/** One statement asks for all that are waited for. */
 const POLL_MS = 1_000;
 const ASK = `SELECT id::text AS id, state::text AS state, output::text AS output
   FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
@@ -32,7 +33,7 @@ export class Outcomes {
     this.#execute = execute;
     this.#clock = clock;
     this.#closing = closing;
-    closing.addEventListener('abort', () => this.#settle([...this.#waiters], ({ reject }) => reject(closing.reason)));
+    closing.addEventListener('abort', () => this.#end([...this.#waiters], ({ reject }) => reject(closing.reason)));
   }
 
   /** The result of an item; null where it is no longer known. Rejects with the signal's reason. */
@@ -41,24 +42,23 @@ export class Outcomes {
     this.#closing.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const waiter = { id, resolve, reject };
-    const give = (): void => this.#settle([waiter], () => reject(signal.reason));
-    signal.addEventListener('abort', give);
+    const giveUp = (): void => this.#end([waiter], () => reject(signal.reason));
+    signal.addEventListener('abort', giveUp);
     this.#waiters.add(waiter);
     if (!this.#isAsking) void this.#ask();
-    return promise.finally(() => signal.removeEventListener('abort', give));
+    return promise.finally(() => signal.removeEventListener('abort', giveUp));
   }
 
-  /** What this process did itself it need not ask for. */
+  /** Called for an item that this process has done itself, so that nobody needs to ask for its result. */
   tell(id: string, result: unknown): void {
-    this.#settle(this.#waitersFor(id), ({ resolve }) => resolve(result));
+    this.#end(this.#waitersFor(id), ({ resolve }) => resolve(result));
   }
 
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#waiters.size > 0) {
-      // An abort has settled all of them.
-      await this.#clock.sleep(POLL_MS, this.#closing).catch(() => undefined);
-      // While the server is away nobody can know.
+      await sleepOrAbort(this.#clock, POLL_MS, this.#closing);
+      // While the server is away, they go on waiting.
       await this.#askOnce().catch(() => undefined);
     }
     this.#isAsking = false;
@@ -69,14 +69,14 @@ export class Outcomes {
     if (ids.length === 0) return;
     const { rows } = await this.#execute<JobRow>(ASK, [ids]);
     const found = new Map(rows.map((row) => [row.id, row]));
-    for (const id of ids) this.#end(id, found.get(id));
+    for (const id of ids) this.#read(id, found.get(id));
   }
 
-  #end(id: string, row: JobRow | undefined): void {
+  #read(id: string, row: JobRow | undefined): void {
     if (row === undefined) this.tell(id, null);
     else if (row.state === 'completed') this.tell(id, row.output === null ? null : JSON.parse(row.output));
     else if (row.state === 'failed' || row.state === 'cancelled') {
-      this.#settle(this.#waitersFor(id), ({ reject }) => reject(givenUp(row.state)));
+      this.#end(this.#waitersFor(id), ({ reject }) => reject(givenUp(row.state)));
     }
   }
 
@@ -84,7 +84,7 @@ export class Outcomes {
     return [...this.#waiters].filter((waiter) => waiter.id === id);
   }
 
-  #settle(waiters: readonly Waiter[], how: (waiter: Waiter) => void): void {
+  #end(waiters: readonly Waiter[], how: (waiter: Waiter) => void): void {
     for (const waiter of waiters) {
       if (this.#waiters.delete(waiter)) how(waiter);
     }

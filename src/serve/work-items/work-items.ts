@@ -1,5 +1,6 @@
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
+import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
 
 /** One resource is to be walked. */
 export interface WalkItem {
@@ -63,4 +64,12 @@ export function keyOf(item: WorkItem): string {
 
 export function resourceKey(source: string, resource: string): string {
   return `${source}/${resource}`;
+}
+
+/**
+ * What a source is called in the queue: its schema, which belongs to one source of the database alone. Configs of
+ * several processes may call different sources by the same name, as one for production and one for a trial do.
+ */
+export function queueName(address: string): string {
+  return postgresPlace(address.replace(/^postgres(ql)?:/, '')).schema;
 }

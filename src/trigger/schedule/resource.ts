@@ -1,6 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
+import { WakeableSleep } from '../../model/waiting.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
@@ -15,9 +16,14 @@ export interface ScheduleParts {
   clock: Clock;
   /** The stored state; null where the resource was never walked. */
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
-  /** Walks the resource; to be stopped by the signal. */
-  run: (resource: string, command: SyncCommand, signal: AbortSignal) => Promise<RunReport>;
-  /** Hears of what was thrown instead of reported; it is counted as a failure. */
+  /** Walks the resource until the signal; `stored` is the state that made it due. */
+  run: (
+    resource: string,
+    command: SyncCommand,
+    signal: AbortSignal,
+    stored: StoredSuccess | null,
+  ) => Promise<RunReport>;
+  /** Called with an error that was thrown instead of reported; it counts as a failure. */
   failed: (resource: string, error: unknown) => void;
 }
 
@@ -50,7 +56,7 @@ interface Witness {
 /** Between two runs of a resource in any case: requests of that time are served by one walk. */
 const PAUSE_MS = 1_000;
 /** The tick is a hint, and so is its absence: after this long a resource is looked at without one. */
-const LONGEST_REST_MS = 90_000;
+const LONGEST_PAUSE_MS = 90_000;
 
 const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
@@ -58,6 +64,7 @@ const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, ove
 export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
+  #stored: StoredSuccess | null = null;
   #due = NOTHING_KNOWN;
   #success: Witness | null = null;
   #full: Witness | null = null;
@@ -67,10 +74,11 @@ export class ResourceSchedule {
   /** Monotonic: not before then. */
   #notBefore = -Infinity;
   #requests: Request[] = [];
-  #wake: () => void = () => undefined;
+  readonly #pause: WakeableSleep;
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
+    this.#pause = new WakeableSleep(parts.clock);
     this.#watchedSince = parts.clock.now();
   }
 
@@ -79,7 +87,7 @@ export class ResourceSchedule {
     while (!signal.aborted) {
       const command = await this.#look();
       if (signal.aborted) break;
-      if (command === null) await this.#rest();
+      if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
     for (const { reject } of this.#requests.splice(0)) reject(signal.reason);
@@ -87,7 +95,7 @@ export class ResourceSchedule {
 
   /** Has it look again, now. */
   wake(): void {
-    this.#wake();
+    this.#pause.wake();
   }
 
   /**
@@ -121,6 +129,7 @@ export class ResourceSchedule {
     const { resource, times, clock } = this.#parts;
     try {
       const stored = await this.#parts.checkpoints(resource);
+      this.#stored = stored;
       this.#success = witnessed(this.#success, stored?.last_success_at ?? null, clock);
       this.#full = witnessed(this.#full, stored?.last_full_at ?? null, clock);
       const elapsed = { success: this.#elapsed(this.#success), full: this.#elapsed(this.#full) };
@@ -156,7 +165,7 @@ export class ResourceSchedule {
   async #run(command: SyncCommand, signal: AbortSignal): Promise<RunStatus> {
     const { resource, run } = this.#parts;
     try {
-      const report = await run(resource, command, signal);
+      const report = await run(resource, command, signal, this.#stored);
       const part = report.resources.find((each) => each.resource === resource);
       const status = part?.status ?? report.status;
       this.#ended(ENDS[status], part?.error?.code ?? null);
@@ -182,26 +191,14 @@ export class ResourceSchedule {
     this.#notBefore = this.#parts.clock.monotonic() + pause[end];
   }
 
-  /** Until something may be due, it is told to look, or long enough. */
-  async #rest(): Promise<void> {
-    const { clock } = this.#parts;
-    const timer = new AbortController();
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    // An abort ends the sleep as its own end does.
-    const slept = clock.sleep(this.#restMs(), timer.signal).catch(() => undefined);
-    await Promise.race([woken, slept]);
-    timer.abort();
-  }
-
-  #restMs(): number {
+  /** Milliseconds until something may be due. */
+  #pauseMs(): number {
     const { clock } = this.#parts;
     const { nextAt, parkedUntil } = this.#due;
     const isAsked = this.#requests.length > 0;
     const dueAt = isAsked ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
     const wait = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
-    return Math.min(wait, LONGEST_REST_MS);
+    return Math.min(wait, LONGEST_PAUSE_MS);
   }
 }
 

@@ -2,8 +2,8 @@ import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { askDrain } from '../../serve/work-items/ask-drain.ts';
-import { queueName } from '../../serve/work-items/queue-name.ts';
+import { askDrain } from '../../serve/work-items/insert-item.ts';
+import { queueName } from '../../serve/work-items/work-items.ts';
 import {
   TO_WORK_ON,
   type Inbox,

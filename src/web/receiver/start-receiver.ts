@@ -1,5 +1,5 @@
 import type { Clock } from '../../model/clock.ts';
-import type { Inbox, InboxFigures, InboxPort } from '../../warehouse/inbox.ts';
+import type { ReceivedInbox } from '../../serve/received-inbox.ts';
 import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
@@ -20,15 +20,6 @@ export interface ReceiverOptions {
   onFigures: (figures: ReceiverFigures) => void;
   onNote: (note: ReceiverNote) => void;
   limits?: Partial<ReceiverLimits>;
-}
-
-/** An inbox as the drain sees it, its figures, and how its file stands to its name. */
-export interface ReceivedInbox extends InboxPort, Pick<Inbox, 'nameState'> {
-  figures(): Promise<InboxFigures>;
-  /** Opens the file anew that has its name now, for all who have it open here: to be called while nothing is drained. */
-  reopen(): Promise<void>;
-  /** While it is held back, deliveries are answered 503. */
-  hold(isHeld: boolean): void;
 }
 
 /** The receiver, in a thread of its own. */

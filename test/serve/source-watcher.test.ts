@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { activityWatcher, noteDelivered } from '../../src/serve/status/watcher.ts';
+import { activityWatcher, noteDelivered } from '../../src/serve/source-watcher.ts';
 import { parseMetrics } from '../observe/prometheus-text.ts';
 import { journey } from '../support/journey.ts';
 

@@ -1,14 +1,34 @@
 import type { Logger } from 'pino';
-import { ConfigError } from '../model/errors.ts';
-import { createLog } from '../observe/log.ts';
-import { umaskOf } from '../settings/file-mode.ts';
-import { loadSettings } from '../settings/load-settings.ts';
-import { settingsError } from '../settings/file/fault.ts';
-import type { Settings, SourceSettings } from '../settings/settings.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { createLog } from '../../observe/log.ts';
+import { umaskOf } from '../../settings/file-mode.ts';
+import { loadSettings } from '../../settings/load-settings.ts';
+import { settingsError } from '../../settings/file/fault.ts';
+import type { Settings, SourceSettings } from '../../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
-import type { SourceOptions } from './source-options.ts';
-import { tellError } from './tell-error.ts';
+import { tellError } from './output.ts';
+import { Option, type Command } from 'commander';
+import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
+
+/** Options of every command that works on configured sources. */
+export interface SourceOptions {
+  config?: string;
+  source?: string;
+  logLevel?: LogLevel;
+}
+
+/** Adds those options to a command. */
+export function withSourceOptions(command: Command): Command {
+  const logLevel = new Option(
+    '--log-level <level>',
+    'how much is logged on stderr; on a terminal in place of live lines',
+  );
+  return command
+    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
+    .option('-s, --source <name>', 'only this source of the config')
+    .addOption(logLevel.choices(LOG_LEVELS));
+}
 
 /** One source that a command was asked to work on. */
 export interface ChosenSource {

@@ -10,7 +10,6 @@ import type { Drain, DrainEvent, DrainOptions } from '../trigger/drain/options.t
 import { rowsFirst } from '../trigger/drain/rows-first.ts';
 import type { InboxPort } from '../warehouse/inbox.ts';
 
-/** What a source's drain needs, whoever starts it. */
 export interface DrainParts {
   source: SourceSettings;
   clock: Clock;
@@ -19,15 +18,15 @@ export interface DrainParts {
   watcher: { settled(event: DrainEvent): void };
 }
 
-/** What differs with the warehouse: how records are read again and resources walked, and for whom. */
-export type DrainWay = Pick<DrainOptions, 'walk' | 'refetch'> &
+/** How records are refetched and resources walked, which depends on who does the work. */
+type DrainWay = Pick<DrainOptions, 'walk' | 'refetch'> &
   Partial<Pick<DrainOptions, 'concerns' | 'pollMs'>> & {
-    /** Resolves once the rows that were written so far survive a power cut. */
+    /** Resolves once the rows written so far would survive a power cut. */
     persist: () => Promise<void>;
   };
 
-/** Starts a source's drain; null where the source receives no webhooks. */
-export function drainFor(parts: DrainParts, inbox: InboxPort | null, way: DrainWay): Drain | null {
+/** Starts to work on the deliveries of a source; null if the source receives no webhooks. */
+export function startDrain(parts: DrainParts, inbox: InboxPort | null, way: DrainWay): Drain | null {
   const { source, clock, log, secrets, watcher } = parts;
   const { persist, ...rest } = way;
   const { profile, webhook } = source;
@@ -44,23 +43,24 @@ export function drainFor(parts: DrainParts, inbox: InboxPort | null, way: DrainW
     watcher: {
       settled: (event) => watcher.settled(event),
       failed: (error, at) => {
-        // Where many do the work, that is how it goes.
-        const level = way.concerns !== undefined && isAnothers(error) ? 'debug' : 'warn';
+        // In a cluster another process may own the resource at any time.
+        const level = way.concerns !== undefined && isLeaseHeld(error) ? 'debug' : 'warn';
         log[level]({ ...at, err: error }, `a delivery was put off: ${messageOf(error)}`);
       },
     },
   });
 }
 
-function isAnothers(error: unknown): boolean {
+function isLeaseHeld(error: unknown): boolean {
   return error instanceof SyncError && error.code === 'lease_held';
 }
 
-/** Reads records again through the app, until the signal. */
+/** Refetches records through the app until the signal is aborted. */
 export function refetchBy(app: App, signal: AbortSignal): DrainOptions['refetch'] {
   return (resource, key, expected) => app.refetch({ resource, key, expected, signal });
 }
 
+/** The profile's resources that the settings choose, by name. */
 export function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
   return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
 }

@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { systemClock } from '../observe/system-clock.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, exitCodeOfError, type ExitCode } from './exit-code.ts';
-import { tellError } from './tell-error.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
+import { tellError } from './command/output.ts';
 
 /** A command as the help lists it; what it needs is loaded only when it is called. */
 interface CommandEntry {

@@ -1,7 +1,7 @@
-import { visibleText } from '../model/visible-text.ts';
-import { countText, durationText } from '../observe/figures.ts';
-import type { ResourceReport, RunReport } from '../sync/report.ts';
-import { reportOnce } from '../observe/report-once.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { countText, durationText } from '../../observe/figures.ts';
+import type { ResourceReport, RunReport } from '../../sync/report.ts';
+import { reportOnce } from '../../observe/report-once.ts';
 
 /** A run's end for a person: a line per resource, and what to do about those that did not end well. */
 export function summaryText(report: RunReport): string {

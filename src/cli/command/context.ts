@@ -1,4 +1,4 @@
-import type { Clock } from '../model/clock.ts';
+import type { Clock } from '../../model/clock.ts';
 import type { ExitCode } from './exit-code.ts';
 
 /** What a command may touch of the world outside; made once in `main.ts`, and by tests. */

@@ -1,7 +1,7 @@
-import { openApp, openProbe, type App, type Probe } from '../app.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
+import { openApp, openProbe, type App, type Probe } from '../../app.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
 import type { CliContext } from './context.ts';
-import type { ChosenSource } from './open-sources.ts';
+import type { ChosenSource } from './sources.ts';
 
 /** Wires the source up, runs `work` with it, and closes it again whatever happens. */
 export async function withApp<T>(

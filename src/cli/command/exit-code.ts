@@ -1,5 +1,5 @@
-import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
+import { ConfigError, DeferredError, SyncError } from '../../model/errors.ts';
+import type { RunStatus } from '../../model/vocabulary.ts';
 
 /** What the process says to the shell; the README's table is held to this one. */
 export const EXIT_CODES = { ok: 0, failed: 1, usage: 2, partial: 3, deferred: 4, interrupted: 130 } as const;

@@ -1,7 +1,17 @@
-import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { scrubOwn } from '../observe/scrub/scrub.ts';
+import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { CliContext } from './context.ts';
+import { scrubJson } from '../../observe/scrub/scrub-json.ts';
+
+/**
+ * Prints what a command found: an object as one line of JSON, a text as it is. Without secrets: what a service answered
+ * and what it sent may hold them.
+ */
+export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
+  const text = typeof found === 'string' ? scrubOwn(found, secrets) : scrubJson(JSON.stringify(found), secrets);
+  stdout.write(`${text}\n`);
+}
 
 /**
  * Tells on stderr what ended a command, or its work on `source`: as text on a terminal, as a log line anywhere else.
@@ -17,7 +27,7 @@ export async function tellError(
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
   }
-  const { createLog } = await import('../observe/log.ts');
+  const { createLog } = await import('../../observe/log.ts');
   const about = error instanceof SyncError ? { code: error.code, hint: error.hint } : { code: 'bug', err: error };
   createLog({ level: 'error', secrets, destination: stderr }).error({ source, ...about }, messageOf(error));
 }

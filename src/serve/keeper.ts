@@ -1,0 +1,203 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../model/clock.ts';
+import { SyncError, messageOf } from '../model/errors.ts';
+import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
+import type { GovernorFigures } from '../queue/governor.ts';
+import type { SourceSettings } from '../settings/settings.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
+import type { Drain } from '../trigger/drain/options.ts';
+import { createPings, type Pings } from '../trigger/ping.ts';
+import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
+import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
+import type { TickSource } from '../trigger/schedule/tick.ts';
+import { NAMED, type NameState } from '../warehouse/name-state.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+import { syncedResources } from './start-drain.ts';
+
+/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/queued-work.ts`). */
+export interface SourceWork {
+  /** Milliseconds between two rounds of upkeep. */
+  readonly upkeepMs: number;
+  /** When the schedule looks for what is due; every full minute if absent. */
+  readonly ticks?: TickSource;
+  /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
+  open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
+  /** Null while this process sends no requests. */
+  governor(): GovernorFigures | null;
+  /** Called when deliveries have been stored. */
+  wake(): void;
+}
+
+export interface OpenSource {
+  warehouse: Warehouse;
+  walk: ScheduleParts['run'];
+  /** Starts to work on deliveries; null if that is not up to the keeper. */
+  startDrain(requestWalk: Scheduler['requestWalk']): Drain | null;
+  /** Housekeeping jobs; one that hangs does not delay the others. */
+  upkeep: readonly ((signal: AbortSignal) => Promise<void>)[];
+  /** Resolves when the source must be closed and opened again, or when the signal is aborted. */
+  untilReopening(signal: AbortSignal): Promise<void>;
+}
+
+interface KeeperOptions {
+  source: SourceSettings;
+  clock: Clock;
+  log: Logger;
+  work: SourceWork;
+}
+
+/** Between two attempts to open a source that cannot be opened, such as one whose disk is not mounted yet. */
+const REOPEN_MS = 15_000;
+
+/**
+ * Keeps one source fresh until it is stopped: opens it, runs what is due while it leads the source, and opens it again
+ * after a failure. Errors in the source are logged and never end the keeper.
+ */
+export class Keeper {
+  readonly #options: KeeperOptions;
+  readonly #stopping = new AbortController();
+  readonly #ended: Promise<void>;
+  #open: OpenSource | null = null;
+  #problem: unknown = new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' });
+  #scheduler: Scheduler | null = null;
+  #isLed = false;
+  /** Aborted when the lead is gained or lost. */
+  #term = new AbortController();
+  /** True while the source is closed because its files were moved or replaced. */
+  #isReopening = false;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#ended = this.#keep();
+  }
+
+  /** Throws the reason if the source is not open. */
+  warehouse(): Warehouse {
+    if (this.#open === null) throw this.#problem;
+    return this.#open.warehouse;
+  }
+
+  /** State of the warehouse's files; `named` while it is not open. */
+  nameState(): NameState {
+    return this.#open?.warehouse.nameState() ?? NAMED;
+  }
+
+  governor(): GovernorFigures | null {
+    return this.#options.work.governor();
+  }
+
+  /** Empty while this process does not lead the source. */
+  schedule(): ScheduleFigures[] {
+    return this.#scheduler?.figures() ?? [];
+  }
+
+  /** Called when deliveries have been stored. */
+  wake(): void {
+    this.#options.work.wake();
+  }
+
+  /** Says whether this process leads the source from now on: only the leader runs what is due. */
+  lead(isLed: boolean): void {
+    if (isLed === this.#isLed) return;
+    this.#isLed = isLed;
+    this.#term.abort(interruption());
+    this.#term = new AbortController();
+  }
+
+  /** Stops what is under way and waits for it. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(interruption());
+    await this.#ended;
+  }
+
+  async #keep(): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      this.#isReopening = false;
+      try {
+        await this.#whileOpen();
+      } catch (error) {
+        this.#problem = error;
+        // What could not be stored at the end in a replaced file is no reason not to open the new one.
+        if (!this.#isReopening && error !== signal.reason) {
+          log.error({ err: error, hint: hintOf(error) }, `the source cannot be opened: ${messageOf(error)}`);
+        }
+      }
+      if (!this.#isReopening) await sleepOrAbort(clock, REOPEN_MS, signal);
+    }
+  }
+
+  /** Opens the source and keeps it until it is stopped or must be opened again. */
+  async #whileOpen(): Promise<void> {
+    await using opened = new AsyncDisposableStack();
+    const { source, log, work } = this.#options;
+    const stopping = this.#stopping.signal;
+    const pings = createPings(source.ping, log);
+    opened.defer(() => pings.close());
+    const open = await work.open(opened, stopping);
+    this.#open = open;
+    opened.defer(() => {
+      this.#open = null;
+    });
+    const closing = new AbortController();
+    const until = AbortSignal.any([stopping, closing.signal]);
+    const closeToReopen = async (): Promise<void> => {
+      await open.untilReopening(until);
+      if (until.aborted) return;
+      this.#isReopening = true;
+      log.info('opening the files of the warehouse anew');
+      closing.abort(interruption());
+    };
+    try {
+      await Promise.all([this.#whileLed(open, pings, until), closeToReopen()]);
+    } finally {
+      closing.abort(interruption());
+    }
+  }
+
+  async #whileLed(open: OpenSource, pings: Pings, until: AbortSignal): Promise<void> {
+    while (!until.aborted) {
+      const term = AbortSignal.any([until, this.#term.signal]);
+      await (this.#isLed ? this.#work(open, pings, term) : untilAborted(term));
+    }
+  }
+
+  async #work(open: OpenSource, pings: Pings, term: AbortSignal): Promise<void> {
+    const { clock, log, work } = this.#options;
+    const scheduler = this.#createScheduler(open, pings);
+    const drain = open.startDrain(scheduler.requestWalk);
+    this.#scheduler = scheduler;
+    scheduler.start();
+    const failed = (error: unknown): void => log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
+    const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
+    await Promise.all(open.upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
+    this.#scheduler = null;
+    // Together: the drain finishes the readings in hand, but not the walks that it waits for.
+    await Promise.all([scheduler.stop(), drain?.stop()]);
+  }
+
+  #createScheduler({ warehouse, walk }: OpenSource, pings: Pings): Scheduler {
+    const { source, clock, log, work } = this.#options;
+    return createScheduler({
+      source: source.name,
+      resources: syncedResources(source),
+      schedule: source.schedule,
+      clock,
+      ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
+      checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+      run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
+      failed: (resource, error) =>
+        log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),
+    });
+  }
+}
+
+function hintOf(error: unknown): string | undefined {
+  return error instanceof SyncError ? error.hint : undefined;
+}
+
+/** The reason with which everything is aborted that goes on in a source. */
+export function interruption(): SyncError {
+  return new SyncError('interrupted', 'serve is ending', { recovery: 'stop' });
+}

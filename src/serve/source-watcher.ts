@@ -1,0 +1,136 @@
+import type { Logger } from 'pino';
+import type { AttemptEvent } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import type { RowCounts, SourceActivity } from '../observe/activity.ts';
+import type { RowResult } from '../observe/metrics.ts';
+import type { reportOnce } from '../observe/report-once.ts';
+import type { RunFigures } from '../state/runs.ts';
+import type { RefetchOutcome } from '../sync/refetch.ts';
+import type { RunNotes } from '../sync/report.ts';
+import type { RunWatcher } from '../sync/run-options.ts';
+import type { DrainEvent, DrainOutcome } from '../trigger/drain/options.ts';
+
+/** Called with everything that happens in a source. Must not throw. */
+export interface SourceWatcher extends RunWatcher {
+  attempted(event: AttemptEvent): void;
+  settled(event: DrainEvent): void;
+}
+
+/** Writes what happens to the activity and the log; `allowedPerSecond` reads the rate that the service allows now. */
+export function sourceWatcher(
+  activity: SourceActivity,
+  logged: RunWatcher,
+  allowedPerSecond: () => number | null,
+): SourceWatcher {
+  const counted = activityWatcher(activity);
+  return {
+    started: (...told) => {
+      counted.started(...told);
+      logged.started(...told);
+    },
+    page: (...told) => {
+      counted.page(...told);
+      logged.page(...told);
+    },
+    ended: (...told) => {
+      counted.ended(...told);
+      logged.ended(...told);
+    },
+    attempted: (event) => activity.attempted(event, allowedPerSecond()),
+    settled: (event) => noteDelivered(activity, event),
+  };
+}
+
+/** Counts walks in the activity of a source. */
+export function activityWatcher(activity: SourceActivity): RunWatcher {
+  const records = new Map<string, number>();
+  return {
+    started: (resource, { mode, checkpoint }) => {
+      records.set(resource, checkpoint.walk_records);
+      const news = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
+      activity.walkStarted(resource, mode, news);
+    },
+    page: (resource, page, figures) => {
+      const all = (records.get(resource) ?? 0) + page.records.length;
+      records.set(resource, all);
+      const news = { records: all, pages: page.number, requests: figures.requests, total: page.total };
+      activity.walkPage(resource, news, countsOf(figures), figures.pages);
+    },
+    ended: ({ resource, mode, status, seconds, error, ...figures }) => {
+      const { code, message, hint } = error ?? { code: '', message: '' };
+      const said = error === undefined ? null : { code, message, hint: hint ?? null };
+      const { pages } = figures;
+      activity.walkEnded(resource, { mode, status, seconds, pages, counts: countsOf(figures), error: said });
+    },
+  };
+}
+
+function countsOf({ inserted, updated, unchanged, rejected, deleted }: RunFigures): RowCounts {
+  return { inserted, updated, unchanged, rejected, deleted };
+}
+
+/** How each outcome of a refetch counts for its row; the others changed no row, or a walk counts them. */
+const RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult>>> = {
+  loaded: 'updated',
+  unchanged: 'unchanged',
+  rejected: 'rejected',
+  deleted: 'deleted',
+} satisfies Partial<Record<RefetchOutcome, RowResult>>;
+
+/** Final outcomes: only they have a delay from receipt to row. */
+const ENDS: ReadonlySet<DrainOutcome> = new Set(['loaded', 'unchanged', 'rejected', 'deleted', 'absent', 'walked']);
+
+/** Counts settled deliveries in the activity of a source. */
+export function noteDelivered(activity: SourceActivity, { outcome, ...event }: DrainEvent): void {
+  if (ENDS.has(outcome)) activity.delivered({ ...event, result: RESULTS[outcome] ?? null });
+}
+
+/** A walk under way is logged at most this often. */
+const LOG_EVERY_MS = 10_000;
+
+/** The log message of each note. */
+const NOTES: readonly [note: keyof RunNotes, text: string][] = [
+  ['went_back', 'rows were replaced by an older state of their record'],
+  ['overflowed', 'values are kept in _overflow, because the table has max_columns'],
+  ['discarded', 'values were left out, because the contract does not let the table change'],
+  ['repaired', 'cells had a NUL or half a surrogate pair replaced; the stored version has them as sent'],
+  ['older_copies', 'records stood on a page beside a newer state of theirs, which was kept'],
+];
+
+/**
+ * Logs each walk when it begins (at `startLevel`), now and then while it goes on, and when it ends. Pass `once` if all
+ * walks belong to one run: an error that they share is then written out only once.
+ */
+export function logWalks(
+  log: Logger,
+  clock: Clock,
+  startLevel: 'info' | 'debug',
+  once: ReturnType<typeof reportOnce> = (_, fault) => fault,
+): RunWatcher {
+  const loggedAt = new Map<string, number>();
+  return {
+    started: (resource, { mode, resumed, checkpoint }) => {
+      log[startLevel]({ resource, mode, resumed, pages_before: checkpoint.walk_pages }, 'walk started');
+      loggedAt.set(resource, clock.monotonic());
+    },
+    page: (resource, page, figures) => {
+      const at = clock.monotonic();
+      if (at - (loggedAt.get(resource) ?? at) < LOG_EVERY_MS) return;
+      loggedAt.set(resource, at);
+      log.info({ resource, ...figures, total: page.total }, 'walk under way');
+    },
+    ended: (report, notes, error) => {
+      const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
+      // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
+      const isBug = report.error?.code === 'bug';
+      const said = report.error && { error: { code: report.error.code, ...once(report.resource, report.error) } };
+      log[level]({ ...report, ...said, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);
+      for (const { message, ...warning } of report.warnings ?? []) {
+        log.warn({ resource: report.resource, ...warning }, message);
+      }
+      for (const [note, text] of NOTES) {
+        if (notes[note] > 0) log.warn({ resource: report.resource, [note]: notes[note] }, text);
+      }
+    },
+  };
+}
