@@ -4,13 +4,13 @@ import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
 import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
-import type { DatedKey } from '../sync/advance.ts';
+import type { DatedKey } from '../sync/cursor/move-cursor.ts';
 import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import type { LoaderOptions } from './load-context.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
-import { noteStatements } from '../sync/walk-notes.ts';
+import { noteStatements } from '../sync/deletes/page-suspects.ts';
 
 /** What a page was, before it is committed: enough to move the checkpoint. */
 export interface PageFacts {

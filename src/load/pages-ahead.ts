@@ -1,5 +1,5 @@
 import type { ResourceShape } from '../model/table.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import type { LoaderOptions } from './load-context.ts';
 import { preparePage, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 
 /** Pages that a loader has begun to understand before their turn. */

@@ -8,11 +8,11 @@ import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
-import { difference, type Difference } from './diff.ts';
+import { difference, type Difference } from './difference.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from './key-records.ts';
 import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import type { LoaderOptions } from './load-context.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];

@@ -8,10 +8,10 @@ import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
-import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
-import type { Gone } from './deletes/listing-word.ts';
+import { deleteContext, type DeleteContext, type DeleteParts } from './resource-context.ts';
+import type { Gone } from './deletes/corroborate.ts';
 import type { OwnedResources } from '../state/owned-resource.ts';
-import { checkItemReading } from './item/judge.ts';
+import { checkItemReading } from './item/check-reading.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
 import { withOwnedResource } from './with-owned-resource.ts';
 

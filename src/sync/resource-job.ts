@@ -5,7 +5,7 @@ import type { ApiClient, RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { Repetition } from './judge-end.ts';
+import type { Repetition } from './walk/prove-end.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 /** Everything that one resource's walk needs, made by `sync/run.ts`. */

@@ -4,9 +4,9 @@ import type { RunEnd, RunFigures } from '../state/runs.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/warning.ts';
-import type { Prepared } from './prepare-resource.ts';
+import type { Prepared } from './run/prepare-resource.ts';
 import type { RunOptions } from './run-options.ts';
-import { sharedKeys, type Tally } from './tally.ts';
+import { sharedKeys, type Tally } from './run/progress.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 
 /** How a resource's part of a run has ended, and all that is to be said of it. */

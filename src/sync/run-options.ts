@@ -5,7 +5,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Profile } from '../source/profile.ts';
 import type { RunFigures } from '../state/runs.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import type { DeleteLimits } from './deletes/guard.ts';
+import type { DeleteLimits } from './deletes/delete-limits.ts';
 import type { OwnedResources } from '../state/owned-resource.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { ResourceReport, RunNotes } from './report.ts';

@@ -3,7 +3,7 @@ import type { RunRow } from '../warehouse/own-tables.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import { askIdentity } from './identity.ts';
 import { interruptedBackfills } from './plan.ts';
-import { prepare, type Prepared } from './prepare-resource.ts';
+import { prepare, type Prepared } from './run/prepare-resource.ts';
 import { overallStatus, type RunReport } from './report.ts';
 import type { RunOptions } from './run-options.ts';
 import { runResource } from './run-resource.ts';

@@ -5,8 +5,8 @@ import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete-gone.ts';
-import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
-import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
+import { deleteContext, type DeleteContext } from '../../src/sync/resource-context.ts';
+import type { Gone, Witness } from '../../src/sync/deletes/corroborate.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 
 const RESOURCE = 'content';

@@ -7,7 +7,7 @@ import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { deleteContext } from '../../src/sync/deletes/context.ts';
+import { deleteContext } from '../../src/sync/resource-context.ts';
 import type { OwnedResource } from '../../src/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RefetchContext } from '../../src/sync/refetch.ts';

@@ -1,7 +1,7 @@
 import type { Page } from '../../extract/page.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { IncrementalProfile } from '../../source/profile.ts';
-import { writtenMoment } from '../since.ts';
+import { writtenMoment } from '../cursor/since.ts';
 import type { CheckOptions, CheckFinding } from './finding.ts';
 import { firstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
 

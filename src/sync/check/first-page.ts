@@ -5,7 +5,7 @@ import { SyncError } from '../../model/errors.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
-import { momentOf } from '../since.ts';
+import { momentOf } from '../cursor/since.ts';
 import type { CheckOptions } from './finding.ts';
 
 /** A record as a test knows it. */

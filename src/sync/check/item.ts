@@ -3,7 +3,7 @@ import { newMeter } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { compareAlone, keyIn } from '../item/compare.ts';
+import { compareAlone, keyIn } from '../item/compare-alone.ts';
 import type { CheckOptions, CheckFinding } from './finding.ts';
 
 /** A record of the listing, to be read alone. */

@@ -3,7 +3,7 @@ import type { PageProfile } from '../../source/page-style.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { softDeleteWatched, watching } from './soft-delete-gone.ts';
-import type { DeleteContext } from './context.ts';
+import type { DeleteContext } from '../resource-context.ts';
 
 /** Rows per transaction. */
 const ROWS_PER_STEP = 500;

@@ -1,7 +1,7 @@
 import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { DeleteContext } from './context.ts';
+import type { DeleteContext } from '../resource-context.ts';
 
 /** Records that are tried before the path is called broken: one of them may be gone just as well. */
 const CONTROLS = 3;

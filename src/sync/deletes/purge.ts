@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { forgetSettled } from '../../state/suspects.ts';
-import type { DeleteContext } from './context.ts';
+import type { DeleteContext } from '../resource-context.ts';
 
 const DAY_MS = 86_400_000;
 /** Rows per transaction: done in a few milliseconds, so that readers and other writers get their turn. */

@@ -14,9 +14,9 @@ import {
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
 import { probeItemPath } from './probe-item-path.ts';
-import type { DeleteContext } from './context.ts';
-import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
-import { tooMany } from './guard.ts';
+import type { DeleteContext } from '../resource-context.ts';
+import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './corroborate.ts';
+import { tooMany } from './delete-limits.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 
 /** What became of records that are gone, by key. */

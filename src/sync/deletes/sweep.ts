@@ -6,10 +6,10 @@ import { durationText } from '../../observe/figures.ts';
 import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
 import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
-import { isOtherCredential } from '../advance.ts';
+import { isOtherCredential } from '../cursor/move-cursor.ts';
 import { deleteVolume } from './soft-delete-gone.ts';
-import type { DeleteContext } from './context.ts';
-import { tooMany } from './guard.ts';
+import type { DeleteContext } from '../resource-context.ts';
+import { tooMany } from './delete-limits.ts';
 import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */

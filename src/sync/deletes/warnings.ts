@@ -4,7 +4,7 @@ import { countSuspects, readSuspects } from '../../state/suspects.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
-import type { DeleteContext } from './context.ts';
+import type { DeleteContext } from '../resource-context.ts';
 import type { NewCredential } from './sweep.ts';
 
 /** Told in every run until a person has decided. */

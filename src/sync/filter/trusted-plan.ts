@@ -1,7 +1,7 @@
 import { zoneAt } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
-import { momentOf } from '../since.ts';
+import { momentOf } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
 import { nothingToTry, untimedRecords } from './warnings.ts';
 import { countUntimedRows, cursorFor, latestWitnesses, type RowsOf } from './witness.ts';

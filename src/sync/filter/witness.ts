@@ -2,7 +2,7 @@ import type { Column, ResourceShape } from '../../model/table.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { momentOf, writtenMoment } from '../since.ts';
+import { momentOf, writtenMoment } from '../cursor/since.ts';
 
 /** A record that a filter must list where it is asked for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {
