@@ -5,11 +5,11 @@ import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 
 /** How the records were read, which says how far to believe them. */
-export interface ReadOrder {
+export interface OlderPolicy {
   /** True where an older state of a record, by the service's clock, is believed: it was looked up. */
-  believesOlder: boolean;
+  acceptsOlder: boolean;
   /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are believed. */
-  shownBefore?: ReadonlyMap<string, string>;
+  seenBefore?: ReadonlyMap<string, string>;
 }
 
 export interface Difference {
@@ -34,7 +34,7 @@ export function difference(
   records: readonly KeyedRecord[],
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
-  reading: ReadOrder,
+  reading: OlderPolicy,
   now: string,
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
@@ -43,7 +43,7 @@ export function difference(
   return result;
 }
 
-function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: ReadOrder): void {
+function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: OlderPolicy): void {
   if (row === undefined) {
     result.inserts.push(record);
     return;
@@ -52,7 +52,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isDoubtful = isOld && !isOvertaken && !isBelieved(record, reading);
+  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, reading);
   if (isDoubtful) result.older.push(record);
   if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
     result.unchanged += 1;
@@ -63,8 +63,8 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   result.updates.push(record);
 }
 
-function isBelieved(record: KeyedRecord, { believesOlder, shownBefore }: ReadOrder): boolean {
-  return believesOlder || shownBefore?.get(record.key) === canonicalHash(record.value);
+function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
+  return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
 }
 
 /**

@@ -1,21 +1,19 @@
-import type { ReadOrder } from './difference.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import type { WalkNotes } from '../sync/deletes/page-suspects.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 
-/** What loading pages of a resource needs. */
-export interface LoaderOptions {
+/** What loading records of one resource into its tables needs; `sync/resource-context.ts` extends it. */
+export interface LoadContext {
   warehouse: Warehouse;
+  /** The resource, its name and its tables. */
   owned: OwnedResource;
   profile: ResourceProfile;
-  /** All resources of the profile. */
+  /** All resources of the profile: their tables and views keep their names. */
   resources: readonly string[];
-  reading: ReadOrder;
-  /** Of a walk, whose pages speak for and against suspects; absent where records were looked up. */
-  notes?: WalkNotes;
+  /** Stands in rejects and in figures. */
   runId: string;
   clock: Clock;
+  /** Ends the work between two steps. */
   signal: AbortSignal;
 }

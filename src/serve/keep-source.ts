@@ -2,6 +2,7 @@ import { openApp, type App } from '../app.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
 import type { RunReport } from '../sync/report.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings } from '../trigger/ping.ts';
@@ -39,7 +40,7 @@ class Keeper implements SourceKeeper {
   readonly #stopping = new AbortController();
   readonly #work: Promise<void>;
   /** Resources that are owned until the end, whether they are worked on or not. */
-  readonly #held = new Set<string>();
+  readonly #held = new Map<string, OwnedResource>();
   #open: OpenSource | null = null;
   #problem: unknown = null;
   /** Its files were moved or replaced: what is open is closed, and opened anew. */
@@ -107,7 +108,7 @@ class Keeper implements SourceKeeper {
     opened.defer(() => pings.close());
     const reading = new AbortController();
     opened.defer(() => reading.abort(ending()));
-    opened.defer(() => this.#letGo(app));
+    opened.defer(() => this.#letGo());
     await this.#hold(app);
     const scheduler = this.#schedule(app, (resource, work) => pings.around([resource], work));
     const persist = (): Promise<void> => app.warehouse.persist();
@@ -157,7 +158,7 @@ class Keeper implements SourceKeeper {
     for (const resource of app.source.resources) {
       if (this.#held.has(resource)) continue;
       await app.ownedResources.acquire(resource).then(
-        () => this.#held.add(resource),
+        (owned) => this.#held.set(resource, owned),
         // Another process is at work: it is tried again soon, and the page says who it is.
         (error: unknown) => {
           if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
@@ -166,8 +167,8 @@ class Keeper implements SourceKeeper {
     }
   }
 
-  async #letGo(app: App): Promise<void> {
-    for (const resource of this.#held) await app.ownedResources.release(resource);
+  async #letGo(): Promise<void> {
+    for (const owned of this.#held.values()) await owned.release(true);
     this.#held.clear();
   }
 
@@ -178,7 +179,7 @@ class Keeper implements SourceKeeper {
       await this.#hold(app);
     };
     const settle = async (): Promise<void> => {
-      for (const resource of this.#held) await app.settleReleased(resource, signal);
+      for (const resource of this.#held.keys()) await app.settleReleased(resource, signal);
     };
     await Promise.all([this.#nowAndThen(own, signal), this.#nowAndThen(settle, signal)]);
   }

@@ -19,10 +19,10 @@ const NOW = '2026-11-20 11:00:01.000';
 
 /** By a listing; looked up; and by a listing after a whole walk that has shown the same, or another, state. */
 const READINGS = {
-  listed: () => ({ believesOlder: false }),
-  'looked up': () => ({ believesOlder: true }),
-  'shown before': (value: JsonValue) => ({ believesOlder: false, shownBefore: new Map([['1', canonicalHash(value)]]) }),
-  'shown otherwise': () => ({ believesOlder: false, shownBefore: new Map([['1', canonicalHash({ id: '1' })]]) }),
+  listed: () => ({ acceptsOlder: false }),
+  'looked up': () => ({ acceptsOlder: true }),
+  'shown before': (value: JsonValue) => ({ acceptsOlder: false, seenBefore: new Map([['1', canonicalHash(value)]]) }),
+  'shown otherwise': () => ({ acceptsOlder: false, seenBefore: new Map([['1', canonicalHash({ id: '1' })]]) }),
 } as const;
 
 /** What becomes of one record, changed at `updatedAt`, where `stored` is what stands. */
@@ -106,7 +106,7 @@ describe('difference', () => {
   it('leaves the very same source alone, whatever its time says', () => {
     const { keyed } = keyRecords(recordsOf(['{"id":"1"}']), profileWith());
     const stored = new Map([['1', { ...STORED, hash: keyed[0]?.hash ?? '' }]]);
-    expect(difference(keyed, stored, LATER, { believesOlder: true }, NOW)).toMatchObject({
+    expect(difference(keyed, stored, LATER, { acceptsOlder: true }, NOW)).toMatchObject({
       inserts: [],
       updates: [],
       unchanged: 1,

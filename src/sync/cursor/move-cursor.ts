@@ -12,7 +12,7 @@ export interface DatedKey {
 }
 
 /** The part of a page that moves a checkpoint. */
-export interface Passed {
+export interface PassedPage {
   next: string | null;
   records: number;
   /** Those of them that an earlier page of the walk has counted; absent or 0 where none was. */
@@ -36,7 +36,7 @@ export interface Passed {
  * The checkpoint after a page: the next position, or, after the last page, a finished walk with its cursor moved.
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
-export function advance(checkpoint: CheckpointRow, page: Passed, now: number): CheckpointRow {
+export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
   const walked: CheckpointRow = {
     ...checkpoint,
@@ -71,7 +71,7 @@ const FURTHEST_AHEAD_MS = 86_400_000;
  * What the service's clock showed when the walk began. Where no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-function clockAtStart(page: Passed, now: number): string | null {
+function clockAtStart(page: PassedPage, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
   const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
@@ -84,7 +84,7 @@ function clockAtStart(page: Passed, now: number): string | null {
  */
 function highWater(
   { walk_high_water, walk_high_key }: CheckpointRow,
-  page: Passed,
+  page: PassedPage,
   clock: string | null,
 ): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
   const limit = clock === null ? Infinity : timestampMs(clock);
@@ -99,7 +99,7 @@ function highWater(
   return best;
 }
 
-function finished(walked: CheckpointRow, page: Passed, now: number): CheckpointRow {
+function finished(walked: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const at = timestampText(now);
   const isFull = walked.walk_mode === 'full' || page.completesFull === true;
   const other = otherCredential(walked, isFull);
@@ -137,21 +137,21 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
  * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
  * (`filter/prove.ts`), and only from then on the overlap may be left out.
  */
-function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: Passed): string | null {
+function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;
   if (hasMoved || walked.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
   return isBehindCursor(walked, zone) ? walked.cursor_seen_at : null;
 }
 
 /** True of a walk that asks only for what lies behind the cursor: the record that set it is not listed. */
-export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Passed['zone']): boolean {
+export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: PassedPage['zone']): boolean {
   return walk_since !== null && cursor !== null && momentOf(walk_since, zone) > momentOf(cursor, zone);
 }
 
 type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
 
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(walked: CheckpointRow, zone: Passed['zone']): Cursor {
+function laterCursor(walked: CheckpointRow, zone: PassedPage['zone']): Cursor {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
   const known = { cursor, cursor_key };
   const isOpen = cursor === null || walked.walk_records > 0;

@@ -4,30 +4,32 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { judgeEnd } from '../walk/prove-end.ts';
+import { proveEnd } from '../walk/prove-end.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
-import type { ItemContext, Lookup } from './proof.ts';
+import type { Lookup } from './proof.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { filterQuery, listingWalk, type ExtraQuery } from '../walk/listing-walk.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;
 
-/** The listing's word on one record. `unknown`: the listing is too long to look for it now. */
-export type ListingWord =
+/** Whether the listing shows a record. `unknown`: the listing is too long to look for it now. */
+export type ListingAnswer =
   | { is: 'listed'; record: SourceRecord; requestedAt: number }
   | { is: 'unlisted' }
   | { is: 'unknown' };
 
 /**
- * Whether the listing shows a record now, asked for after `after` (local epoch milliseconds). `updated` is the time of
- * change of its row as the service wrote it, null where that is not known: a record that is listed was changed then or
- * later, so that a filtered listing shows it as well. Throws what keeps the service from answering at all.
+ * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time of
+ * change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
+ * filtered listing shows it as well. Throws what keeps the service from answering at all.
  */
 export async function askListing(
-  context: ItemContext,
+  context: ResourceContext,
   { key, updated, after }: { key: string; updated: string | null; after: number },
   lane: Lane,
-): Promise<ListingWord> {
+): Promise<ListingAnswer> {
   const since = await sinceFor(context, updated);
   if (since === undefined) return { is: 'unknown' };
   const found = await sharedLookup(context, { since, after }, lane);
@@ -36,9 +38,9 @@ export async function askListing(
   return { is: found.isWhole ? 'unlisted' : 'unknown' };
 }
 
-/** The filter's value; null for the whole listing, which is short enough; undefined where neither will do. */
+/** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
 async function sinceFor(
-  { warehouse, owned, profile }: ItemContext,
+  { warehouse, owned, profile }: ResourceContext,
   updated: string | null,
 ): Promise<string | null | undefined> {
   const table = owned.shape?.tables[0];
@@ -49,13 +51,13 @@ async function sinceFor(
 }
 
 /** Numbered pages may move between two requests, so that only a single one tells anything. */
-function mostRecords({ profile }: Pick<ItemContext, 'profile'>): number {
+function mostRecords({ profile }: Pick<ResourceContext, 'profile'>): number {
   return profile.page.size * (isNumbered(profile.page) ? 1 : MOST_PAGES);
 }
 
-/** One look serves all whose record it must show and who have asked before it began. */
+/** One lookup serves all callers whose record it must show and who asked before it began. */
 async function sharedLookup(
-  context: ItemContext,
+  context: ResourceContext,
   { since, after }: { since: string | null; after: number },
   lane: Lane,
 ): Promise<Lookup> {
@@ -74,13 +76,13 @@ async function sharedLookup(
   }
 }
 
-async function lookup(context: ItemContext, since: string | null, lane: Lane): Promise<Lookup> {
-  const { profile, item, clock } = context;
+async function lookup(context: ResourceContext, since: string | null, lane: Lane): Promise<Lookup> {
+  const { profile, clock, signal } = context;
   const records = new Map<string, SourceRecord>();
   let requestedAt = clock.now();
   let isNamed = true;
   try {
-    for await (const page of walk({ ...listingOf(context, since), lane })) {
+    for await (const page of walk(listingWalk(context, lane, filterQuery(profile, since)))) {
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of page.records) {
         const key = keyIn(record.value, profile);
@@ -88,15 +90,15 @@ async function lookup(context: ItemContext, since: string | null, lane: Lane): P
         else records.set(key, record);
       }
       if (page.end !== null) {
-        const isProved = judgeEnd(page.end, profile, { former: null, behind: null }).isProved;
+        const isProved = proveEnd(page.end, profile, { former: null, behind: null }).isProved;
         return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;
     }
   } catch (error) {
-    item.signal.throwIfAborted();
-    // Pages that cannot be trusted say nothing; a walk tells of them.
+    signal.throwIfAborted();
+    // Pages that cannot be trusted prove nothing; a walk reports them.
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
   }
   return { records, requestedAt, isWhole: false };
@@ -104,31 +106,14 @@ async function lookup(context: ItemContext, since: string | null, lane: Lane): P
 
 /** The records that a filtered listing shows first: those that have changed since a moment, as the service wrote it. */
 export async function changedSince(
-  context: ItemContext,
+  context: ResourceContext,
   updated: string | null,
   lane: Lane,
-): Promise<{ records: readonly SourceRecord[]; extraQuery: Readonly<Record<string, string>> }> {
-  const { incremental } = context.profile;
-  const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
-  const asked = listingOf(context, since);
-  for await (const { records } of walk({ ...asked, lane })) return { records, extraQuery: asked.extraQuery };
-  return { records: [], extraQuery: asked.extraQuery };
-}
-
-function listingOf({ profile, item, clock }: ItemContext, since: string | null) {
-  const { client, listing, meter, signal } = item;
+): Promise<{ records: readonly SourceRecord[]; extraQuery: ExtraQuery }> {
+  const { profile } = context;
   const { incremental } = profile;
-  const extraQuery: Record<string, string> =
-    since === null || incremental === null ? {} : { [incremental.param]: since };
-  return {
-    client,
-    resource: profile,
-    listing,
-    meter,
-    signal,
-    clock,
-    extraQuery,
-    runAhead: 0,
-    acceptsEnd: profile.accept.includes('end'),
-  };
+  const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
+  const extraQuery = filterQuery(profile, since);
+  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) return { records, extraQuery };
+  return { records: [], extraQuery };
 }

@@ -9,37 +9,36 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import { currentBodies } from '../../state/versions.ts';
 import { compareAlone, keyIn, recordIn } from './compare-alone.ts';
 import { changedSince } from './ask-listing.ts';
-import type { ItemContext } from './proof.ts';
+import type { ResourceContext } from '../resource-context.ts';
 
 /** Listed records that are read alone before a field counts as unproved. */
 const CONTROLS = 3;
 /** A path that was found to lead to other records is not tried again before. */
 const FAULT_LASTS_MS = 600_000;
 
-/** Why a reading is not taken for the listed record; `fault` where the path leads to something else. */
+/** Why a reading is not accepted as the listed record; `fault` if the path leads to something else. */
 export interface Doubt {
   code: 'fault' | 'unproved';
   detail: string;
 }
 
 /**
- * Whether a record that was read alone is what the listing would show, so that it may become a row: null where it is.
- * It is where it says what the stored record says, or where all of its fields, and those that the stored record has
- * besides, are fields that were found to be the same in the listing and alone. Where they are not yet, the listing is
- * asked: for this very record where there is a filter, else for some that are then read alone. Where the profile accepts
- * to go without this proof, every reading is taken. Throws what reading throws.
+ * Returns null if a record that was read alone is what the listing would show, so that it may become a row. It is if it
+ * equals the stored record, or if all of its fields, and those that the stored record has besides, were found to be the
+ * same in the listing and alone. Otherwise the listing is asked: for this very record if there is a filter, else for
+ * some that are then read alone. With `accept: [item]` every reading is accepted. Throws what reading throws.
  */
 export async function checkItemReading(
-  context: ItemContext,
+  context: ResourceContext,
   key: string,
   record: SourceRecord,
   lane: Lane,
 ): Promise<Doubt | null> {
-  const doubt = await judged(context, key, record, lane);
+  const doubt = await doubtOf(context, key, record, lane);
   return context.profile.accept.includes('item') ? null : doubt;
 }
 
-async function judged(context: ItemContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {
+async function doubtOf(context: ResourceContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {
   const { proof, clock, warehouse, owned } = context;
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : parseJson(body);
@@ -49,22 +48,22 @@ async function judged(context: ItemContext, key: string, record: SourceRecord, l
   }
   const reading = outlineOf(record.value);
   const known = stored === null ? null : outlineOf(stored);
-  const settled = (): Doubt | null | undefined => {
+  const knownVerdict = (): Doubt | null | undefined => {
     const { fault, fields } = proof;
     if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? faultOf(fault.detail) : undefined;
     return unprovedField(fields, reading, known) === null ? null : undefined;
   };
-  const soon = settled();
+  const soon = knownVerdict();
   if (soon !== undefined) return soon;
-  return inTurn(context, async () => settled() ?? prove(context, { key, record, reading, known }, lane));
+  return oneByOne(context, async () => knownVerdict() ?? prove(context, { key, record, reading, known }, lane));
 }
 
 function faultOf(detail: string): Doubt {
   return { code: 'fault', detail };
 }
 
-/** One after the other; what the one before has thrown is its own affair. */
-function inTurn<T>({ proof }: ItemContext, work: () => Promise<T>): Promise<T> {
+/** Runs comparisons one after the other, whether or not the one before has failed. */
+function oneByOne<T>({ proof }: ResourceContext, work: () => Promise<T>): Promise<T> {
   const next = proof.comparing.then(work, work);
   proof.comparing = next.catch(() => undefined);
   return next;
@@ -77,15 +76,14 @@ interface Question {
   known: Outline | null;
 }
 
-async function prove(context: ItemContext, question: Question, lane: Lane): Promise<Doubt | null> {
-  const { proof, profile, clock, item } = context;
+async function prove(context: ResourceContext, question: Question, lane: Lane): Promise<Doubt | null> {
+  const { proof, profile, clock } = context;
   const { key, record, reading, known } = question;
   const { records, extraQuery } = await changedSince(context, updatedText(record, profile), lane);
-  const source = { ...item, clock, lane, extraQuery };
   const own = recordIn(records, profile, key);
   for (const each of [...(own === undefined ? [] : [own]), ...controlsIn(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
-    const found = await compareAlone(source, listed, each === own ? record.value : undefined);
+    const found = await compareAlone(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
     if (found.is === 'other') {
       const detail = `record ${listed.key} read alone is not the listed one: ${differenceText(found.differences)}`;
       proof.fault = { detail, at: clock.now() };

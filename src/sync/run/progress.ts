@@ -1,13 +1,15 @@
-import { newMeter, type RequestMeter } from '../../http/client.ts';
+import type { RequestMeter } from '../../http/client.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
-import { NO_FIGURES, type RunFigures } from '../../state/runs.ts';
+import { NO_FIGURES, type RunFigures, type RunStart } from '../../state/runs.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { NO_NOTES, type RunNotes } from '../report.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import type { RunWatcher } from '../run-options.ts';
 import type { Warning } from '../warnings.ts';
 
-/** What a resource's part of a run counts while it goes on. */
-export interface Tally {
-  /** Full where a full walk took the place of the planned one. */
+/** What a resource's part of a run has counted so far. */
+export interface RunProgress {
+  /** Full if a full walk took the place of the planned one. */
   mode: WalkMode;
   figures: RunFigures;
   /** Requests of all its walks. */
@@ -18,34 +20,36 @@ export interface Tally {
   warnings: Warning[];
 }
 
-/** Nothing is counted yet; `warnings` is what is to be told before the first page. */
-export function newTally(mode: WalkMode, warnings: readonly Warning[]): Tally {
-  const none = {
-    figures: { ...NO_FIGURES },
-    meter: newMeter(),
-    notes: { ...NO_NOTES },
-    shared: { count: 0, example: null },
-  };
-  return { ...none, mode, warnings: [...warnings] };
+/** What the walks of one resource need as part of a run. */
+export interface RunContext extends ResourceContext {
+  run: RunStart;
+  progress: RunProgress;
+  watcher: RunWatcher;
 }
 
-/** Counts on from what is stored, where the database has lost some; null where not even the run is there. */
-export function countFrom(tally: Tally, stored: RunFigures | null): void {
+/** Nothing is counted yet; `warnings` are reported before the first page. */
+export function newProgress(mode: WalkMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
+  const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
+  return { ...none, mode, meter, warnings: [...warnings] };
+}
+
+/** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */
+export function countFrom(progress: RunProgress, stored: RunFigures | null): void {
   const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_FIGURES;
   const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
-  tally.figures = { ...NO_FIGURES, ...kept, ...tally.meter };
+  progress.figures = { ...NO_FIGURES, ...kept, ...progress.meter };
 }
 
 /** Counts a page that is stored. */
-export function countPage(tally: Tally, outcome: PageOutcome, meter: RequestMeter): void {
-  tally.figures = withPage(tally.figures, outcome, meter);
-  note(tally, outcome);
+export function countPage(progress: RunProgress, outcome: PageOutcome): void {
+  progress.figures = withPage(progress.figures, outcome, progress.meter);
+  note(progress, outcome);
 }
 
-/** Counts records that came by themselves. */
-export function countRecords(tally: Tally, outcome: PageOutcome): void {
-  tally.figures = withRecords(tally.figures, outcome);
-  note(tally, outcome);
+/** Counts records that were read alone. */
+export function countRecords(progress: RunProgress, outcome: PageOutcome): void {
+  progress.figures = withRecords(progress.figures, outcome);
+  note(progress, outcome);
 }
 
 /** The figures with one more page. */
@@ -64,7 +68,7 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
   };
 }
 
-function note({ notes, shared }: Tally, { clashes, ...outcome }: PageOutcome): void {
+function note({ notes, shared }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
   notes.went_back += outcome.wentBack;
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
@@ -74,8 +78,8 @@ function note({ notes, shared }: Tally, { clashes, ...outcome }: PageOutcome): v
   shared.example ??= clashes.example;
 }
 
-/** What a person must know where records that differ have one key. */
-export function sharedKeys({ shared: { count, example } }: Tally): Warning[] {
+/** Reported if records that differ have one key. */
+export function sharedKeyWarnings({ shared: { count, example } }: RunProgress): Warning[] {
   if (count === 0) return [];
   const [have, differ] = count === 1 ? ['record has', 'differs'] : ['records have', 'differ'];
   const such = JSON.stringify(example);

@@ -1,22 +1,26 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
-import type { WalkEnd } from '../../extract/guards/walk-end.ts';
-import { walk } from '../../extract/walk.ts';
-import type { PageFacts, PageLoader } from '../../load/page-loader.ts';
+import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
 import { zoneAt } from '../../model/time-zone.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
-import { saveCheckpoint } from '../../state/checkpoints.ts';
-import { resolveUnseenRejects } from '../../state/rejects.ts';
-import { forgetSeen, rememberSeen } from '../../state/seen.ts';
-import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { advance, SEVERAL } from '../cursor/move-cursor.ts';
-import { judgeEnd, type EndJudgement } from './prove-end.ts';
-import type { ResourceJob } from '../resource-job.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFigures } from '../../state/runs.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { addPage, type FilterEvidence } from '../filter/evidence.ts';
+import type { WalkPlan } from '../plan.ts';
+import { countPage, withPage, type RunContext } from '../run/progress.ts';
+import { filterQuery, listingWalk } from './listing-walk.ts';
+import { proveEnd, type EndProof, type Repetition } from './prove-end.ts';
+import { resumeWalk, seenStatements } from './seen-pages.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
-import { takeUp } from './seen-pages.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -24,58 +28,66 @@ const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incr
 /** A budget that machines share is asked over the network before each request: that is time to hide as well. */
 const LEAST_AHEAD_ON_NETWORK = 2;
 
-/** A walk that came to its end, and what that end is worth. */
-export interface SyncedWalk {
+/** One of the walks that `walkWhole` makes. */
+export interface OneWalk {
+  plan: WalkPlan;
+  /** Its relation to the walk before it. */
+  repetition: Repetition;
+  /** Collects what its pages show about the filter. */
+  evidence: FilterEvidence;
+}
+
+/** A walk that came to its end, and what that end proves. */
+export interface LoadedWalk {
   checkpoint: CheckpointRow;
   end: WalkEnd;
-  judgement: EndJudgement;
+  proof: EndProof;
 }
 
 /**
- * The whole trade: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are
- * committed as one; while a page is being sent to Postgres, the next one of a numbered listing is understood. A
- * kill between two lines of this loop costs the pages in hand and nothing else.
+ * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
+ * one; while a page is being sent to Postgres, the next one of a numbered listing is prepared. A kill between two lines
+ * of this loop costs the pages in hand and nothing else.
  * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
  */
-export async function syncResource(job: ResourceJob, loader: PageLoader, planned: CheckpointRow): Promise<SyncedWalk> {
-  const { start, before } = await takeUp(job, planned);
+export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+  const { warehouse, clock, profile, owned, progress, watcher, signal } = context;
+  const { mode, checkpoint: planned } = one.plan;
+  const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
+  const suspects = await openSuspects(context, { mode, walkStartedAt });
+  const loader = await openPageLoader(context, olderPolicy(suspects));
+  const { start, before } = await resumeWalk(context, planned);
   let checkpoint = start;
-  const last: { ended: Omit<SyncedWalk, 'checkpoint'> | null } = { ended: null };
-  const zone = zoneAt(job.profile.times, job.profile.updated);
+  const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    if (page.end !== null) last.ended = { end: page.end, judgement: judgeEnd(page.end, job.profile, job.repetition) };
-    const { isProved, maySweep } = last.ended?.judgement ?? { isProved: false, maySweep: true };
+    if (page.end !== null) last.ended = { end: page.end, proof: proveEnd(page.end, profile, one.repetition) };
     const outcome = await loader.load(page, (facts, counted) => {
-      const { total, kept, again, serverDate } = page;
-      const completesFull = job.repetition.behind !== null;
-      const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
-      next = storable(advance(checkpoint, passed, job.clock.now()), job);
-      const { own } = job.warehouse;
-      return [
-        saveCheckpoint(own, next),
-        job.figures(counted),
-        ...ofWalk(job, { page, facts, isProved, maySweep }, checkpoint, next),
-      ];
+      addPage(one.evidence, facts);
+      const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
+      const commit = commitOf(context, one, suspects, committed);
+      next = commit.next;
+      return commit.statements;
     });
     checkpoint = next;
-    job.passed(page, outcome);
-    job.signal.throwIfAborted();
+    countPage(progress, outcome);
+    watcher.page(owned.resource, page, progress.figures);
+    signal.throwIfAborted();
   };
   const write = (page: Page): Promise<void> => load(page).finally(page.release);
-  // Where a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
-  // SQLite writes in our own thread, where a page that is understood meanwhile only takes memory.
-  const mayOverlap = job.warehouse.isOnNetwork && isNumbered(job.profile.page);
+  // If a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
+  // SQLite writes in our own thread, where a page that is prepared meanwhile only takes memory.
+  const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of walk({ ...walkOptions(job, start), before, overlaps: mayOverlap })) {
+    for await (const page of walk({ ...walkOptions(context, start), before, overlaps: mayOverlap })) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
-      // What goes wrong with it is thrown at the next page, or at the end.
+      // An error of it is thrown at the next page, or at the end.
       writing.catch(() => undefined);
       if (!mayOverlap) await writing;
-      // Pages that are there already would be loaded one after the other, and no request or signal get through meanwhile.
+      // Lets requests and signals through between pages that are there already.
       await nextTurn();
     }
   } finally {
@@ -85,77 +97,53 @@ export async function syncResource(job: ResourceJob, loader: PageLoader, planned
   return { checkpoint, ...last.ended };
 }
 
-function storable(checkpoint: CheckpointRow, { profile, scrub }: ResourceJob): CheckpointRow {
-  return { ...checkpoint, walk_position: storedPosition(checkpoint.walk_position, profile.query, scrub) };
+interface CommittedPage {
+  page: Page;
+  facts: PageFacts;
+  counted: PageOutcome;
+  before: CheckpointRow;
+  /** Null before the last page. */
+  proof: EndProof | null;
 }
 
-function walkOptions(job: ResourceJob, start: CheckpointRow): Parameters<typeof walk>[0] {
-  const { incremental } = job.profile;
-  const mode = start.walk_mode ?? 'full';
-  const since = start.walk_since;
+/** The checkpoint after a page, and the statements that belong to the page's transaction. */
+function commitOf(
+  context: RunContext,
+  { repetition }: OneWalk,
+  suspects: WalkSuspects,
+  { page, facts, counted, before, proof }: CommittedPage,
+): { next: CheckpointRow; statements: CompiledQuery[] } {
+  const { warehouse, profile, scrub, clock, run, progress } = context;
+  const { isProved, maySweep } = proof ?? { isProved: false, maySweep: true };
+  const { total, kept, again, serverDate } = page;
+  const zone = zoneAt(profile.times, profile.updated);
+  const completesFull = repetition.behind !== null;
+  const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
+  const after = checkpointAfter(before, passed, clock.now());
+  const next = { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
+  const figures = withPage(progress.figures, counted, progress.meter);
+  const statements = [
+    ...suspectStatements(context, suspects, facts, page.requestedAt),
+    saveCheckpoint(warehouse.own, next),
+    saveFigures(warehouse.own, run, figures),
+    ...seenStatements(context, { page, facts, before, after: next, isProved, maySweep }),
+  ];
+  return { next, statements };
+}
+
+function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
+  const { profile, runAhead, warehouse } = context;
   return {
-    client: job.client,
-    resource: job.profile,
-    listing: job.listing,
-    extraQuery: since === null || incremental === null ? {} : { [incremental.param]: since },
-    lane: LANES_BY_MODE[mode],
-    from: positionFrom(start.walk_position, job.profile.query),
+    ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
+    from: positionFrom(start.walk_position, profile.query),
     pagesBefore: start.walk_pages,
-    ...keptSize(start, job.profile.page),
-    acceptsEnd: job.profile.accept.includes('end'),
-    meter: job.meter,
-    signal: job.signal,
-    runAhead: job.runAhead,
-    leastAhead: job.warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
-    clock: job.clock,
+    ...keptSize(start, profile.page),
+    runAhead,
+    leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
 
-/** What earlier walks have shown of the page size; nothing where they asked for another one. */
+/** What earlier walks have shown of the page size; nothing if they asked for another one. */
 function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
   return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
-}
-
-interface WalkedPage {
-  page: Page;
-  facts: PageFacts;
-  /** True for the last page of a walk that met every record. */
-  isProved: boolean;
-  /** False for the last page of a walk that says nothing of what it has not met. */
-  maySweep: boolean;
-}
-
-/** What a walk remembers of its pages, and of itself when it is done. */
-function ofWalk(
-  job: ResourceJob,
-  { page, facts, isProved, maySweep }: WalkedPage,
-  before: CheckpointRow,
-  after: CheckpointRow,
-): CompiledQuery[] {
-  const { own } = job.warehouse;
-  const { resource, walk_started_at: walkStartedAt } = before;
-  // What another walk has met says nothing about this one.
-  const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
-  if (walkStartedAt === null) return begun;
-  const isDone = after.walk_mode === null;
-  const isFull = before.walk_mode === 'full';
-  const { isNumbered, position, keys } = page;
-  const row = { resource, walk_started_at: walkStartedAt, page: before.walk_pages, unkeyed: facts.unkeyed };
-  const place = isNumbered ? storedPosition(position, job.profile.query, job.scrub) : null;
-  // A listing without any record proves nothing; nor does what a walk met that may not be swept after.
-  const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const isSwept = isFull && maySweep && isSweepable(before) && !isEmpty;
-  const isKept = isSwept || (isNumbered && !isDone);
-  const seen = isKept ? rememberSeen(own, { ...row, ids: keys, position: place }) : forgetSeen(own, resource);
-  if (!isFull || !isDone || !isProved || after.last_success_at === null) return [...begun, seen];
-  // A whole full walk has met every record there is: rejects that it did not meet are no longer there.
-  return [...begun, seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
-}
-
-/**
- * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
- * and none that was made under several credentials, of which each may be allowed to see something else.
- */
-function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
-  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

@@ -3,7 +3,7 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warning } from '../warnings.ts';
 
 /** What the end of a walk is worth. */
-export interface EndJudgement {
+export interface EndProof {
   /** True where the walk met every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
   /** True where what the walk has not met may be looked for, to be read alone. */
@@ -42,11 +42,11 @@ export interface Repetition {
 }
 
 /** Pure. */
-export function judgeEnd(
+export function proveEnd(
   end: WalkEnd,
   { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
   { former, behind }: Repetition,
-): EndJudgement {
+): EndProof {
   const { prints } = end;
   // A filter that does not list the record that it was set by lists others no better.
   const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
@@ -72,7 +72,7 @@ export function judgeEnd(
 }
 
 /** What a run tells of a walk that ended so. */
-export function endWarnings({ doubts }: EndJudgement, { pageSize }: WalkEnd): Warning[] {
+export function endWarnings({ doubts }: EndProof, { pageSize }: WalkEnd): Warning[] {
   const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
   const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
   if (pageSize === null) return warnings;

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { freshCheckpoint } from '../../../src/state/checkpoints.ts';
 import { timeZone } from '../../../src/model/time-zone.ts';
-import { advance, type Passed } from '../../../src/sync/cursor/move-cursor.ts';
+import { checkpointAfter, type PassedPage } from '../../../src/sync/cursor/move-cursor.ts';
 import { startWalk } from '../../../src/sync/plan.ts';
 import type { CheckpointRow } from '../../../src/warehouse/own-tables.ts';
 
 const NOW = Date.parse('2026-11-20T12:30:00Z');
 const SERVER = Date.parse('2026-11-20T12:00:00Z');
 
-function page(next: string | null, times: readonly string[], fields: Partial<Passed> = {}): Passed {
+function page(next: string | null, times: readonly string[], fields: Partial<PassedPage> = {}): PassedPage {
   const updated = times.map((text, index) => ({ key: `r${index}`, text, at: Date.parse(text) }));
   return { next, records: times.length, serverDate: SERVER, updated, ...fields };
 }
 
-function walk(pages: readonly Passed[], start: Partial<CheckpointRow> = {}): CheckpointRow {
+function walk(pages: readonly PassedPage[], start: Partial<CheckpointRow> = {}): CheckpointRow {
   const base = { ...freshCheckpoint('content', 'x.y'), ...start };
   const begun = startWalk(base, start.walk_mode ?? 'full', start.walk_since ?? null, NOW);
-  return pages.reduce((checkpoint, passed) => advance(checkpoint, passed, NOW), begun);
+  return pages.reduce((checkpoint, passed) => checkpointAfter(checkpoint, passed, NOW), begun);
 }
 
 describe('advance', () => {
@@ -194,7 +194,7 @@ describe('advance', () => {
   it('under another credential than before leaves it to the sweep to say which one the rows are known under', () => {
     const begun = { ...freshCheckpoint('content', 'x.y'), full_credential: 'old', walk_credential: 'new' };
     const end = (mode: 'full' | 'incremental') =>
-      advance(startWalk(begun, mode, null, NOW), page(null, ['2026-11-20T10:00:00Z']), NOW);
+      checkpointAfter(startWalk(begun, mode, null, NOW), page(null, ['2026-11-20T10:00:00Z']), NOW);
     expect(end('full')).toMatchObject({ full_credential: 'old', walk_credential: 'new', walk_mode: null });
     expect(end('incremental')).toMatchObject({ full_credential: 'old', walk_credential: null });
   });
@@ -206,7 +206,7 @@ describe('advance', () => {
     const none = { walk_mode: null, walk_position: null, walk_total: null, last_success_at: null };
     expect(after).toMatchObject({ ...stored, ...none, unproved_at: '2026-11-20 12:30:00.000' });
     expect(after.unproved_full_at).toBe(after.unproved_at);
-    expect(advance({ ...after, walk_mode: 'full' }, page(null, times), NOW)).toMatchObject({
+    expect(checkpointAfter({ ...after, walk_mode: 'full' }, page(null, times), NOW)).toMatchObject({
       unproved_at: null,
       unproved_full_at: null,
       last_full_at: '2026-11-20 12:30:00.000',

@@ -1,0 +1,79 @@
+import { readCheckpoint } from '../state/checkpoints.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
+import { confirmDeletes } from './deletes/confirm-deletes.ts';
+import { purgeDeleted } from './deletes/purge.ts';
+import { sweep, type NewCredential } from './deletes/sweep.ts';
+import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
+import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
+import { planWalk, type WalkPlan } from './plan.ts';
+import { countRecords, type RunContext } from './run/progress.ts';
+import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
+
+/**
+ * The whole trade: how the copy of one resource becomes equal to the service again. Each step is a file of its name;
+ * `walk/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false if the plan could not rely on
+ * the service's filter. Counts and warns in `context.progress`. Throws what stopped it, with everything until then in
+ * place.
+ */
+export async function syncResource(context: RunContext, planned: WalkPlan, isFilterTrusted: boolean): Promise<void> {
+  const { owned, progress, watcher } = context;
+  watcher.started(owned.resource, planned);
+
+  // A run that was killed when its walk had just ended has left this undone.
+  const plan = knownUnder(planned, await sweepSeen(context));
+  const walked = await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted);
+
+  // A filter that is not proved is replaced by a full walk.
+  const full = plan.mode === 'full' ? walked : await proveFilter(context, plan, walked);
+  if (full !== null) {
+    progress.mode = 'full';
+    if (full.maySweep) await sweepAfter(context, full);
+  }
+
+  const missed = walked.isProved && isFilterTrusted ? await planCatchUp(context, plan, walked) : null;
+  if (missed !== null) {
+    if (walked.needsCatchUp) await warnOfUntimed(context);
+    await proveFilter(context, missed, await walkWhole(context, missed), true);
+  }
+
+  const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
+  progress.figures.deleted += confirmed.deleted;
+  progress.warnings.push(...(await unconfirmedDeletes(context, confirmed.trouble)));
+  await purgeDeleted(context);
+}
+
+async function sweepSeen(context: RunContext): Promise<NewCredential | null> {
+  const known = await sweep(context);
+  if (known !== null) context.progress.warnings.push(newCredential(known, context.owned.resource));
+  return known;
+}
+
+async function sweepAfter(context: RunContext, { isEmpty }: WholeWalk): Promise<void> {
+  const { resource } = context.owned;
+  const live = isEmpty ? await context.warehouse.count(resource) : 0;
+  if (live > 0) context.progress.warnings.push(emptyListing(live, resource));
+  await sweepSeen(context);
+}
+
+/** The plan was made before the walk of another run was swept. */
+function knownUnder(plan: WalkPlan, known: NewCredential | null): WalkPlan {
+  return known === null ? plan : { ...plan, checkpoint: { ...plan.checkpoint, full_credential: known.credential } };
+}
+
+/**
+ * A full walk that took long, because it was interrupted or because there is much, has missed what changed meanwhile on
+ * pages that it had read. If the service has a filter, these changes are fetched at once, so that `ok` means the same
+ * for all. Null if the walk was quicker than the overlap of the next one, and no record moved meanwhile.
+ */
+async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }: WholeWalk): Promise<WalkPlan | null> {
+  const { owned, profile, credential, clock, warehouse } = context;
+  const { resource } = owned;
+  const begun = plan.checkpoint.walk_started_at;
+  const now = clock.now();
+  if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
+  if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  const stored = await readCheckpoint(warehouse.own, resource);
+  const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
+  const next = planWalk({ ...asked, restart: false, interrupted: null });
+  return next.mode === 'incremental' ? next : null;
+}
