@@ -9,14 +9,13 @@ import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import type { AuthSettings } from './source/auth.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
-import type { Settled } from './sync/deletes/confirm.ts';
+import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
-import { refetchHeld, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
+import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
-import { settleReleased } from './sync/deletes/settle-deletes.ts';
 import { openCoordination } from './warehouse/open-coordination.ts';
 import { openWarehouse } from './warehouse/open.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
@@ -55,7 +54,7 @@ export interface App {
   /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
-  confirmReleased(resource: string, signal: AbortSignal): Promise<Settled>;
+  confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -140,7 +139,8 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
-  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...rights };
+  const scrub = (text: string): string => scrubOwn(text, secrets);
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, scrub, ...rights };
   return {
     source,
     warehouse,
@@ -148,10 +148,9 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
     governor,
     listing,
     ownedResources,
-    sync: (request) =>
-      runSync({ ...request, ...parts, runId: newRunId(clock), scrub: (text) => scrubOwn(text, secrets) }),
-    refetch: (request) => refetchHeld({ ...parts, runId: newRunId(clock) }, request),
-    confirmReleased: (resource, signal) => settleReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock) }),
+    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
+    confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => opened.disposeAsync(),
   };
 }

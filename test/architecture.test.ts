@@ -52,7 +52,7 @@ describe('the floors', () => {
       "import { scrub } from '../observe/scrub.ts';",
       'sandbox may not see observe',
     ],
-    ['a file that is two things', 'src/load/diff.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
+    ['a file that is two things', 'src/load/difference.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
     ['a name that says nothing', 'src/load/utils.ts', '', '"utils" says nothing'],
   ])('find %s', (_, file, text, expected) => {
     const seeded = new Map([...sourceTree(), [file, text]]);

@@ -1,11 +1,12 @@
 import { Command } from 'commander';
 import type { Probe } from '../app.ts';
+import { newMeter } from '../http/client.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
-import { identityFinding } from '../sync/check/identity.ts';
+import { identityFinding } from '../sync/check/credential.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
@@ -93,8 +94,8 @@ async function checkService(
     if (profile === undefined) continue;
     const { listing, client } = app;
     const { clock, signal } = context;
-    const options = { resource, profile, listing, client, clock, signal, isIdentified };
-    checks.push({ resource, findings: await checkResource(options) });
+    const request = { profile, listing, client, clock, signal, meter: newMeter() };
+    checks.push({ resource, findings: await checkResource(request, isIdentified) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);

@@ -3,23 +3,31 @@ import { textHash } from '../shape/records/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
+import type { OlderPolicy } from './difference.ts';
 import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
-import type { DatedKey } from '../sync/advance.ts';
-import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import { growTables, shapeForWarehouse } from './grow-shape.ts';
+import type { LoadContext } from './load-context.ts';
 import { pagesAhead } from './pages-ahead.ts';
-import { keyOf, pageRows, preparePage, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
+import { keyOf, preparePage, prepareRows, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 import { finishReshape } from './reshape.ts';
-import { noteStatements } from '../sync/walk-notes.ts';
 
-/** What a page was, before it is committed: enough to move the checkpoint. */
+/** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
+
+/** A page that is about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
 export interface PageFacts {
   records: number;
   keys: readonly string[];
   /** Records without a usable id. */
   unkeyed: number;
-  /** The service's own times of the page's records, those that have one. */
+  /** The service's own times of the page's records, of those that have one. */
   updated: readonly DatedKey[];
+  /** Records in a state older than their row, which was not accepted. */
+  older: readonly KeyedRecord[];
 }
 
 /** What one page did to the warehouse. */
@@ -42,25 +50,21 @@ export interface PageOutcome {
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /**
-   * Begins to understand a page while the one before it is still being written. Loading it takes up what came of that
-   * where nothing has happened meanwhile that it does not know, and begins anew otherwise.
+   * Begins to compare a page with the warehouse while the one before it is still being written. `load` uses the result
+   * if nothing was written meanwhile that it does not know of.
    */
   prepare(page: LoadablePage): void;
   /** Loads one page, in a turn of its own. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
 }
 
-/** Asked, once a page is understood, for what must be committed with it: the checkpoint, the figures of the run. */
+/** Returns what must be committed together with a page: the checkpoint, the figures of the run, suspects. */
 type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[];
 
-/** What every step of loading knows. */
-type LoaderContext = LoaderOptions & GrowthContext;
-
-/** Makes the resource's table, empty, where it is not there yet, so that a query finds it from the first run on. */
-export async function openPageLoader(options: LoaderOptions): Promise<PageLoader> {
-  const { owned } = options;
-  const context = { ...options, resource: owned.resource, lease: () => owned.lease() };
-  const ahead = pagesAhead(context);
+/** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
+export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
+  const { owned } = context;
+  const ahead = pagesAhead(context, policy);
   await owned.takeTurn(async () => {
     await openTables(context);
     ahead.wrote(new Set());
@@ -69,7 +73,7 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
     prepare: (page) => ahead.begin(page),
     load: (page, statements) =>
       owned.takeTurn(async () => {
-        const prepared = (await ahead.take(page)) ?? (await preparePage(context, shapeOf(owned), page));
+        const prepared = (await ahead.take(page)) ?? (await preparePage(context, policy, shapeOf(owned), page));
         const written = await loadPage(context, page, prepared, statements);
         ahead.wrote(written.keys);
         return written.outcome;
@@ -77,21 +81,23 @@ export async function openPageLoader(options: LoaderOptions): Promise<PageLoader
   };
 }
 
-async function openTables(context: LoaderContext): Promise<void> {
-  const { warehouse, owned, resource, profile } = context;
+async function openTables(context: LoadContext): Promise<void> {
+  const { warehouse, owned, profile } = context;
+  const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
   const shape = known ?? initialShape(resource, profile);
   if (known === null) await growTables(context, null, shape, []);
-  owned.shape = await finishReshape(context, shape, context.signal);
+  owned.shape = await finishReshape(context, shape);
 }
 
 async function loadPage(
-  context: LoaderContext,
+  context: LoadContext,
   page: LoadablePage,
   prepared: PreparedPage,
   statements: Statements,
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
-  const { warehouse, owned, resource } = context;
+  const { warehouse, owned, runId } = context;
+  const { resource } = owned;
   const { keyed, found, fresh } = prepared;
   const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
@@ -106,41 +112,32 @@ async function loadPage(
   const { overflowed, discarded, repaired } = shaped;
   const counts = outcomeOf(prepared, aside, setAside, page.records.length);
   const outcome = { ...counts, overflowed, discarded, repaired };
-  const facts = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, updated: updatedTimes(keyed) };
+  const keys = keyed.map(keyOf);
+  const records = page.records.length;
+  const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older };
   await warehouse.commit({
-    ...pageRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
-    lease: context.lease(),
+    page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
+    lease: owned.lease(),
     statements: [
       ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
-      ...saveRejects(warehouse.own, rejectsOf(context, setAside), requestedAt),
-      ...notedOf(context, page, keyed, found.older),
+      ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...statements(facts, outcome),
     ],
   });
   owned.openRejects += setAside.length;
-  for (const watch of owned.watches) noteMet(watch, keyed, page.requestedAt);
+  for (const watch of owned.watches) noteSeen(watch, keyed, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 
-function notedOf(
-  { warehouse, resource, notes }: LoaderContext,
-  { requestedAt }: LoadablePage,
-  keyed: readonly KeyedRecord[],
-  older: readonly KeyedRecord[],
-): CompiledQuery[] {
-  if (notes === undefined) return [];
-  return noteStatements(warehouse.own, resource, notes, { keys: keyed.map(keyOf), older, requestedAt });
-}
-
 /** The records as rows of tables that have grown to hold them. */
-async function shapedFor(context: LoaderContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const { owned, profile } = context;
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
   await growTables(context, before, shaped.shape, shaped.changes);
   owned.shape = shaped.shape;
-  owned.shape = await finishReshape(context, shaped.shape, context.signal);
+  owned.shape = await finishReshape(context, shaped.shape);
   return shaped;
 }
 
@@ -162,7 +159,7 @@ function rejected(record: KeyedRecord | undefined, reason: string, detail: strin
   return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
 }
 
-function rejectsOf({ resource, runId }: LoaderContext, setAside: readonly SetAside[]): Reject[] {
+function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[]): Reject[] {
   return setAside.map(({ key, reason, detail, bytes }) => ({
     resource,
     hash: textHash(bytes),
@@ -174,8 +171,8 @@ function rejectsOf({ resource, runId }: LoaderContext, setAside: readonly SetAsi
   }));
 }
 
-/** Also a record that says nothing new was there at that moment. */
-function noteMet(watch: Map<string, number>, records: readonly KeyedRecord[], requestedAt: number): void {
+/** Notes when watched records were last listed, also those that say nothing new. */
+function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], requestedAt: number): void {
   for (const { key } of records) {
     const before = watch.get(key);
     if (before !== undefined && before < requestedAt) watch.set(key, requestedAt);

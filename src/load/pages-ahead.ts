@@ -1,13 +1,14 @@
 import type { ResourceShape } from '../model/table.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import type { OlderPolicy } from './difference.ts';
+import type { LoadContext } from './load-context.ts';
 import { preparePage, type LoadablePage, type PreparedPage } from './prepare-page.ts';
 
-/** Pages that a loader has begun to understand before their turn. */
+/** Pages that a loader prepares before their turn. */
 interface PagesAhead {
   begin(page: LoadablePage): void;
-  /** In the page's turn: what came of it; null where it was not begun, or does not know all that was written since. */
+  /** Called in the page's turn. Returns null if the page was not begun, or something was written since that it misses. */
   take(page: LoadablePage): Promise<PreparedPage | null>;
-  /** At the end of a turn of this loader: the keys that it wrote. */
+  /** Called at the end of a turn of this loader, with the keys that it wrote. */
   wrote(keys: ReadonlySet<string>): void;
 }
 
@@ -15,16 +16,16 @@ interface Begun {
   /** The latest turn when it began: that one may have written after the warehouse was read. */
   turn: number;
   shape: ResourceShape;
-  /** Null where something went wrong: it will again when the page is loaded, and is told then. */
+  /** Null if it failed: it fails again when the page is loaded, and is reported then. */
   prepared: Promise<PreparedPage | null>;
 }
 
 /**
- * What the warehouse holds is read while the page before is being written. That is as good as reading it afterwards if
+ * Reads what the warehouse holds while the page before is being written. That is as good as reading it afterwards if
  * nobody else had a turn meanwhile, the page before wrote other records, and the tables are the same.
  */
-export function pagesAhead(options: LoaderOptions): PagesAhead {
-  const { owned } = options;
+export function pagesAhead(context: LoadContext, policy: OlderPolicy): PagesAhead {
+  const { owned } = context;
   const pages = new WeakMap<LoadablePage, Begun>();
   let last: { turn: number; keys: ReadonlySet<string> } | null = null;
 
@@ -38,7 +39,7 @@ export function pagesAhead(options: LoaderOptions): PagesAhead {
     begin: (page) => {
       const { shape, turns: turn } = owned;
       if (shape === null) return;
-      pages.set(page, { turn, shape, prepared: preparePage(options, shape, page).catch(() => null) });
+      pages.set(page, { turn, shape, prepared: preparePage(context, policy, shape, page).catch(() => null) });
     },
     take: async (page) => {
       const begun = pages.get(page);

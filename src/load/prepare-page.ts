@@ -8,11 +8,11 @@ import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
-import { difference, type Difference } from './diff.ts';
+import { difference, type Difference, type OlderPolicy } from './difference.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from './key-records.ts';
-import type { PageRows, StoredRow } from '../warehouse/warehouse.ts';
+import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import type { LoaderOptions } from './loader-options.ts';
+import type { LoadContext } from './load-context.ts';
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
@@ -20,61 +20,69 @@ export interface LoadablePage {
   requestedAt: number;
 }
 
-/** A page that is understood: what in it is new or changed, by what the warehouse holds. */
+/** A page compared with what the warehouse holds. */
 export interface PreparedPage {
   keyed: readonly KeyedRecord[];
   /** Records without a usable id. */
   setAside: readonly SetAside[];
   clashes: KeyClashes;
   found: Difference;
-  /** What must be written: the new ones, then the changed ones. */
+  /** The records that must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
-  /** Them as rows; null where the tables must grow first. */
+  /** `fresh` as rows; null if the tables must grow first. */
   shaped: ShapedPage | null;
+  /** `shaped` as the warehouse commits it; null if the tables must grow first, or records of it are to be set aside. */
+  rows: PreparedRows | null;
 }
 
 /** Reads and computes, and changes nothing. Throws `SyncError`. */
 export async function preparePage(
-  options: LoaderOptions,
+  context: LoadContext,
+  policy: OlderPolicy,
   shape: ResourceShape,
   page: LoadablePage,
 ): Promise<PreparedPage> {
-  const { profile, warehouse } = options;
+  const { profile } = context;
   const { keyed, setAside, clashes } = keyRecords(page.records, profile);
-  const found = await findDifference(options, shape, keyed, timestampText(page.requestedAt));
+  const found = await findDifference(context, policy, shape, { keyed, requestedAt: timestampText(page.requestedAt) });
   const fresh = [...found.inserts, ...found.updates];
+  const prepared = { keyed, setAside, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });
-  if (shaped.shape !== shape) return { keyed, setAside, clashes, found, fresh, shaped: null };
-  if (shaped.rejects.length === 0) warehouse.prepare(pageRows(options, shape, shaped.rows, fresh, found.stampedAt));
-  return { keyed, setAside, clashes, found, fresh, shaped };
+  if (shaped.shape !== shape) return { ...prepared, shaped: null, rows: null };
+  const isWhole = shaped.rejects.length === 0;
+  return {
+    ...prepared,
+    shaped,
+    rows: isWhole ? prepareRows(context, shape, shaped.rows, fresh, found.stampedAt) : null,
+  };
 }
 
-/** What is written of a page: `written` are the records of the rows of the resource's own table. */
-export function pageRows(
-  { owned, profile }: LoaderOptions,
+/** Prepares a page's commit: `written` are the records of the rows of the resource's own table. */
+export function prepareRows(
+  { warehouse, owned, profile }: LoadContext,
   shape: ResourceShape,
   rows: readonly TableRows[],
   written: readonly KeyedRecord[],
   requestedAt: string,
-): PageRows {
+): PreparedRows {
   const { resource } = owned;
-  return { resource, history: profile.history, requestedAt, rows, children: shape.tables.slice(1), records: written };
+  const children = shape.tables.slice(1);
+  return warehouse.prepare({ resource, history: profile.history, requestedAt, rows, children, records: written });
 }
 
 async function findDifference(
-  options: LoaderOptions,
+  { warehouse, owned, profile, clock }: LoadContext,
+  policy: OlderPolicy,
   shape: ResourceShape,
-  keyed: readonly KeyedRecord[],
-  requestedAt: string,
+  { keyed, requestedAt }: { keyed: readonly KeyedRecord[]; requestedAt: string },
 ): Promise<Difference> {
-  const { warehouse, owned, profile, reading, clock } = options;
   const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
   const rows = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
   const stored = updated === undefined ? rows : asMoments(rows, updated, profile);
-  const found = difference(keyed, stored, requestedAt, reading, timestampText(clock.now()));
+  const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()));
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));
@@ -86,7 +94,7 @@ async function findDifference(
   return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
 }
 
-/** What a column of another type holds is the service's own text: then its local times are still to be read. */
+/** A column of any type but timestamp holds the service's own text, whose local times are still to be read. */
 function asMoments(
   stored: ReadonlyMap<string, StoredRow>,
   { type }: Column,
@@ -101,6 +109,7 @@ function asMoments(
   return new Map(moments);
 }
 
+/** Throws if the tables were not opened. */
 export function shapeOf({ shape, resource }: OwnedResource): ResourceShape {
   if (shape === null) throw new Error(`the tables of ${resource} were not opened`);
   return shape;

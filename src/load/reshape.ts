@@ -3,7 +3,8 @@ import type { ResourceShape } from '../model/table.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
 import { readReshape, saveReshape } from '../state/reshapes.ts';
 import { bodiesAfter, type StoredBody } from '../state/versions.ts';
-import { growTables, shapeForWarehouse, type GrowthContext } from './grow-shape.ts';
+import { growTables, shapeForWarehouse } from './grow-shape.ts';
+import type { LoadContext } from './load-context.ts';
 
 const RECORDS_PER_PAGE = 500;
 
@@ -12,12 +13,9 @@ const RECORDS_PER_PAGE = 500;
  * transaction; an interrupted one goes on where it stopped. Without such a note it does nothing. Records whose body is
  * not kept stay as the widening converted them. Returns the shape, which the bodies may have made to grow.
  */
-export async function finishReshape(
-  context: GrowthContext,
-  shape: ResourceShape,
-  signal: AbortSignal,
-): Promise<ResourceShape> {
-  const { warehouse, resource, profile } = context;
+export async function finishReshape(context: LoadContext, shape: ResourceShape): Promise<ResourceShape> {
+  const { warehouse, owned, profile, signal } = context;
+  const { resource } = owned;
   // What a contract left out stays left out, and no body that is already in may refuse the run.
   const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
   const lenient = { ...context, profile: { ...profile, contract } as const };
@@ -35,11 +33,11 @@ export async function finishReshape(
 
 /** The shape after it: where the page made it grow nothing is rewritten yet, because that may concern all pages. */
 async function rewritePage(
-  context: GrowthContext,
+  context: LoadContext,
   shape: ResourceShape,
   bodies: readonly StoredBody[],
 ): Promise<ResourceShape> {
-  const { warehouse, resource, profile } = context;
+  const { warehouse, owned, profile } = context;
   const records = bodies.map(({ id, body }) => ({ key: id, value: parseJson(body), bytes: Buffer.from(body) }));
   const shaped = await shapeForWarehouse(context, { shape, profile, records });
   if (shaped.shape !== shape) {
@@ -48,11 +46,11 @@ async function rewritePage(
   }
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
   await warehouse.rewrite({
-    lease: context.lease(),
+    lease: owned.lease(),
     rows: shaped.rows,
     versions: new Map(bodies.map(({ id, version }) => [id, version])),
     children: shape.tables.slice(1),
-    statements: [saveReshape(warehouse.own, resource, last)],
+    statements: [saveReshape(warehouse.own, owned.resource, last)],
   });
   return shape;
 }

@@ -1,3 +1,4 @@
+import type { OwnedResource } from '../state/owned-resource.ts';
 import type { Logger } from 'pino';
 import { openApp, type App } from '../app.ts';
 import type { Clock } from '../model/clock.ts';
@@ -27,7 +28,7 @@ interface LocalWorkOptions {
 export class LocalWork implements SourceWork {
   readonly upkeepMs = 10_000;
   readonly #options: LocalWorkOptions;
-  readonly #owned = new Set<string>();
+  readonly #owned = new Map<string, OwnedResource>();
   #app: App | null = null;
   #drain: Drain | null = null;
 
@@ -51,7 +52,7 @@ export class LocalWork implements SourceWork {
     opened.defer(() => app.close());
     const reading = new AbortController();
     opened.defer(() => reading.abort(interruption()));
-    opened.defer(() => this.#releaseAll(app));
+    opened.defer(() => this.#releaseAll());
     await this.#acquireAll(app);
     inbox?.hold(false);
     this.#app = app;
@@ -84,7 +85,7 @@ export class LocalWork implements SourceWork {
   }
 
   async #confirmReleased(app: App, signal: AbortSignal): Promise<void> {
-    for (const resource of this.#owned) await app.confirmReleased(resource, signal);
+    for (const resource of this.#owned.keys()) await app.confirmReleased(resource, signal);
   }
 
   /** Acquires the resources that are not owned yet, so that no other process starts a backfill. */
@@ -92,8 +93,7 @@ export class LocalWork implements SourceWork {
     for (const resource of app.source.resources) {
       if (this.#owned.has(resource)) continue;
       try {
-        await app.ownedResources.acquire(resource);
-        this.#owned.add(resource);
+        this.#owned.set(resource, await app.ownedResources.acquire(resource));
       } catch (error) {
         // Another process owns it; the status page names it.
         if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
@@ -101,8 +101,8 @@ export class LocalWork implements SourceWork {
     }
   }
 
-  async #releaseAll(app: App): Promise<void> {
-    for (const resource of this.#owned) await app.ownedResources.release(resource);
+  async #releaseAll(): Promise<void> {
+    for (const owned of this.#owned.values()) await owned.release(true);
     this.#owned.clear();
   }
 

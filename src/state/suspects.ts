@@ -70,7 +70,7 @@ export function suspectGone(
 }
 
 /** Forgets those that a whole walk, begun at `walkStartedAt`, has met, or that were written or deleted since. */
-export function forgetMet(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
+export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
   return own
     .deleteFrom('_sync_suspects')
     .where('resource', '=', resource)
@@ -99,7 +99,7 @@ export function forgetWaiting(own: Kysely<OwnTables>, resource: string, ids: rea
 }
 
 /** Notes that records were deleted on a person's word. */
-export function markSettled(
+export function markConfirmed(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
@@ -116,7 +116,7 @@ export function markSettled(
 }
 
 /** Forgets the settled ones of before `before`. */
-export function forgetSettled(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
+export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return own
     .deleteFrom('_sync_suspects')
     .where('resource', '=', resource)

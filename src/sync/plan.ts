@@ -6,8 +6,8 @@ import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
-import { isOtherCredential, SEVERAL } from './advance.ts';
-import { sinceValue } from './since.ts';
+import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
+import { sinceValue } from './cursor/since.ts';
 
 /** What a command asks of a resource. */
 export type SyncCommand = 'backfill' | 'sync';

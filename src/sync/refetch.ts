@@ -1,6 +1,5 @@
 import type { CompiledQuery } from 'kysely';
-import { readItem, type ItemReading, type ItemSource } from '../extract/read-item.ts';
-import { newMeter } from '../http/client.ts';
+import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { zoneAt } from '../model/time-zone.ts';
@@ -8,12 +7,10 @@ import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
 import { forgetSuspects } from '../state/suspects.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
-import { deleteContext, type DeleteContext, type DeleteParts } from './deletes/context.ts';
-import type { Gone } from './deletes/listing-word.ts';
-import type { OwnedResources } from '../state/owned-resource.ts';
-import { checkItemReading } from './item/judge.ts';
+import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
+import type { Gone } from './deletes/corroborate.ts';
+import { checkItemReading } from './item/check-reading.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
-import { withOwnedResource } from './with-owned-resource.ts';
 
 /**
  * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
@@ -50,14 +47,6 @@ export interface ExpectedRecord {
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
-export interface RefetchContext {
-  deletes: DeleteContext;
-  /** All resources of the profile. */
-  resources: readonly string[];
-  /** Stands in rejects, in place of a run. */
-  runId: string;
-}
-
 /** Which record, and what is known of it. */
 export interface RefetchRequest {
   resource: string;
@@ -66,16 +55,12 @@ export interface RefetchRequest {
   signal: AbortSignal;
 }
 
-/** `refetch` as the owner of the resource. Throws `lease_held` where another process owns it. */
-export function refetchHeld(
-  parts: DeleteParts & { ownedResources: OwnedResources },
+/** `refetch` as the owner of the resource. Throws `lease_held` if another process owns it. */
+export function refetchOwned(
+  source: SourceContext,
   { resource, key, expected, signal }: RefetchRequest,
 ): Promise<RefetchOutcome> {
-  const { profile, runId } = parts;
-  return withOwnedResource(parts, resource, (owned) => {
-    const deletes = deleteContext(parts, owned, { meter: newMeter(), signal });
-    return refetch({ deletes, resources: Object.keys(profile.resources), runId }, key, expected);
-  });
+  return withResource(source, resource, signal, (context) => refetch(context, key, expected));
 }
 
 /** So long after its event a record that is neither there nor here may still be on its way to the replica that answered. */
@@ -86,25 +71,25 @@ const ON_ITS_WAY_MS = 5_000;
  * with the time at which it was asked for: events from before that are served by this reading. Throws what reading and
  * loading throw; then nothing was written.
  */
-export async function refetch(context: RefetchContext, key: string, expected: Expectation): Promise<RefetchOutcome> {
-  const { deletes } = context;
-  const reading = await readAlone(deletes.item, key);
-  if (reading === null) return cannotBeRead(deletes, key, expected(deletes.clock.now(), null));
-  const updated = reading.isThere ? updatedOf(reading.record, deletes) : null;
+export async function refetch(context: ResourceContext, key: string, expected: Expectation): Promise<RefetchOutcome> {
+  const { proof, clock } = context;
+  const reading = await readAlone(context, key);
+  if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
+  const updated = reading.isThere ? updatedOf(reading.record, context) : null;
   const event = expected(reading.requestedAt, updated);
   if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
-  deletes.proof.at = Math.max(deletes.proof.at, reading.requestedAt);
+  proof.at = Math.max(proof.at, reading.requestedAt);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
-  if ((await checkItemReading(deletes, key, reading.record, 'refetch')) !== null) return 'unreadable';
-  // Only where the event told its own time is it sure that no replica that lags behind has answered.
+  if ((await checkItemReading(context, key, reading.record, 'refetch')) !== null) return 'unreadable';
+  // Only if the event told its own time is it sure that no replica that lags behind has answered.
   const acceptsOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, acceptsOlder);
 }
 
-/** Null where the profile has no path for it, or the key cannot stand in one. */
-async function readAlone(item: ItemSource, key: string): Promise<ItemReading | null> {
+/** Null if the profile has no path for it, or the key cannot be part of one. */
+async function readAlone(context: ResourceContext, key: string): Promise<ItemReading | null> {
   try {
-    return await readItem(item, key, 'refetch');
+    return await readItem(context, key, 'refetch');
   } catch (error) {
     if (error instanceof SyncError && error.code === 'item_unreadable') return null;
     throw error;
@@ -112,17 +97,14 @@ async function readAlone(item: ItemSource, key: string): Promise<ItemReading | n
 }
 
 async function loadOne(
-  context: RefetchContext,
+  context: ResourceContext,
   key: string,
   { record, requestedAt }: { record: SourceRecord; requestedAt: number },
-  believesOlder: boolean,
+  acceptsOlder: boolean,
 ): Promise<RefetchOutcome> {
-  const { warehouse, owned, profile, clock, item } = context.deletes;
-  const { resources, runId } = context;
-  const reading = { believesOlder };
-  const parts = { warehouse, owned, profile, resources, reading, runId, clock, signal: item.signal };
-  // Opened anew each time, because a walk may have made the tables grow or go meanwhile; that costs one small query.
-  const loader = await openPageLoader(parts);
+  const { warehouse, owned } = context;
+  // Opened anew each time, because a walk may have changed the tables meanwhile; that costs one small query.
+  const loader = await openPageLoader(context, { acceptsOlder });
   const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, owned.resource, [key]);
   return loadedAs(await loader.load({ records: [record], requestedAt }, isThere));
 }
@@ -132,14 +114,14 @@ function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome 
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
-async function gone(refetching: RefetchContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
+async function gone(context: ResourceContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
   const witness = event.isDelete ? 'told' : 'untold';
-  const { deleted, held, waiting, listed, doubt } = await softDeleteGone(refetching.deletes, [record], witness);
+  const { deleted, held, waiting, listed, doubt } = await softDeleteGone(context, [record], witness);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
   // A listing that lags behind shows it for a while.
   if (shown !== undefined && event.isDelete) return event.isLastTry ? 'unconfirmed' : 'behind';
-  if (shown !== undefined) return loadOne(refetching, record.key, shown, false);
+  if (shown !== undefined) return loadOne(context, record.key, shown, false);
   if (waiting.length > 0 || doubt !== null) return 'unconfirmed';
   if (held.length > 0) return 'held';
   const isYoung = event.after !== null && record.confirmedAt - event.after < ON_ITS_WAY_MS;
@@ -148,7 +130,7 @@ async function gone(refetching: RefetchContext, record: Gone, event: ExpectedRec
 
 /** A walk brings changes but shows no deletes: what may be gone is noted, to be confirmed by the next whole one. */
 async function cannotBeRead(
-  context: DeleteContext,
+  context: ResourceContext,
   key: string,
   { isDelete }: ExpectedRecord,
 ): Promise<RefetchOutcome> {
@@ -158,7 +140,7 @@ async function cannotBeRead(
   return 'unreadable';
 }
 
-function updatedOf({ value }: SourceRecord, { profile }: DeleteContext): number | null {
+function updatedOf({ value }: SourceRecord, { profile }: ResourceContext): number | null {
   if (profile.updated === null) return null;
   return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }

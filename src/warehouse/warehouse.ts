@@ -56,8 +56,15 @@ export interface PageRows {
   records: readonly WrittenRecord[];
 }
 
+/** A page as `prepare` returns it. A database may add what it has encoded already. */
+export interface PreparedRows {
+  readonly rows: PageRows;
+}
+
 /** Everything that one page changes, committed whole or not at all. */
-export interface PageCommit extends PageRows {
+export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
+  /** What `prepare` of the same warehouse returned. */
+  page: Prepared;
   lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
   statements: readonly CompiledQuery[];
@@ -145,8 +152,8 @@ export interface Warehouse {
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
-  /** Does of `commit` what needs no turn: called with the same `rows` before it, where there is time. Never throws. */
-  prepare(rows: PageRows): void;
+  /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */
+  prepare(rows: PageRows): PreparedRows;
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */

@@ -86,7 +86,7 @@ describe('content-sync deletes', () => {
   it('leaves what is confirmed to the process that owns the resource', async () => {
     const { stage, gone } = await heldStage();
     const app = await stage.open();
-    await app.ownedResources.acquire('content');
+    const owned = await app.ownedResources.acquire('content');
     const { code, stdout } = await stage.start('deletes', 'confirm').ended;
     expect([code, stdout]).toEqual([
       0,
@@ -94,7 +94,7 @@ describe('content-sync deletes', () => {
     ]);
     expect(await stage.live()).toHaveLength(100);
     expect(await app.confirmReleased('content', new AbortController().signal)).toMatchObject({ deleted: 30 });
-    await app.ownedResources.release('content');
+    await owned.release();
     await app.close();
     expect(await stage.deleted()).toEqual(gone);
   });

@@ -21,16 +21,17 @@ const warehouse: Warehouse = {
     await real.rewrite(rows);
   },
 };
-const ownedResources = ownResources(warehouse, systemClock);
-const owned = await ownedResources.acquire('content');
-const loader = await openPageLoader({
-  warehouse,
-  owned,
-  resources: ['content'],
-  profile: profileWith({ updated: null }),
-  reading: { believesOlder: true },
-  runId: 'run',
-  clock: systemClock,
-  signal: new AbortController().signal,
-});
+const owned = await ownResources(warehouse, systemClock).acquire('content');
+const loader = await openPageLoader(
+  {
+    warehouse,
+    owned,
+    resources: ['content'],
+    profile: profileWith({ updated: null }),
+    runId: 'run',
+    clock: systemClock,
+    signal: new AbortController().signal,
+  },
+  { acceptsOlder: true },
+);
 for (const page of driftingPages()) await loader.load({ records: recordsOf(page), requestedAt: 1_000 }, () => []);

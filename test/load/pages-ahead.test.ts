@@ -9,9 +9,8 @@ import { profileWith, recordsOf } from '../support/page-records.ts';
 /** Two loaders of one resource in one process, as a walk and a re-fetch have them. */
 async function twoLoaders(database: TestDatabase) {
   const { warehouse, rows } = await warehouseOn(database);
-  const ownedResources = ownResources(warehouse, systemClock);
-  const owned = await ownedResources.acquire('content');
-  onTestFinished(() => ownedResources.release('content'));
+  const owned = await ownResources(warehouse, systemClock).acquire('content');
+  onTestFinished(() => owned.release());
   let lookups = 0;
   const counted: typeof warehouse = {
     ...warehouse,
@@ -21,16 +20,18 @@ async function twoLoaders(database: TestDatabase) {
     },
   };
   const open = (): Promise<PageLoader> =>
-    openPageLoader({
-      warehouse: counted,
-      owned,
-      resources: ['content'],
-      profile: profileWith({ history: 'all' }),
-      reading: { believesOlder: true },
-      runId: 'run',
-      clock: systemClock,
-      signal: new AbortController().signal,
-    });
+    openPageLoader(
+      {
+        warehouse: counted,
+        owned,
+        resources: ['content'],
+        profile: profileWith({ history: 'all' }),
+        runId: 'run',
+        clock: systemClock,
+        signal: new AbortController().signal,
+      },
+      { acceptsOlder: true },
+    );
   const standing = () =>
     rows(
       'SELECT c.id, c.n, c._version, v.body FROM content c JOIN _sync_versions v ON v.id = c.id AND v.version = c._version ORDER BY 1',

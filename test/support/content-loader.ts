@@ -6,26 +6,27 @@ import { profileWith, recordsOf } from './page-records.ts';
 
 /** Loads pages into the resource that is held; no body is kept. */
 export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promise<PageLoader> {
-  return openPageLoader({
-    warehouse,
-    owned,
-    resources: ['content'],
-    profile: profileWith({ updated: null, history: 'none' }),
-    reading: { believesOlder: true },
-    runId: 'run',
-    clock: systemClock,
-    signal: new AbortController().signal,
-  });
+  return openPageLoader(
+    {
+      warehouse,
+      owned,
+      resources: ['content'],
+      profile: profileWith({ updated: null, history: 'none' }),
+      runId: 'run',
+      clock: systemClock,
+      signal: new AbortController().signal,
+    },
+    { acceptsOlder: true },
+  );
 }
 
 /** Loads one page into `content` and is its owner only meanwhile. */
 export async function loadOnce(warehouse: Warehouse, texts: readonly string[]): Promise<void> {
-  const ownedResources = ownResources(warehouse, systemClock);
-  const owned = await ownedResources.acquire('content');
+  const owned = await ownResources(warehouse, systemClock).acquire('content');
   try {
     const loader = await contentLoader(warehouse, owned);
     await loader.load({ records: recordsOf(texts), requestedAt: Date.now() }, () => []);
   } finally {
-    await ownedResources.release('content');
+    await owned.release();
   }
 }

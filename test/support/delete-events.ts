@@ -5,8 +5,8 @@ import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
 import { softDeleteGone, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete-gone.ts';
-import { deleteContext, type DeleteContext } from '../../src/sync/deletes/context.ts';
-import type { Gone, Witness } from '../../src/sync/deletes/listing-word.ts';
+import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
+import type { Gone, Witness } from '../../src/sync/deletes/corroborate.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 
 const RESOURCE = 'content';
@@ -16,7 +16,7 @@ interface Events {
   told(id: string): Promise<'there' | 'gone'>;
   /** Buries without asking for the records themselves. */
   bury(gone: readonly Gone[], witness?: Witness): Promise<SoftDeleteOutcome>;
-  context: DeleteContext;
+  context: ResourceContext;
   close(): Promise<void>;
 }
 
@@ -33,27 +33,22 @@ export async function eventsFor(
   });
   const stored = await readCheckpoint(warehouse.own, RESOURCE);
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
-  const parts = { warehouse, client, listing, clock, credential, runId: 'serve' };
-  const meter = newMeter();
-  const context = deleteContext({ ...parts, profile: source.profile, deletes: source.deletes }, owned, {
-    meter,
-    signal,
-  });
+  const { profile, deletes } = source;
+  const parts = { warehouse, ownedResources, client, listing, clock, credential, deletes, profile, runId: 'serve' };
+  const context = resourceContext({ ...parts, scrub: (text) => text }, owned, { meter: newMeter(), signal });
   return {
     context,
     bury: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),
     told: async (id) => {
-      const answer = await readItem(context.item, id, 'refetch');
+      const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {
         await softDeleteGone(context, [{ key: id, confirmedAt: answer.requestedAt }], 'untold');
         return 'gone';
       }
-      const reading = { believesOlder: true };
-      const { profile } = context;
-      const loader = await openPageLoader({ ...parts, owned, profile, resources: [RESOURCE], reading, signal });
+      const loader = await openPageLoader(context, { acceptsOlder: true });
       await loader.load({ records: [answer.record], requestedAt: answer.requestedAt }, () => []);
       return 'there';
     },
-    close: () => ownedResources.release(RESOURCE),
+    close: () => owned.release(),
   };
 }

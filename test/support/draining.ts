@@ -7,10 +7,9 @@ import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { readCheckpoint } from '../../src/state/checkpoints.ts';
 import { readTables } from '../../src/state/column-catalog.ts';
-import { deleteContext } from '../../src/sync/deletes/context.ts';
+import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 import type { OwnedResource } from '../../src/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
-import type { RefetchContext } from '../../src/sync/refetch.ts';
 import { createDrain } from '../../src/trigger/drain/drain.ts';
 import type { Drain, DrainEvent, DrainOptions } from '../../src/trigger/drain/options.ts';
 import type { DeliveryRow, Inbox } from '../../src/warehouse/inbox.ts';
@@ -29,7 +28,7 @@ export interface Draining {
   drain: Drain;
   events: DrainEvent[];
   errors: unknown[];
-  context(resource: string): Promise<RefetchContext>;
+  context(resource: string): Promise<ResourceContext>;
   /** Throws where it does not end well. */
   walk(resource: string, command: SyncCommand): Promise<void>;
   /** Stores one delivery for each body, as the receiver does, and wakes the drain; returns their ids. */
@@ -40,6 +39,9 @@ export interface Draining {
   /** As a kill would end it: nothing is waited for. */
   close(): Promise<void>;
 }
+
+/** The resources of which a test has asked for a context. */
+type Held = Map<string, Promise<OwnedResource>>;
 
 let deliveries = 0;
 
@@ -59,7 +61,8 @@ export async function draining(
   const app = await journey.open(clock);
   const inbox = await openInbox(inboxAddress(app.source.warehouse), clock);
   const { signal, abort } = stopSignal();
-  const contexts = contextsOf(app, clock, signal);
+  const held: Held = new Map();
+  const contexts = contextsOf(app, held, clock, signal);
   const { profile } = app.source;
   const names = only ?? app.source.resources;
   const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
@@ -81,7 +84,7 @@ export async function draining(
     abort();
     await drain.stop();
     await inbox.close();
-    for (const resource of app.source.resources) await app.ownedResources.release(resource);
+    for (const acquired of held.values()) await acquired.then((owned) => owned.release());
     await app.close();
   });
   onTestFinished(close);
@@ -118,20 +121,18 @@ function deliveryOf(body: object | string | Uint8Array, clock: Clock) {
   };
 }
 
-function contextsOf(app: App, clock: Clock, signal: AbortSignal): Draining['context'] {
-  const ownedResources = new Map<string, Promise<OwnedResource>>();
+function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Draining['context'] {
   return async (resource) => {
-    const taken = ownedResources.get(resource) ?? app.ownedResources.acquire(resource);
-    ownedResources.set(resource, taken);
-    const owned = await taken;
+    const acquired = held.get(resource) ?? app.ownedResources.acquire(resource);
+    held.set(resource, acquired);
+    const owned = await acquired;
     owned.shape ??= await readTables(app.warehouse, resource);
     const { client, listing, warehouse, source } = app;
-    const { profile } = source;
+    const { profile, deletes } = source;
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
-    const parts = { warehouse, profile, listing, client, clock, credential, deletes: source.deletes, runId: 'serve' };
-    const meter = newMeter();
-    const deletes = deleteContext(parts, owned, { meter, signal });
-    return { deletes, resources: Object.keys(profile.resources), runId: 'serve' };
+    const { ownedResources } = app;
+    const parts = { warehouse, ownedResources, profile, listing, client, clock, credential, deletes, runId: 'serve' };
+    return resourceContext({ ...parts, scrub: (text) => text }, owned, { meter: newMeter(), signal });
   };
 }
 

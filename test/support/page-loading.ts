@@ -22,19 +22,20 @@ interface LoadingOptions {
 /** Loads pages into a warehouse as a run does, without a service. */
 export async function loading(warehouse: Warehouse, options: LoadingOptions = {}): Promise<Loading> {
   const resource = options.resource ?? 'content';
-  const ownedResources = ownResources(warehouse, systemClock);
-  const owned = await ownedResources.acquire(resource);
-  onTestFinished(() => ownedResources.release(resource));
-  const loader = await openPageLoader({
-    warehouse,
-    owned,
-    resources: options.resources ?? [resource],
-    profile: profileWith(options.profile),
-    reading: { believesOlder: options.mode !== 'incremental' },
-    runId: 'run',
-    clock: systemClock,
-    signal: options.signal ?? new AbortController().signal,
-  });
+  const owned = await ownResources(warehouse, systemClock).acquire(resource);
+  onTestFinished(() => owned.release());
+  const loader = await openPageLoader(
+    {
+      warehouse,
+      owned,
+      resources: options.resources ?? [resource],
+      profile: profileWith(options.profile),
+      runId: 'run',
+      clock: systemClock,
+      signal: options.signal ?? new AbortController().signal,
+    },
+    { acceptsOlder: options.mode !== 'incremental' },
+  );
   return {
     load: (texts, requestedAt = Date.now()) => loader.load({ records: recordsOf(texts), requestedAt }, () => []),
   };

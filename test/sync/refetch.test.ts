@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { refetch, type ExpectedRecord, type RefetchContext } from '../../src/sync/refetch.ts';
+import { refetch, type ExpectedRecord } from '../../src/sync/refetch.ts';
+import type { ResourceContext } from '../../src/sync/resource-context.ts';
 import { differences } from '../support/compare-copy.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
@@ -9,7 +10,7 @@ const UPDATED = '2026-11-20T08:00:00.500Z';
 const AT = Date.parse(UPDATED);
 
 interface Stage extends Journey {
-  context: RefetchContext;
+  context: ResourceContext;
   /** Walks everything, in this same process. */
   walk(): Promise<void>;
   again(key: string, expected?: Partial<ExpectedRecord>): Promise<string>;

@@ -18,8 +18,7 @@ const PAGES = 60;
 const ballast = path.join(folder, 'ballast');
 writeFileSync(ballast, Buffer.alloc(Number(ballastBytes)));
 const warehouse = await openWarehouse(`sqlite:${folder}/blog.db`, systemClock);
-const ownedResources = ownResources(warehouse, systemClock);
-const owned = await ownedResources.acquire('content');
+const owned = await ownResources(warehouse, systemClock).acquire('content');
 const loader = await contentLoader(warehouse, owned);
 
 let page = 0;
@@ -31,7 +30,7 @@ const kept = await warehouse.count('content');
 rmSync(ballast);
 for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
 const rows = await warehouse.count('content');
-await ownedResources.release('content');
+await owned.release();
 await warehouse.close();
 const integrity: unknown = new Database(`${folder}/blog.db`).pragma('integrity_check');
 console.log(JSON.stringify({ full, kept, refused, end: page, rows, integrity }));

@@ -19,8 +19,7 @@ const ROWS = 100;
 
 async function openPage(file: string, from: number): Promise<Piece & { sweep: Piece['work'] }> {
   const warehouse = await openWarehouse(`sqlite:${file}`, systemClock);
-  const ownedResources = ownResources(warehouse, systemClock);
-  const owned = await ownedResources.acquire('content');
+  const owned = await ownResources(warehouse, systemClock).acquire('content');
   const loader = await contentLoader(warehouse, owned);
   const record = (_: unknown, row: number): string =>
     `{"id":"${from + row}","body":"${'x'.repeat(900)}","tags":["a","b"]}`;
@@ -35,7 +34,7 @@ async function openPage(file: string, from: number): Promise<Piece & { sweep: Pi
       return warehouse.softDelete({ ...common, table, children, gone, statements: [] });
     },
     close: async () => {
-      await ownedResources.release('content');
+      await owned.release();
       await warehouse.close();
     },
   };

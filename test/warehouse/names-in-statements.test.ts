@@ -24,20 +24,21 @@ interface Held {
 }
 
 async function held({ warehouse }: OpenWarehouse, resource: string, id: string): Promise<Held> {
-  const ownedResources = ownResources(warehouse, systemClock);
-  const owned = await ownedResources.acquire(resource);
-  onTestFinished(() => ownedResources.release(resource));
+  const owned = await ownResources(warehouse, systemClock).acquire(resource);
+  onTestFinished(() => owned.release());
   const profile = profileWith({ id, updated: null, history: 'all' });
-  const loader = await openPageLoader({
-    warehouse,
-    owned,
-    resources: [resource],
-    profile,
-    reading: { believesOlder: true },
-    runId: 'run',
-    clock: systemClock,
-    signal: new AbortController().signal,
-  });
+  const loader = await openPageLoader(
+    {
+      warehouse,
+      owned,
+      resources: [resource],
+      profile,
+      runId: 'run',
+      clock: systemClock,
+      signal: new AbortController().signal,
+    },
+    { acceptsOlder: true },
+  );
   let at = 1_000;
   const shape = (): readonly TableShape[] => owned.shape?.tables ?? [];
   return {

@@ -1,25 +1,25 @@
 import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
-import { newMeter } from '../../http/client.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
-import { clockFinding } from './clock.ts';
+import type { RequestContext } from '../resource-context.ts';
+import { listingWalk } from '../walk/listing-walk.ts';
 import { credentialFinding } from './credential.ts';
-import { fieldFindings } from './fields.ts';
 import { filterFinding } from './filter.ts';
-import type { CheckOptions, CheckFinding } from './finding.ts';
+import type { CheckFinding } from './finding.ts';
 import { itemFinding } from './item.ts';
-import { listingFinding, pageSizeFindings } from './listing.ts';
+import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `isIdentified`: the identity path was seen to answer this
+ * credential only. Never throws for what the service does, except when interrupted.
  */
-export async function checkResource(options: CheckOptions): Promise<CheckFinding[]> {
-  const { profile } = options;
+export async function checkResource(context: RequestContext, isIdentified: boolean): Promise<CheckFinding[]> {
+  const { profile, signal } = context;
   const pages: Page[] = [];
-  const walked = await tested('listing', options.signal, async () => {
-    for await (const page of walk(walkOf(options))) {
+  const walked = await tested('listing', signal, async () => {
+    for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
       pages.push(page);
       if (pages.length === 2) break;
     }
@@ -32,25 +32,19 @@ export async function checkResource(options: CheckOptions): Promise<CheckFinding
     walked,
     ...pageSizeFindings(pages, profile),
     ...fieldFindings(first.records, profile),
-    clockFinding(first, options.clock),
+    clockFinding(first, context.clock),
     ...timesFindings(values, first.serverDate, profile),
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
-    findings.push(await tested('filter', options.signal, () => filterFinding(options, first, incremental)));
+    findings.push(await tested('filter', signal, () => filterFinding(context, first, incremental)));
   }
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
-    findings.push(await tested('item', options.signal, () => itemFinding(options, first, item)));
+    findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
   }
-  findings.push(await tested('credential', options.signal, () => credentialFinding(options, first)));
+  findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
   return findings;
-}
-
-function walkOf({ client, profile, listing, signal, clock }: CheckOptions): Parameters<typeof walk>[0] {
-  const acceptsEnd = profile.accept.includes('end');
-  const options = { client, resource: profile, listing, acceptsEnd, meter: newMeter(), signal, clock };
-  return { ...options, lane: 'incremental', runAhead: 1 };
 }
 
 /** Runs one test; what it throws becomes its finding. */

@@ -2,10 +2,12 @@ import { countIn } from '../../extract/requests/body-account.ts';
 import { listingUrl } from '../../extract/page-styles/listing-url.ts';
 import type { Page } from '../../extract/page.ts';
 import { urlAt } from '../../extract/page-styles/position.ts';
-import { newMeter, type OtherCaller } from '../../http/client.ts';
+import type { OtherCaller } from '../../http/client.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
-import { isRefusal } from '../identity.ts';
-import type { CheckOptions, CheckFinding } from './finding.ts';
+import { askIdentity, isRefusal, type IdentityRequest } from '../identity.ts';
+import type { RequestContext } from '../resource-context.ts';
+import type { CheckFinding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';
 
 /** What a caller gets of the first page: what it lists, or null where the service refuses. */
@@ -14,18 +16,24 @@ type Answers = Readonly<Record<OtherCaller, FirstPage | null>>;
 const NAME_IDENTITY =
   'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
 
-/** Whether the credential makes a difference: what anybody and a false one get, beside what it gets itself. */
-export async function credentialFinding(options: CheckOptions, page: Page): Promise<CheckFinding> {
-  const own = pageAsListed(page, options.profile);
+/**
+ * Whether the credential makes a difference: compares what is got without one, and with a false one. `isIdentified`:
+ * the identity path was seen to answer this credential only.
+ */
+export async function credentialFinding(
+  context: RequestContext,
+  page: Page,
+  isIdentified: boolean,
+): Promise<CheckFinding> {
+  const own = pageAsListed(page, context.profile);
   const answers = {
-    nobody: await asOther(options, page, 'nobody'),
-    stranger: await asOther(options, page, 'stranger'),
+    nobody: await asOther(context, page, 'nobody'),
+    stranger: await asOther(context, page, 'stranger'),
   };
   const doubt = credentialDoubt(own, answers);
   if (doubt === null)
     return { check: 'credential', status: 'ok', detail: 'without it, or with a false one, all is refused' };
-  if (options.isIdentified)
-    return { check: 'credential', status: 'ok', detail: `${doubt}; the identity path proves it` };
+  if (isIdentified) return { check: 'credential', status: 'ok', detail: `${doubt}; the identity path proves it` };
   return { check: 'credential', status: 'warn', detail: doubt, hint: NAME_IDENTITY };
 }
 
@@ -56,17 +64,49 @@ function sizeOf({ total, records }: FirstPage): string {
   return total === null ? `${records.length} records on the first page` : `${total} records`;
 }
 
-async function asOther(options: CheckOptions, { position }: Page, as: OtherCaller): Promise<FirstPage | null> {
-  const { client, listing, profile, signal } = options;
+async function asOther(context: RequestContext, { position }: Page, as: OtherCaller): Promise<FirstPage | null> {
+  const { client, listing, profile, meter, signal } = context;
   const url = urlAt(listingUrl(listing, profile), position);
   try {
-    const answer = await client.get({ url, lane: 'incremental', meter: newMeter(), signal, as });
+    const answer = await client.get({ url, lane: 'incremental', meter, signal, as });
     const records = selectRecords(answer.bytes, answer.json, profile.records);
     // A page that says something else is as good as a refusal.
     if (records === null) return null;
     return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);
   } catch (error) {
     if (isRefusal(error)) return null;
+    throw error;
+  }
+}
+
+/** Whether the identity path answers the credential, and only that. */
+export async function identityFinding(request: IdentityRequest): Promise<CheckFinding> {
+  const check = 'identity';
+  try {
+    await askIdentity(request);
+  } catch (error) {
+    return {
+      check,
+      status: 'fail',
+      detail: messageOf(error),
+      hint: error instanceof SyncError ? error.hint : undefined,
+    };
+  }
+  if (await isRefused(request)) return { check, status: 'ok', detail: `${request.path} answers this credential only` };
+  return {
+    check,
+    status: 'fail',
+    detail: `${request.path} answers a false credential as well: it proves nothing`,
+    hint: 'name a path as identity that answers only who is known, such as the account of the caller',
+  };
+}
+
+async function isRefused(request: IdentityRequest): Promise<boolean> {
+  try {
+    await askIdentity(request, 'stranger');
+    return false;
+  } catch (error) {
+    if (error instanceof SyncError && error.code === 'identity_refused') return true;
     throw error;
   }
 }

@@ -1,9 +1,10 @@
 import type { Page } from '../../extract/page.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { IncrementalProfile } from '../../source/profile.ts';
-import { writtenMoment } from '../since.ts';
-import type { CheckOptions, CheckFinding } from './finding.ts';
-import { firstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
+import { writtenMoment } from '../cursor/since.ts';
+import type { RequestContext } from '../resource-context.ts';
+import type { CheckFinding } from './finding.ts';
+import { askFirstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
 
 /** By then no service has changed anything yet; and before the other, none had. */
 const FAR_AHEAD_MS = 366 * 86_400_000;
@@ -32,37 +33,37 @@ interface FilterAnswers {
 
 /** Asks for nothing, everything and some of the listing, written as a sync writes it, and with a parameter of no meaning. */
 export async function filterFinding(
-  options: CheckOptions,
+  context: RequestContext,
   page: Page,
   incremental: IncrementalProfile,
 ): Promise<CheckFinding> {
   const { param, format } = incremental;
-  const plain = pageAsListed(page, options.profile);
+  const plain = pageAsListed(page, context.profile);
   if (plain.records.length === 0) {
     return { check: 'filter', status: 'warn', detail: `${param} cannot be tried on an empty listing` };
   }
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
-  const zone = zoneAt(options.profile.times, options.profile.updated);
+  const zone = zoneAt(context.profile.times, context.profile.updated);
   const value = (at: number): string => writtenMoment(at, format, like, zone);
-  const since = (at: number): Promise<FirstPage | null> => firstPage(options, { [param]: value(at) });
-  const aheadAt = (page.serverDate ?? options.clock.now()) + FAR_AHEAD_MS;
+  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, { [param]: value(at) });
+  const aheadAt = (page.serverDate ?? context.clock.now()) + FAR_AHEAD_MS;
   const middleAt = middleOf(plain.records);
   const answers: FilterAnswers = {
     plain,
     ahead: await since(aheadAt),
     back: await since(FAR_BACK_MS),
     ...(middleAt === null ? {} : { middle: { at: middleAt, page: await since(middleAt) } }),
-    control: await firstPage(options, { [CONTROL]: value(aheadAt) }),
+    control: await askFirstPage(context, { [CONTROL]: value(aheadAt) }),
   };
   const fault = filterFault(answers, (at) => `${param}=${value(at)}`, aheadAt);
-  if (fault !== null) return { check: 'filter', status: statusOf(options), ...fault };
+  if (fault !== null) return { check: 'filter', status: statusOf(context), ...fault };
   const some =
     answers.middle === undefined ? '' : `, ${countOf(answers.middle.page, plain)} since ${value(answers.middle.at)}`;
   const detail = `${param} leaves out what did not change: none in a year, all since 1970${some}; ${controlText(answers.control)}`;
   return { check: 'filter', status: 'ok', detail };
 }
 
-function statusOf({ profile }: CheckOptions): CheckFinding['status'] {
+function statusOf({ profile }: RequestContext): CheckFinding['status'] {
   return profile.accept.includes('filter') ? 'warn' : 'fail';
 }
 

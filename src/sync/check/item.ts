@@ -1,10 +1,10 @@
 import type { Page } from '../../extract/page.ts';
-import { newMeter } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { compareAlone, keyIn } from '../item/compare.ts';
-import type { CheckOptions, CheckFinding } from './finding.ts';
+import { compareAlone, keyIn } from '../item/compare-alone.ts';
+import type { RequestContext } from '../resource-context.ts';
+import type { CheckFinding } from './finding.ts';
 
 /** A record of the listing, to be read alone. */
 interface Sample {
@@ -16,14 +16,12 @@ const HINT =
   'set item, item_query and item_record of the resource so that the answer is the listed record, or `item: null`: then the listing is asked instead';
 
 /** Whether a record that is read alone is the listed one: the first, a middle and the last of a page are tried. */
-export async function itemFinding(options: CheckOptions, page: Page, item: string): Promise<CheckFinding> {
-  const samples = samplesOf(page.records, options.profile);
+export async function itemFinding(context: RequestContext, page: Page, item: string): Promise<CheckFinding> {
+  const samples = samplesOf(page.records, context.profile);
   if (samples.length === 0) return { check: 'item', status: 'warn', detail: 'no record with an id to ask for' };
-  const { client, listing, profile, signal, clock } = options;
-  const asked = { client, listing, profile, meter: newMeter(), signal, clock };
   const found = { gone: 0, moving: 0, same: 0 };
   for (const sample of samples) {
-    const compared = await compareAlone({ ...asked, lane: 'incremental', extraQuery: {} }, sample);
+    const compared = await compareAlone(context, { lane: 'incremental', extraQuery: {} }, sample);
     if (compared.is === 'other') {
       const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
       return { check: 'item', status: 'fail', detail, hint: HINT };

@@ -3,23 +3,22 @@ import type { TableShape } from '../../model/table.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import {
-  countSuspects,
-  forgetSuspects,
-  forgetWaiting,
-  markSettled,
-  suspectGone,
-  type Suspicion,
-} from '../../state/suspects.ts';
+import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
-import { probeItemPath } from './probe-item-path.ts';
-import type { DeleteContext } from './context.ts';
-import { hearListing, type Gone, type Heard, type ListedRecord, type Witness } from './listing-word.ts';
-import { tooMany } from './guard.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import {
+  corroborate,
+  probeItemPath,
+  type Corroborated,
+  type Gone,
+  type ListedRecord,
+  type Witness,
+} from './corroborate.ts';
+import { deleteVolume, tooMany } from './delete-limits.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 
-/** What became of records that are gone, by key. */
+/** The outcome for records that are gone, by key. */
 export interface SoftDeleteOutcome {
   /** Deleted rows by now. */
   deleted: string[];
@@ -35,18 +34,16 @@ export interface SoftDeleteOutcome {
   doubt: string | null;
 }
 
-/** How far to believe that records are gone. */
-export interface Belief {
+/** The evidence that records are gone. */
+interface Evidence {
   reason: SuspectRow['reason'];
-  /** What else speaks for it. */
+  /** Besides the reading. */
   witness: Witness;
-  /** True where a person has said so: then nothing is held. */
+  /** True if a person has decided it: then nothing is held. */
   isReleased: boolean;
-  /** What loaders have met of the keys meanwhile. */
+  /** When loaders have last met the keys. */
   watch: ReadonlyMap<string, number>;
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
@@ -54,7 +51,7 @@ const DAY_MS = 86_400_000;
  * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
 export function softDeleteGone(
-  context: DeleteContext,
+  context: ResourceContext,
   gone: readonly Gone[],
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
@@ -80,35 +77,39 @@ export async function watching<T>(
   }
 }
 
-/** `buryGone` for keys that are being watched since before they were asked for. */
+/** `softDeleteGone` for keys that have been watched since before they were asked for. */
 export async function softDeleteWatched(
-  context: DeleteContext,
+  context: ResourceContext,
   gone: readonly Gone[],
-  belief: Belief,
+  evidence: Evidence,
 ): Promise<SoftDeleteOutcome> {
   if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
-  const isSure = belief.isReleased || context.profile.item === null;
-  const lane = belief.reason === 'event' ? 'refetch' : 'bulk';
-  const heard = await hearListing(context, gone, isSure ? 'walked' : belief.witness, lane);
-  const doubt = isSure ? null : await doubtAnswer(context, heard.gone, lane);
+  const isSure = evidence.isReleased || context.profile.item === null;
+  const lane = evidence.reason === 'event' ? 'refetch' : 'bulk';
+  const found = await corroborate(context, gone, isSure ? 'walked' : evidence.witness, lane);
+  const doubt = isSure ? null : await doubtAnswer(context, found.gone, lane);
   return context.owned.takeTurn(async () => {
     const checkpoint = await readCheckpoint(context.warehouse.own, context.owned.resource);
-    return inTurn({ ...context, belief, doubt, checkpoint }, heard);
+    return inTurn({ ...context, evidence, doubt, checkpoint }, found);
   });
 }
 
 /** Needed unless a person has said so, or a whole walk where single records cannot be read. */
-async function doubtAnswer(context: DeleteContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
+async function doubtAnswer(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
   if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   const keys = new Set(gone.map(({ key }) => key));
   return probeItemPath(context, latest, keys, lane);
 }
 
-type SoftDeleteContext = DeleteContext & { belief: Belief; doubt: string | null; checkpoint: CheckpointRow | null };
+type SoftDeleteContext = ResourceContext & {
+  evidence: Evidence;
+  doubt: string | null;
+  checkpoint: CheckpointRow | null;
+};
 
-async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Heard): Promise<SoftDeleteOutcome> {
-  const { warehouse, owned, belief, doubt } = context;
+async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Corroborated): Promise<SoftDeleteOutcome> {
+  const { warehouse, owned, evidence, doubt } = context;
   const table = owned.shape?.tables[0];
   const found = await sorted(context, table, gone);
   await noteUnsure(context, found, waiting, listed.map(keyOf));
@@ -118,7 +119,7 @@ async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Hea
   if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
 
   const since = found.there.reduce((least, { confirmedAt }) => (confirmedAt < least ? confirmedAt : least), '9');
-  const hold = belief.isReleased ? null : await whyHeld(context, table, { asked: there.length, since });
+  const hold = evidence.isReleased ? null : await whyHeld(context, table, { asked: there.length, since });
   if (hold !== null) {
     await warehouse.apply(suspicions(context, hold, since, there), owned.lease());
     return { ...outcome, deleted: [], held: [...outcome.held, ...there] };
@@ -138,7 +139,7 @@ async function sorted(
   table: TableShape | undefined,
   gone: readonly Gone[],
 ): Promise<Sorted> {
-  const { warehouse, clock, belief } = context;
+  const { warehouse, clock, evidence } = context;
   const now = timestampText(clock.now());
   const stored =
     table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), null);
@@ -149,7 +150,7 @@ async function sorted(
     // A row from a time that is still to come was written before our clock was put back.
     const isAhead = row !== undefined && row.syncedAt > now;
     if (row === undefined || row.deletedAt !== null || (row.syncedAt > at && !isAhead)) found.absent.push(each);
-    else if ((belief.watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
+    else if ((evidence.watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
     else found.there.push({ key: each.key, confirmedAt: isAhead ? row.syncedAt : at });
   }
   return found;
@@ -165,8 +166,8 @@ async function noteUnsure(
   waiting: readonly Gone[],
   listed: readonly string[],
 ): Promise<void> {
-  const { warehouse, owned, belief, checkpoint } = context;
-  const isWalking = belief.reason === 'event' && checkpoint?.walk_mode === 'full';
+  const { warehouse, owned, evidence, checkpoint } = context;
+  const isWalking = evidence.reason === 'event' && checkpoint?.walk_mode === 'full';
   const again = [...contested, ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;
@@ -185,62 +186,44 @@ async function whyHeld(
   table: TableShape,
   { asked, since }: { asked: number; since: TimestampText },
 ): Promise<Hold | null> {
-  const { credential, doubt, checkpoint, belief, profile } = context;
+  const { credential, doubt, checkpoint, evidence, profile } = context;
   // Nobody can ask: the next whole walk will tell.
-  if (belief.reason === 'event' && profile.item === null) return { state: 'open', detail: null };
+  if (evidence.reason === 'event' && profile.item === null) return { state: 'open', detail: null };
   const basis = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
   // It may be allowed to see less than the one that copied the record: to be looked at after its first whole walk.
   if (basis !== credential) return { state: 'open', detail: null };
   // Its pages may have brought since then what the path can be tried with: the end of a run looks again.
   if (doubt !== null) return { state: isWalkedSince(context, since) ? 'open' : 'held', detail: doubt };
-  const detail = tooMany(context.limits, { asked, ...(await deleteVolume(context, table)) });
+  const detail = tooMany(context.deletes, { asked, ...(await deleteVolume(context, table)) });
   return detail === null ? null : { state: 'held', detail };
 }
 
 /** An event's record, asked for while a whole walk was under way or before one ended. */
-function isWalkedSince({ belief, checkpoint }: SoftDeleteContext, since: TimestampText): boolean {
-  if (belief.reason !== 'event' || checkpoint === null) return false;
+function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: TimestampText): boolean {
+  if (evidence.reason !== 'event' || checkpoint === null) return false;
   return checkpoint.walk_mode === 'full' || (checkpoint.last_full_at ?? '') >= since;
 }
 
-/** What a number of deletes is measured against. */
-export async function deleteVolume(
-  { warehouse, owned, clock }: Pick<DeleteContext, 'warehouse' | 'owned' | 'clock'>,
-  table: TableShape,
-): Promise<{ live: number; recent: number }> {
-  const since = timestampText(clock.now() - DAY_MS);
-  const deleted = await warehouse.countDeleted(table.name, since);
-  const settled = await countSuspects(warehouse.own, owned.resource, 'settled', since);
-  return { live: await warehouse.count(table.name), recent: Math.max(0, deleted - settled) };
-}
-
 function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
-  const { warehouse, owned, profile, belief, clock } = context;
+  const { warehouse, owned, profile, evidence, clock } = context;
   const { own } = warehouse;
   const keys = gone.map(({ key }) => key);
-  const statements = belief.isReleased
-    ? markSettled(own, owned.resource, keys, timestampText(clock.now()))
+  const statements = evidence.isReleased
+    ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
     : forgetSuspects(own, owned.resource, keys);
   const children = owned.shape?.tables.slice(1) ?? [];
   const { resource } = owned;
-  return warehouse.softDelete({
-    lease: owned.lease(),
-    resource,
-    history: profile.history,
-    table,
-    children,
-    gone,
-    statements,
-  });
+  const { history } = profile;
+  return warehouse.softDelete({ lease: owned.lease(), resource, history, table, children, gone, statements });
 }
 
 function suspicions(
-  { warehouse, owned, belief }: SoftDeleteContext,
+  { warehouse, owned, evidence }: SoftDeleteContext,
   hold: Hold,
   since: string,
   keys: readonly string[],
 ) {
-  const suspicion = { resource: owned.resource, reason: belief.reason, evidence_at: since, ...hold };
+  const suspicion = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
   return suspectGone(warehouse.own, suspicion, keys, 0);
 }
 

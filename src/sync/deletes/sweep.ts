@@ -5,26 +5,31 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
 import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSeen, readSeenPages, readSeenWalk, type SeenWalk } from '../../state/seen.ts';
-import { forgetMet, readSuspects, suspectGone } from '../../state/suspects.ts';
-import { isOtherCredential } from '../advance.ts';
-import { deleteVolume } from './soft-delete-gone.ts';
-import type { DeleteContext } from './context.ts';
-import { tooMany } from './guard.ts';
+import { forgetListed, readSuspects, suspectGone } from '../../state/suspects.ts';
+import { isOtherCredential } from '../cursor/move-cursor.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { deleteVolume, tooMany } from './delete-limits.ts';
 import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
 const PAGES_PER_STEP = 100;
-type SweepContext = Pick<DeleteContext, 'warehouse' | 'owned' | 'profile' | 'clock' | 'limits' | 'settleMs'>;
+/** How late a listing may be if neither the settings nor a filter of the profile say so. */
+const USUAL_DELAY_MS = 600_000;
+
+/** Milliseconds by which the listing may be late: a row that is younger may still be missing in it. */
+export function listingDelayMs({ deletes, profile }: Pick<ResourceContext, 'deletes' | 'profile'>): number {
+  return deletes.settle ?? profile.incremental?.overlap ?? USUAL_DELAY_MS;
+}
 
 /**
- * After a whole full walk: notes the live rows that it has not met as suspects, forgets those that it has, and forgets
- * the walk, all in one transaction. Nothing is deleted here. Without such a walk it does nothing, so that it may be
- * called again after a kill. Where the walk was made under another credential than the one before it, which may simply
- * be allowed to see less, all of them are held, and from then on that credential is the known one: returns what is
- * missing under it; null where nothing changed hands.
+ * After a whole full walk: notes the live rows that it has not met as suspects, forgets the suspects that it has met, and
+ * forgets the walk, all in one transaction. Nothing is deleted here. Does nothing if there is no such walk, so that it may
+ * be called again after a kill. If the walk was made under another credential than the one before it, which may simply
+ * be allowed to see less, all suspects are held, and that credential becomes the known one: returns what is missing
+ * under it, else null.
  */
-export async function sweep(context: SweepContext, signal: AbortSignal): Promise<NewCredential | null> {
+export async function sweep(context: ResourceContext): Promise<NewCredential | null> {
   const { warehouse, owned } = context;
   const { own } = warehouse;
   const { resource } = owned;
@@ -36,8 +41,7 @@ export async function sweep(context: SweepContext, signal: AbortSignal): Promise
   const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
   const isBlind = walk.bytes === 0 || (walk.unkeyed > 0 && context.profile.item === null);
-  const unmet =
-    table === undefined || isBlind ? null : await findUnmet(context, table, walk, credential !== null, signal);
+  const unmet = table === undefined || isBlind ? null : await findUnmet(context, table, walk, credential !== null);
   const noted =
     table === undefined || unmet === null ? [] : await suspicionsOf(context, table, walk, { ...unmet, credential });
   const known = { ...checkpoint, full_credential: credential, walk_credential: null };
@@ -64,14 +68,8 @@ interface Unmet {
   young: string[];
 }
 
-async function findUnmet(
-  context: SweepContext,
-  table: TableShape,
-  walk: SeenWalk,
-  isHeld: boolean,
-  signal: AbortSignal,
-): Promise<Unmet> {
-  const { warehouse } = context;
+async function findUnmet(context: ResourceContext, table: TableShape, walk: SeenWalk, isHeld: boolean): Promise<Unmet> {
+  const { warehouse, signal } = context;
   const seen = await seenKeys(context, walk);
   const oldest = writtenBefore(context, walk);
   const unmet: Unmet = { missing: [], young: [] };
@@ -91,7 +89,7 @@ async function findUnmet(
   return unmet;
 }
 
-async function seenKeys({ warehouse, owned }: SweepContext, walk: SeenWalk): Promise<SeenKeys> {
+async function seenKeys({ warehouse, owned }: ResourceContext, walk: SeenWalk): Promise<SeenKeys> {
   const seen = new SeenKeys(walk.bytes / 8);
   let after = -1;
   for (;;) {
@@ -104,32 +102,32 @@ async function seenKeys({ warehouse, owned }: SweepContext, walk: SeenWalk): Pro
 }
 
 /** A record that cannot be read alone must have been there for longer than the listing may be late. */
-function writtenBefore({ profile, settleMs }: SweepContext, { walk_started_at }: SeenWalk): string {
-  if (profile.item !== null) return walk_started_at;
-  return timestampText(timestampMs(walk_started_at) - settleMs);
+function writtenBefore(context: ResourceContext, { walk_started_at }: SeenWalk): string {
+  if (context.profile.item !== null) return walk_started_at;
+  return timestampText(timestampMs(walk_started_at) - listingDelayMs(context));
 }
 
 async function suspicionsOf(
-  context: SweepContext,
+  context: ResourceContext,
   table: TableShape,
   { walk_started_at }: SeenWalk,
   { missing, young, credential }: Unmet & { credential: string | null },
 ): Promise<CompiledQuery[]> {
-  const { warehouse, owned, limits } = context;
+  const { warehouse, owned, deletes } = context;
   const { own } = warehouse;
   const { resource } = owned;
   const known = await readSuspects(own, resource, ['open', 'held', 'released']);
   const released = new Set(known.filter(({ state }) => state === 'released').map(({ record_id }) => record_id));
   const asked = missing.filter((key) => !released.has(key)).length;
-  const many = asked === 0 ? null : tooMany(limits, { asked, ...(await deleteVolume(context, table)) });
+  const many = asked === 0 ? null : tooMany(deletes, { asked, ...(await deleteVolume(context, table)) });
   const detail = asked === 0 || credential === null ? many : OTHER_CREDENTIAL;
   const state = detail === null ? 'open' : 'held';
   const suspicion = { resource, reason: 'missing', state, evidence_at: walk_started_at, detail } as const;
-  const waits = `its row is younger than ${durationText(context.settleMs / 1_000)} (deletes.settle)`;
+  const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
   return [
     ...suspectGone(own, suspicion, missing, 1),
     // Not met, but that says nothing yet: what an event has said of them stays.
     ...suspectGone(own, { ...suspicion, state: 'open', detail: waits }, young, 0),
-    forgetMet(own, resource, walk_started_at),
+    forgetListed(own, resource, walk_started_at),
   ];
 }

@@ -1,17 +1,15 @@
-import type { Kysely } from 'kysely';
 import { messageOf, type SyncError } from '../../model/errors.ts';
 import { countSuspects, readSuspects } from '../../state/suspects.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { durationText } from '../../observe/figures.ts';
 import type { Warning } from '../warnings.ts';
-import type { DeleteContext } from './context.ts';
-import type { NewCredential } from './sweep.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { listingDelayMs, type NewCredential } from './sweep.ts';
 
-/** Told in every run until a person has decided. */
-export async function heldDeletes(own: Kysely<OwnTables>, resource: string): Promise<Warning[]> {
-  const held = await countSuspects(own, resource, 'held');
+/** Reported in every run until a person has decided. */
+export async function heldDeletes({ warehouse, owned: { resource } }: ResourceContext): Promise<Warning[]> {
+  const held = await countSuspects(warehouse.own, resource, 'held');
   if (held === 0) return [];
-  const [first] = await readSuspects(own, resource, ['held'], 1);
+  const [first] = await readSuspects(warehouse.own, resource, ['held'], 1);
   const why = first?.detail ?? 'a person must decide';
   const message = `${held} ${held === 1 ? 'delete is' : 'deletes are'} held, ${held === 1 ? 'its row stays' : 'their rows stay'} live: ${why}`;
   const hint = `look at them with: content-sync deletes list ${resource}; then \`deletes confirm\` or \`deletes discard\``;
@@ -26,31 +24,28 @@ export function emptyListing(live: number, resource: string): Warning {
   };
 }
 
-/** What is open when a run ends, so that the copy may not be what the service has. */
-export async function unsettled(
-  { warehouse, owned, settleMs }: Pick<DeleteContext, 'warehouse' | 'owned' | 'settleMs'>,
-  trouble: SyncError | null,
-  scrub: (text: string) => string,
-): Promise<Warning[]> {
+/** Suspects that are open when a run ends: the copy may differ from the service. */
+export async function unconfirmedDeletes(context: ResourceContext, trouble: SyncError | null): Promise<Warning[]> {
+  const { warehouse, owned, scrub } = context;
   const open = await readSuspects(warehouse.own, owned.resource, ['open']);
   const older = open.filter(({ reason }) => reason === 'older').length;
   const missed = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
   const young = open.filter(({ reason, sweeps }) => reason === 'missing' && sweeps === 0).length;
   const isDoubted = missed + young > 0 || (trouble !== null && open.length > older);
   return [
-    ...(isDoubted ? [unconfirmed({ missed, young, settleMs }, trouble, scrub)] : []),
+    ...(isDoubted ? [unconfirmed({ missed, young, delayMs: listingDelayMs(context) }, trouble, scrub)] : []),
     ...(older > 0 ? [olderListed(older, trouble, scrub)] : []),
   ];
 }
 
 function unconfirmed(
-  { missed, young, settleMs }: { missed: number; young: number; settleMs: number },
+  { missed, young, delayMs }: { missed: number; young: number; delayMs: number },
   trouble: SyncError | null,
   scrub: (text: string) => string,
 ): Warning {
   const parts = [
     ...(missed > 0 ? [`${countOf(missed, 'row')} that a whole walk did not meet`] : []),
-    ...(young > 0 ? [`${countOf(young, 'row')} not met and younger than ${durationText(settleMs / 1_000)}`] : []),
+    ...(young > 0 ? [`${countOf(young, 'row')} not met and younger than ${durationText(delayMs / 1_000)}`] : []),
   ];
   const what = parts.length === 0 ? 'records of which an event says that they are gone' : parts.join(', and ');
   const failed = trouble === null ? '' : `: they could not be read alone: ${messageOf(trouble)}`;
@@ -78,7 +73,7 @@ function countOf(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
-/** Told once, by the first whole walk under another credential. */
+/** Reported once, by the first whole walk under another credential. */
 export function newCredential({ missing }: NewCredential, resource: string): Warning {
   return {
     code: 'credential_changed',

@@ -1,39 +1,40 @@
+import type { LoadContext } from '../../load/load-context.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
-import { momentOf } from '../since.ts';
+import { momentOf } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
 import { nothingToTry, untimedRecords } from './warnings.ts';
-import { countUntimedRows, cursorFor, latestWitnesses, type RowsOf } from './witness.ts';
+import { countUntimedRows, cursorFor, latestWitnesses } from './witness.ts';
 
 /**
- * The plan where it may rest on the service's filter, else one of a full walk, and why. An incremental walk that is
- * begun has a record by which the filter will be tried; where the checkpoint names none it is the row that changed
- * last, and the walk asks from its time on.
+ * Returns the plan if it may rely on the service's filter, else that of a full walk, and why. An incremental walk needs
+ * a record that proves the filter; if the checkpoint names none it is the row that changed last, and the walk asks from
+ * its time on.
  */
 export async function trustedPlan(
+  context: LoadContext,
   input: PlanInput,
   plan: WalkPlan,
-  rows: RowsOf,
 ): Promise<{ plan: WalkPlan; warnings: Warning[] }> {
   const { profile, resource, stored } = input;
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
   const isAccepted = profile.accept.includes('filter');
   const doubt = { resource, param: profile.incremental.param, isAccepted };
-  const untimed = await countUntimedRows(rows);
+  const untimed = await countUntimedRows(context);
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };
 
   const { cursor } = stored;
   const zone = zoneAt(profile.times, profile.updated);
-  const [witness] = await latestWitnesses(rows, { until: momentOf(cursor, zone), except: null });
+  const [witness] = await latestWitnesses(context, { until: momentOf(cursor, zone), except: null });
   if (witness !== undefined) {
     const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Where there are no rows at all, a full walk costs no more, and needs no trust.
-  const rowsThere = (await rows.warehouse.count(resource)) > 0;
+  const rowsThere = (await context.warehouse.count(resource)) > 0;
   if (rowsThere && untimed === 0) warnings.push(nothingToTry(doubt));
   return isAccepted ? { plan, warnings } : { plan: fullPlan(input), warnings };
 }

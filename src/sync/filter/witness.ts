@@ -1,42 +1,34 @@
-import type { Column, ResourceShape } from '../../model/table.ts';
+import type { Column } from '../../model/table.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
-import { momentOf, writtenMoment } from '../since.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import { momentOf, writtenMoment } from '../cursor/since.ts';
 
-/** A record that a filter must list where it is asked for what changed at `at` (epoch milliseconds) or later. */
+/** A record that a filter must list if asked for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {
   key: string;
   at: number;
-}
-
-/** The rows among which a witness is looked for. */
-export interface RowsOf {
-  warehouse: Warehouse;
-  /** Null where nothing was copied yet. */
-  shape: ResourceShape | null;
-  profile: ResourceProfile;
 }
 
 /** Rows looked at: some of the newest may be newer than the cursor, or be the one that is in question. */
 const MOST_LOOKED_AT = 50;
 
 /**
- * Live rows that a filter from `until` on, or from their own time on where that is earlier, must list: the one that
- * changed last before it first, and behind those the ones that changed after it, which a listing may not show yet.
- * `except` is not among them.
+ * Live rows that a filter from `until` on, or from their own time on if that is earlier, must list: first those that
+ * changed before it, the latest first, then those that changed after it, which a listing may not show yet. `except` is
+ * left out.
  */
 export async function latestWitnesses(
-  rows: RowsOf,
+  context: LoadContext,
   { until, except }: { until: number; except: string | null },
 ): Promise<Witness[]> {
-  const column = timeColumn(rows);
-  const table = rows.shape?.tables[0];
+  const column = timeColumn(context);
+  const table = context.owned.shape?.tables[0];
   if (column === null || table === undefined) return [];
-  const keys = await rows.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
-  const stored = await rows.warehouse.stored(table, keys, column.name);
+  const keys = await context.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
+  const stored = await context.warehouse.stored(table, keys, column.name);
   // A column of moments holds them in UTC; any other has what the service wrote.
-  const { times, updated: field } = rows.profile;
+  const { times, updated: field } = context.profile;
   const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
   const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
@@ -45,16 +37,16 @@ export async function latestWitnesses(
 }
 
 /** How many live rows a filter by time can never list. */
-export async function countUntimedRows(rows: RowsOf): Promise<number> {
-  const column = timeColumn(rows);
-  const table = rows.shape?.tables[0];
+export async function countUntimedRows(context: LoadContext): Promise<number> {
+  const column = timeColumn(context);
+  const table = context.owned.shape?.tables[0];
   if (table === undefined) return 0;
   // A field that never had a value has no column.
-  return column === null ? rows.warehouse.count(table.name) : rows.warehouse.countUntimed(table, column);
+  return column === null ? context.warehouse.count(table.name) : context.warehouse.countUntimed(table, column);
 }
 
-function timeColumn({ shape, profile }: RowsOf): Column | null {
-  return shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
+function timeColumn({ owned, profile }: LoadContext): Column | null {
+  return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
 }
 
 /** The cursor from which such a row is asked for: its own, or the known one where that is earlier. */

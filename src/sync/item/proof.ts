@@ -1,45 +1,31 @@
-import type { ItemSource } from '../../extract/read-item.ts';
 import type { ApiClient } from '../../http/client.ts';
-import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { FieldKinds } from '../../shape/records/field-kinds.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { Warehouse } from '../../warehouse/warehouse.ts';
-import type { OwnedResource } from '../../state/owned-resource.ts';
+import type { Warning } from '../warnings.ts';
 
-/** What a look into the listing has met. */
+/** Records found by a look into the listing. */
 export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
   /** Local epoch milliseconds just before its first page was asked for. */
   requestedAt: number;
-  /** True where the listing was seen to its end, was not empty and all had an id: what was not met is not listed. */
+  /** True if the listing was read to its end, was not empty and all records had an id: what was not met is not listed. */
   isWhole: boolean;
 }
 
-/** What is known of the path of single records. Shared by all who read them, for as long as the process runs. */
+/** What is known of the path of single records; shared by all who read them, for as long as the process runs. */
 export interface ItemProof {
-  /** When a record was last asked for that was there; local epoch milliseconds. Whoever reads one may put it forward. */
+  /** When a record that exists was last asked for; local epoch milliseconds. Every reader may advance it. */
   at: number;
   /** A control reading that is under way, and since when. */
   asking: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record read alone. */
   fields: FieldKinds;
-  /** How a record read alone was another one than the listed, and when that was found; null where none was. */
+  /** How a record read alone differed from the listed one, and when that was found; null if none did. */
   fault: { detail: string; at: number } | null;
   /** Comparisons with the listing are made one after the other: the first often answers the others as well. */
   comparing: Promise<unknown>;
   /** A look into the listing that is under way or was the last one. */
   looking: { startedAt: number; since: number | null; found: Promise<Lookup> } | null;
-}
-
-/** What reading a record alone and comparing it with the listing needs. */
-export interface ItemContext {
-  warehouse: Warehouse;
-  owned: OwnedResource;
-  profile: ResourceProfile;
-  clock: Clock;
-  item: ItemSource;
-  proof: ItemProof;
 }
 
 /** By the client, which belongs to one source and one profile. */
@@ -53,4 +39,16 @@ export function itemProof(client: ApiClient, resource: string): ItemProof {
   const proof = known.get(resource) ?? { ...nothing, fields: new Map() };
   known.set(resource, proof);
   return proof;
+}
+
+/** Reported in every run after a record that was read alone turned out to differ from the listed one. */
+export function itemWarnings({ fault }: ItemProof, scrub: (text: string) => string): Warning[] {
+  if (fault === null) return [];
+  return [
+    {
+      code: 'item_unproved',
+      message: scrub(`records read alone are not believed: ${fault.detail}`),
+      hint: 'set item, item_query and item_record so that the answer is the listed record, or `item: null`; `accept: [item]` takes what is read alone as it is',
+    },
+  ];
 }

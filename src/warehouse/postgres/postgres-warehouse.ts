@@ -1,7 +1,7 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
-import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
+import type { LeaseProof, PageCommit, PreparedRows, Warehouse } from '../warehouse.ts';
 import type { Step } from './connection/batch.ts';
 import { softDelete, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
 import { databaseNow } from './connection/database-clock.ts';
@@ -13,10 +13,14 @@ import type { Session } from './connection/session.ts';
 import { storedRows } from './pages/stored-rows.ts';
 import { transact, type Database } from './connection/transact.ts';
 
+/** A page with the steps that write it, encoded once. */
+interface PreparedSteps extends PreparedRows {
+  steps: readonly Step[];
+}
+
 /** The warehouse in an open and migrated schema. */
 export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const stepsOf = createPageWriter();
-  const prepared = new WeakMap<PageRows['rows'], readonly Step[]>();
   const { schema } = database;
 
   function underLease<T>(lease: LeaseProof, work: (session: Session) => Promise<T>): Promise<T> {
@@ -41,13 +45,12 @@ export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, cl
         await rewriteRows(session, rewrite);
         await session.runAll(rewrite.statements.map(asStep));
       }),
-    prepare: (page) => void prepared.set(page.rows, stepsOf(page, false)),
-    commit: (page) => {
+    prepare: (rows) => ({ rows, steps: stepsOf(rows, false) }),
+    commit: ({ page: { rows, steps }, lease, statements }: PageCommit<PreparedSteps>) => {
       let attempts = 0;
-      return inOneTrip(page.lease, () => {
+      return inOneTrip(lease, () => {
         attempts += 1;
-        const rows = (attempts === 1 ? prepared.get(page.rows) : undefined) ?? stepsOf(page, attempts > 1);
-        return [...rows, ...page.statements.map(asStep)];
+        return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
       });
     },
     softDelete: (burial) =>

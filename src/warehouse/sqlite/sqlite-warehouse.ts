@@ -45,11 +45,11 @@ export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Wareho
         runAll(rewrite.statements);
       }),
     // Rows are bound as they are.
-    prepare: () => undefined,
-    commit: (page) =>
-      transact(page.lease, () => {
-        writePage(page);
-        runAll(page.statements);
+    prepare: (rows) => ({ rows }),
+    commit: ({ page, lease, statements }) =>
+      transact(lease, () => {
+        writePage(page.rows);
+        runAll(statements);
       }),
     softDelete: (burial) =>
       transact(burial.lease, () => {

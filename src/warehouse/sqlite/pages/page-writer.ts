@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { TableRows } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { perTable } from '../../per-table.ts';
-import type { PageCommit, WrittenRecord } from '../../warehouse.ts';
+import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import { multiRowInsert, type MultiRowInsert } from './multi-row-insert.ts';
 import { bound, deleteText, insertedColumns, insertText } from './row-statements.ts';
 import { createVersionWriter } from './version-writer.ts';
@@ -12,7 +12,7 @@ import { createVersionWriter } from './version-writer.ts';
  * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
  * kept. Runs inside the caller's transaction.
  */
-export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: PageCommit) => void {
+export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: PageRows) => void {
   const writeVersions = createVersionWriter(db);
   const insertInto = perTable((table) => {
     const width = insertedColumns(table).length;
@@ -32,7 +32,7 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
   };
 }
 
-function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageCommit): void {
+function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageRows): void {
   const keys = table.key.length;
   insert(cells.length / width, (row, params, at) => {
     const from = row * width;

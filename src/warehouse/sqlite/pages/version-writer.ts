@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import type { PageCommit } from '../../warehouse.ts';
+import type { PageRows } from '../../warehouse.ts';
 import { multiRowInsert } from './multi-row-insert.ts';
 
 /** Values that differ from row to row; the rest of a version's columns are the same for all. */
@@ -8,7 +8,7 @@ const WIDTH = 6;
 const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
-export function createVersionWriter(db: Database): (page: PageCommit) => void {
+export function createVersionWriter(db: Database): (page: PageRows) => void {
   const insert = multiRowInsert(
     db,
     WIDTH,

@@ -1,0 +1,84 @@
+import type { Cell } from '../model/table.ts';
+import { canonicalHash } from '../shape/records/fingerprint.ts';
+import { parseInstant } from '../shape/columns/timestamps.ts';
+import type { StoredRow } from '../warehouse/warehouse.ts';
+import { latestOf, type KeyedRecord } from './key-records.ts';
+
+/** How the records were read, which says how far to believe them. */
+export interface OlderPolicy {
+  /** True where an older state of a record, by the service's clock, is believed: it was looked up. */
+  acceptsOlder: boolean;
+  /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are believed. */
+  seenBefore?: ReadonlyMap<string, string>;
+}
+
+export interface Difference {
+  inserts: KeyedRecord[];
+  /** Known, with another source than the stored one; their `version` is set. */
+  updates: KeyedRecord[];
+  /** Same source, or older than what is stored. */
+  unchanged: number;
+  /** Older than what is stored, which a listing that lags behind shows too: not believed by itself. */
+  older: KeyedRecord[];
+  /** When the page was asked for, as its rows will say it. */
+  stampedAt: string;
+  /** Among the updates: those whose own clock went back. */
+  wentBack: number;
+}
+
+/**
+ * Sorts records by what must be written. The later request wins. A record that is deleted here is back where it is
+ * listed. What the service's own clock calls older is left alone where a lagging replica may have answered.
+ */
+export function difference(
+  records: readonly KeyedRecord[],
+  stored: ReadonlyMap<string, StoredRow>,
+  requestedAt: string,
+  reading: OlderPolicy,
+  now: string,
+): Difference {
+  const stampedAt = stampFor(stored, requestedAt, now);
+  const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stampedAt, wentBack: 0 };
+  for (const record of records) sortIn(result, record, stored.get(record.key), reading);
+  return result;
+}
+
+function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: OlderPolicy): void {
+  if (row === undefined) {
+    result.inserts.push(record);
+    return;
+  }
+  const isDeleted = row.deletedAt !== null;
+  const isSame = row.hash === record.hash;
+  const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
+  const isOvertaken = row.syncedAt > result.stampedAt;
+  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, reading);
+  if (isDoubtful) result.older.push(record);
+  if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
+    result.unchanged += 1;
+    return;
+  }
+  if (isOld) result.wentBack += 1;
+  record.version = row.version + 1;
+  result.updates.push(record);
+}
+
+function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
+  return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
+}
+
+/**
+ * Rows with a time that is still to come were written before our clock was put back. What is asked for now is later all
+ * the same, and must not look older to those who compare.
+ */
+function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, now: string): string {
+  let stamp = requestedAt;
+  for (const { syncedAt } of stored.values()) if (syncedAt > now && syncedAt > stamp) stamp = syncedAt;
+  return stamp;
+}
+
+function isOlder(record: KeyedRecord, stored: Cell): boolean {
+  if (record.updated === null || (typeof stored !== 'string' && typeof stored !== 'number')) return false;
+  const before = parseInstant(stored);
+  return before !== null && latestOf(record.updated) < before.epochMs;
+}

@@ -1,0 +1,19 @@
+import type { Clock } from '../model/clock.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { OwnedResource } from '../state/owned-resource.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
+
+/** What loading records of one resource into its tables needs; `sync/resource-context.ts` extends it. */
+export interface LoadContext {
+  warehouse: Warehouse;
+  /** The resource, its name and its tables. */
+  owned: OwnedResource;
+  profile: ResourceProfile;
+  /** All resources of the profile: their tables and views keep their names. */
+  resources: readonly string[];
+  /** Stands in rejects and in figures. */
+  runId: string;
+  clock: Clock;
+  /** Ends the work between two steps. */
+  signal: AbortSignal;
+}

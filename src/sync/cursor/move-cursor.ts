@@ -1,0 +1,167 @@
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { TimeZone } from '../../model/time-zone.ts';
+import { NO_WALK } from '../../state/checkpoints.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { momentOf } from './since.ts';
+
+/** A record's key and the service's own time of it: its text, and the moment in epoch milliseconds. */
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
+
+/** The part of a page that moves a checkpoint. */
+export interface PassedPage {
+  next: string | null;
+  records: number;
+  /** Those of them that an earlier page of the walk has counted; absent or 0 where none was. */
+  again?: number;
+  /** The service's clock at this page; null where it does not tell. */
+  serverDate: number | null;
+  /** The total that it tells; absent or null where it tells none. */
+  total?: number | null;
+  /** Records on the largest page so far that named a next one; absent or 0 where none did. */
+  kept?: number;
+  /** Of the last page: false where nothing proves that the walk met every record. */
+  isProved?: boolean;
+  /** Of the last page: true where the walk makes a full one whole. */
+  completesFull?: boolean;
+  updated: readonly DatedKey[];
+  /** Of local times in `updated`; absent or null where they are UTC. */
+  zone?: TimeZone | null;
+}
+
+/**
+ * The checkpoint after a page: the next position, or, after the last page, a finished walk with its cursor moved.
+ * Pure, so that the checkpoint can be committed together with the page's rows.
+ */
+export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+  const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
+  const walked: CheckpointRow = {
+    ...checkpoint,
+    walk_position: page.next,
+    walk_clock: clock,
+    ...highWater(checkpoint, page, clock),
+    walk_pages: checkpoint.walk_pages + 1,
+    walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
+    walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
+    kept_size: page.kept ? page.kept : checkpoint.kept_size,
+  };
+  if (page.next !== null) return walked;
+  return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
+}
+
+function leastOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** A walk that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
+function unproved(walked: CheckpointRow, now: number): CheckpointRow {
+  const at = timestampText(now);
+  const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
+  const walk_credential = otherCredential(walked, walked.walk_mode === 'full');
+  return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
+}
+
+/** A service's clock may be so far ahead of ours; a record that is dated later tells nothing of it. */
+const FURTHEST_AHEAD_MS = 86_400_000;
+
+/**
+ * What the service's clock showed when the walk began. Where no answer has a `Date`, the newest record of the first
+ * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
+ */
+function clockAtStart(page: PassedPage, now: number): string | null {
+  if (page.serverDate !== null) return timestampText(page.serverDate);
+  const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
+  const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
+  return Number.isFinite(newest) ? timestampText(newest) : null;
+}
+
+/**
+ * The newest time seen, as the service wrote it. What lies behind the walk's beginning does not count: it may have
+ * been changed after its page was passed, or be a date in the year 9999.
+ */
+function highWater(
+  { walk_high_water, walk_high_key }: CheckpointRow,
+  page: PassedPage,
+  clock: string | null,
+): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
+  const limit = clock === null ? Infinity : timestampMs(clock);
+  let best = { walk_high_water, walk_high_key };
+  let bestAt = walk_high_water === null ? -Infinity : momentOf(walk_high_water, page.zone);
+  for (const { key, text, at } of page.updated) {
+    if (at > bestAt && at <= limit) {
+      best = { walk_high_water: text, walk_high_key: key };
+      bestAt = at;
+    }
+  }
+  return best;
+}
+
+function finished(walked: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+  const at = timestampText(now);
+  const isFull = walked.walk_mode === 'full' || page.completesFull === true;
+  const other = otherCredential(walked, isFull);
+  return {
+    ...walked,
+    ...NO_WALK,
+    ...laterCursor(walked, page.zone),
+    cursor_seen_at: cursorSeenAt(walked, page),
+    checked_at: walked.walk_clock,
+    last_success_at: at,
+    last_full_at: isFull ? at : walked.last_full_at,
+    unproved_at: null,
+    unproved_full_at: isFull ? null : walked.unproved_full_at,
+    walk_credential: other,
+    full_credential: isFull && other === null ? walked.walk_credential : walked.full_credential,
+    due_at: null,
+  };
+}
+
+/** In place of a credential: a walk that was made under several. */
+export const SEVERAL = 'several';
+
+/** True where a walk is, or was, made under another credential than the last whole full one. */
+export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
+}
+
+/** Under another credential a full walk may have seen less: the sweep compares the two, and only then it is the known one. */
+function otherCredential(walked: CheckpointRow, isFull: boolean): string | null {
+  return isFull && isOtherCredential(walked) ? walked.walk_credential : null;
+}
+
+/**
+ * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
+ * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
+ * (`filter/prove.ts`), and only from then on the overlap may be left out.
+ */
+function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
+  const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;
+  if (hasMoved || walked.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
+  return isBehindCursor(walked, zone) ? walked.cursor_seen_at : null;
+}
+
+/** True of a walk that asks only for what lies behind the cursor: the record that set it is not listed. */
+export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: PassedPage['zone']): boolean {
+  return walk_since !== null && cursor !== null && momentOf(walk_since, zone) > momentOf(cursor, zone);
+}
+
+type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
+
+/** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
+function laterCursor(walked: CheckpointRow, zone: PassedPage['zone']): Cursor {
+  const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
+  const known = { cursor, cursor_key };
+  const isOpen = cursor === null || walked.walk_records > 0;
+  const text = walk_high_water ?? (isOpen ? clockText(walked.walk_clock) : null);
+  if (text === null) return known;
+  const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
+  if (cursor === null || walked.walk_mode === 'full') return seen;
+  return momentOf(text, zone) > momentOf(cursor, zone) ? seen : known;
+}
+
+function clockText(clock: string | null): string | null {
+  return clock === null ? null : new Date(timestampMs(clock)).toISOString();
+}

@@ -1,0 +1,219 @@
+import PQueue from 'p-queue';
+import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { SourceRecord } from '../../model/json.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { PageProfile } from '../../source/page-style.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
+import type { SuspectRow } from '../../warehouse/own-tables.ts';
+import { checkItemReading } from '../item/check-reading.ts';
+import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import type { Gone } from './corroborate.ts';
+import { softDeleteWatched, watching } from './soft-delete-gone.ts';
+
+/** Counts of one confirmation. */
+export interface ConfirmedDeletes {
+  deleted: number;
+  /** The error that kept some suspects from being read; they stay as they are. */
+  trouble: SyncError | null;
+}
+
+/** Items that one run reads at most; the rest waits for the next run. */
+const READS_PER_RUN = 2_000;
+/** Items read before anything is decided: few, so that a reading is not old by then. */
+const READS_PER_STEP = 20;
+const READS_AT_ONCE = 4;
+/** After so many failures in one step the next ones are not tried. */
+const FAILURES = 3;
+/** Rows per transaction, where whole walks decide. */
+const ROWS_PER_STEP = 500;
+
+/** Page styles in which a record may slip from a page that is still to come to one that was read. */
+const DRIFTING: ReadonlySet<PageProfile['style']> = new Set(['page', 'offset']);
+
+/** One suspect and what the service answered for it. */
+interface Look {
+  suspect: SuspectRow;
+  answer: ItemReading | { error: SyncError };
+}
+
+type States = readonly ('open' | 'released')[];
+
+/** Called with the outcome of every record that proved to exist. */
+type Loaded = (outcome: PageOutcome) => void;
+
+/**
+ * Carries out the deletes that a person has released, for a command and for `serve`, which looks for them now and then.
+ * Throws `SyncError('lease_held')` if another process owns the resource: then that one does it.
+ */
+export function deleteReleased(
+  source: SourceContext,
+  resource: string,
+  signal: AbortSignal,
+): Promise<ConfirmedDeletes> {
+  return withResource(source, resource, signal, (context) => confirmDeletes(context, ['released'], () => undefined));
+}
+
+/**
+ * Reads suspects alone: those that are gone become deleted rows, those that exist are loaded like any other record.
+ * What cannot be read stays as it is. If records cannot be read alone, whole walks decide. Throws `DeferredError`, the
+ * signal's reason and what the warehouse throws, with everything until then in place.
+ */
+export async function confirmDeletes(
+  context: ResourceContext,
+  states: States,
+  loaded: Loaded,
+): Promise<ConfirmedDeletes> {
+  const { warehouse, owned, profile, credential } = context;
+  const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
+  const allowed = states.filter((state) => state === 'released' || known === credential);
+  if (profile.item === null) return { deleted: await confirmByWalks(context, allowed), trouble: null };
+  const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
+  const confirmed: ConfirmedDeletes = { deleted: 0, trouble: null };
+  for (let at = 0; at < suspects.length; at += READS_PER_STEP) {
+    const step = await confirmStep(context, suspects.slice(at, at + READS_PER_STEP), loaded);
+    confirmed.deleted += step.deleted;
+    confirmed.trouble ??= step.trouble;
+    if (step.isHopeless) return confirmed;
+  }
+  return confirmed;
+}
+
+async function confirmStep(
+  context: ResourceContext,
+  suspects: readonly SuspectRow[],
+  loaded: Loaded,
+): Promise<ConfirmedDeletes & { isHopeless: boolean }> {
+  const keys = suspects.map(keyOf);
+  return watching(context.owned, keys, async (watch) => {
+    const { looks, ends } = await lookAt(context, suspects);
+    const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
+    const keep = async (key: string, found: Found): Promise<void> => loaded(await load(context, key, found));
+    for (const { suspect, answer } of looks) {
+      if (!('error' in answer) && answer.isThere) await keep(suspect.record_id, answer);
+    }
+    const confirmed = { deleted: 0, trouble: troubles[0] ?? null };
+    let doubt: string | null = null;
+    for (const { chosen, ...evidence } of sortedLooks(looks)) {
+      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...evidence, watch });
+      for (const listed of outcome.listed) await keep(listed.key, listed);
+      confirmed.deleted += outcome.deleted.length;
+      doubt ??= outcome.doubt;
+    }
+    if (doubt !== null) await holdRest(context, doubt);
+    if (ends.length > 0) throw ends[0];
+    return { ...confirmed, isHopeless: doubt !== null || troubles.length >= FAILURES };
+  });
+}
+
+/** Sorted by other evidence. Those that are listed in an older state are listed, and so are not gone. */
+function sortedLooks(looks: readonly Look[]) {
+  const suspected = looks.filter(({ suspect }) => suspect.reason !== 'older');
+  const open = suspected.filter(({ suspect }) => suspect.state !== 'released');
+  const released = suspected.filter(({ suspect }) => suspect.state === 'released');
+  return [
+    { chosen: released, witness: 'walked', isReleased: true },
+    { chosen: open.filter(({ suspect }) => suspect.sweeps > 0), witness: 'walked', isReleased: false },
+    { chosen: open.filter(({ suspect }) => suspect.sweeps === 0), witness: 'untold', isReleased: false },
+  ] as const;
+}
+
+/** The readings, and the errors that ended them; both, because what was read before counts. */
+async function lookAt(context: ResourceContext, suspects: readonly SuspectRow[]) {
+  const queue = new PQueue({ concurrency: READS_AT_ONCE });
+  const looks: Look[] = [];
+  const ends: unknown[] = [];
+  const look = async (suspect: SuspectRow): Promise<void> => {
+    if (ends.length > 0) return;
+    try {
+      looks.push({ suspect, answer: await readProved(context, suspect.record_id) });
+    } catch (error) {
+      if (isPassing(error)) looks.push({ suspect, answer: { error } });
+      else ends.push(error);
+    }
+  };
+  await queue.addAll(suspects.map((suspect) => () => look(suspect)));
+  return { looks, ends };
+}
+
+/** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
+async function readProved(context: ResourceContext, key: string): Promise<ItemReading> {
+  const { proof } = context;
+  const reading = await readItem(context, key, 'bulk');
+  if (!reading.isThere) return reading;
+  proof.at = Math.max(proof.at, reading.requestedAt);
+  const doubt = await checkItemReading(context, key, reading.record, 'bulk');
+  if (doubt === null) return reading;
+  throw new SyncError('item_unproved', doubt.detail, {
+    recovery: 'stop',
+    hint: 'content-sync check compares records read alone with the listed ones',
+  });
+}
+
+/** An error that only concerns this reading. */
+function isPassing(error: unknown): error is SyncError {
+  return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
+}
+
+type Found = { record: SourceRecord; requestedAt: number };
+
+/** Its older state is accepted too: it was read alone just now. */
+async function load(context: ResourceContext, key: string, { record, requestedAt }: Found): Promise<PageOutcome> {
+  const { warehouse, owned } = context;
+  const loader = await openPageLoader(context, { acceptsOlder: true });
+  return loader.load({ records: [record], requestedAt }, () => forgetSuspects(warehouse.own, owned.resource, [key]));
+}
+
+function goneIn({ suspect, answer }: Look): Gone[] {
+  if ('isThere' in answer) {
+    return answer.isThere ? [] : [{ key: suspect.record_id, confirmedAt: answer.requestedAt }];
+  }
+  // It has no path of its own and can never be read: then the person's decision is enough.
+  const isDecided = suspect.state === 'released' && answer.error.recovery === 'skip';
+  return isDecided ? [{ key: suspect.record_id, confirmedAt: timestampMs(suspect.evidence_at) }] : [];
+}
+
+/** Called when the path of single records leads nowhere: whatever else waits would be misread. */
+async function holdRest({ warehouse, owned }: ResourceContext, detail: string): Promise<void> {
+  await warehouse.apply([holdOpen(warehouse.own, owned.resource, detail)], owned.lease());
+}
+
+function keyOf({ record_id }: SuspectRow): string {
+  return record_id;
+}
+
+/**
+ * If records cannot be read alone: deletes those that enough whole walks in a row have not met, and those that a person
+ * has released. Returns how many.
+ */
+async function confirmByWalks(context: ResourceContext, states: States): Promise<number> {
+  const { warehouse, owned, profile } = context;
+  const suspects = await readSuspects(warehouse.own, owned.resource, states);
+  const gone = suspects.filter((suspect) => isGone(suspect, profile.page.style));
+  let deleted = 0;
+  for (const isReleased of [true, false]) {
+    const alike = gone.filter(({ state }) => (state === 'released') === isReleased).map(byEvidence);
+    for (let at = 0; at < alike.length; at += ROWS_PER_STEP) {
+      const step = alike.slice(at, at + ROWS_PER_STEP);
+      const keys = step.map(({ key }) => key);
+      const outcome = await watching(owned, keys, (watch) =>
+        softDeleteWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),
+      );
+      deleted += outcome.deleted.length;
+    }
+  }
+  return deleted;
+}
+
+/** An event and one walk that fits it prove as much as two walks. */
+function isGone({ state, reason, sweeps }: SuspectRow, style: PageProfile['style']): boolean {
+  const needed = reason === 'missing' && DRIFTING.has(style) ? 2 : 1;
+  return reason !== 'older' && (state === 'released' || sweeps >= needed);
+}
+
+/** Dated by the evidence: what was written since the walk began, or since the event, stays. */
+function byEvidence({ record_id, evidence_at }: SuspectRow): { key: string; confirmedAt: number } {
+  return { key: record_id, confirmedAt: timestampMs(evidence_at) };
+}

@@ -1,0 +1,58 @@
+import type { CompiledQuery } from 'kysely';
+import type { OlderPolicy } from '../../load/difference.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
+import { canonicalHash } from '../../shape/records/fingerprint.ts';
+import { forgetWaiting, readSuspects, suspectOlder } from '../../state/suspects.ts';
+import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
+
+/** The open suspects of a resource when a walk begins or goes on, and which walk it is. */
+export interface WalkSuspects {
+  suspects: ReadonlyMap<string, SuspectRow>;
+  mode: WalkMode;
+  walkStartedAt: TimestampText;
+}
+
+export async function openSuspects(
+  { warehouse, owned }: LoadContext,
+  walk: Pick<WalkSuspects, 'mode' | 'walkStartedAt'>,
+): Promise<WalkSuspects> {
+  const suspects = await readSuspects(warehouse.own, owned.resource, ['open']);
+  return { ...walk, suspects: new Map(suspects.map((suspect) => [suspect.record_id, suspect])) };
+}
+
+/** A walk accepts an older state of a record only if an earlier whole walk has shown the same state. */
+export function olderPolicy({ suspects, mode, walkStartedAt }: WalkSuspects): OlderPolicy {
+  const shown = [...suspects.values()].filter(
+    ({ reason, sweeps, evidence_at }) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
+  );
+  const hashes = mode === 'full' ? shown.map(({ record_id, hash }) => [record_id, hash ?? ''] as const) : [];
+  return { acceptsOlder: false, seenBefore: new Map(hashes) };
+}
+
+/**
+ * Forgets the suspicion of records that a page lists, and notes older states; belongs to the page's transaction.
+ * `requestedAt`: local epoch milliseconds just before the page was asked for.
+ */
+export function suspectStatements(
+  { warehouse: { own }, owned: { resource } }: LoadContext,
+  known: WalkSuspects,
+  { keys, older }: PageFacts,
+  requestedAt: number,
+): CompiledQuery[] {
+  const { suspects, walkStartedAt } = known;
+  const asked = timestampText(requestedAt);
+  const doubted = new Set(older.map(({ key }) => key));
+  const listed = keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
+  const states = older.map(({ key, value }) => olderState(known, key, canonicalHash(value)));
+  return [...forgetWaiting(own, resource, listed), ...suspectOlder(own, resource, states, walkStartedAt)];
+}
+
+/** Shown again by the same walk, after a kill, it counts once. */
+function olderState({ suspects, mode, walkStartedAt }: WalkSuspects, record_id: string, hash: string) {
+  const before = suspects.get(record_id);
+  const isSame = before?.reason === 'older' && before.hash === hash && before.evidence_at < walkStartedAt;
+  return { record_id, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
+}

@@ -1,0 +1,40 @@
+import type { PageFacts } from '../../load/page-loader.ts';
+import { zoneAt } from '../../model/time-zone.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { momentOf } from '../cursor/since.ts';
+import type { Witness } from './witness.ts';
+
+/** What the pages of a walk show about the filter. */
+export interface FilterEvidence {
+  /** The cursor that the walk began with, in epoch milliseconds; -Infinity if there is none. */
+  cursorAt: number;
+  /** The record that the filter must list; null if there is none. */
+  witness: string | null;
+  hasWitness: boolean;
+  pages: number;
+  /** Of the other records, the one that changed last but not after the cursor. */
+  other: Witness | null;
+  /** The earliest time of change; Infinity if no record has one. */
+  oldest: number;
+}
+
+/** No page of a walk from this checkpoint was seen yet. */
+export function newEvidence(
+  { cursor, cursor_key }: CheckpointRow,
+  { times, updated }: ResourceProfile,
+): FilterEvidence {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, zoneAt(times, updated));
+  return { witness: cursor_key, hasWitness: false, pages: 0, other: null, oldest: Infinity, cursorAt };
+}
+
+/** Adds a page that is about to be committed. */
+export function addPage(evidence: FilterEvidence, { keys, updated }: PageFacts): void {
+  evidence.pages += 1;
+  evidence.hasWitness ||= evidence.witness !== null && keys.includes(evidence.witness);
+  for (const { key, at } of updated) {
+    if (at < evidence.oldest) evidence.oldest = at;
+    const isOther = key !== evidence.witness && at <= evidence.cursorAt;
+    if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
+  }
+}

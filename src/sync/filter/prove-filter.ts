@@ -1,0 +1,170 @@
+import { readItem, type ItemReading } from '../../extract/read-item.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { isBehindCursor } from '../cursor/move-cursor.ts';
+import { momentOf } from '../cursor/since.ts';
+import { startWalk, type WalkPlan } from '../plan.ts';
+import type { RunContext } from '../run/progress.ts';
+import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import type { FilterEvidence } from './evidence.ts';
+import { fullPlan } from './trusted-plan.ts';
+import { ignoredFilter, notBelieved, unprovedCatchUp } from './warnings.ts';
+import { countUntimedRows, cursorFor, latestWitnesses, type Witness } from './witness.ts';
+
+/** The incremental walk whose filter is to be proved. */
+interface Filtered {
+  plan: WalkPlan;
+  since: string;
+  zone: TimeZone | null;
+}
+
+/** Rounding to days, and a zone that is read otherwise, stay within this. */
+const MOST_EARLIER_MS = 48 * 3_600_000;
+
+/** Records that are read alone before all is walked: those that changed together are often deleted together. */
+const MOST_TRIED = 3;
+
+/**
+ * After an incremental walk: the record that set the cursor changed after the moment that was asked for, so a filter
+ * that works has listed it. If it has not, and the record is not gone or changed either, everything is walked and that
+ * full walk is returned, else null. Nothing is walked if the profile accepts to go without this proof, or if `isLast`
+ * says that this run has walked everything: then what changed meanwhile may be missing. Adds its warnings to the run's.
+ * Throws what walking throws.
+ */
+export async function proveFilter(
+  context: RunContext,
+  plan: WalkPlan,
+  walked: WholeWalk,
+  isLast = false,
+): Promise<WholeWalk | null> {
+  const { profile, progress, watcher, owned, credential, clock } = context;
+  const { resource } = owned;
+  const { incremental, times, updated } = profile;
+  const since = plan.checkpoint.walk_since;
+  // A walk that may have missed records is partial anyway, and its cursor stays where it was.
+  if (incremental === null || since === null || !walked.isProved) return null;
+  const zone = zoneAt(times, updated);
+  const { evidence } = walked;
+  const subject = filterOf(context, incremental.param);
+  if (evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
+    progress.warnings.push(ignoredFilter(subject, since, evidence.oldest));
+  }
+  // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
+  if (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null) return null;
+  const doubted = await doubtedWitness(context, { plan, since, zone }, walked);
+  if (doubted === null) return null;
+  if (isLast) {
+    progress.warnings.push(unprovedCatchUp(subject));
+    return null;
+  }
+  const doubt = notBelieved(subject, doubted, since);
+  if (subject.isAccepted) {
+    progress.warnings.push(doubt);
+    return null;
+  }
+  const whole = fullPlan({ resource, profile, credential, now: clock.now(), stored: plan.checkpoint });
+  watcher.started(resource, whole);
+  const instead = await walkWhole(context, whole, false);
+  // Not listed by a full walk either: the record is gone, and nothing is wrong with the filter.
+  const isGone = instead.isProved && !instead.evidence.hasWitness;
+  if (!isGone) progress.warnings.push(doubt);
+  return instead;
+}
+
+/** Called if records moved while all was walked: the filter is to list them, and some of them it can never list. */
+export async function warnOfUntimed(context: RunContext): Promise<void> {
+  const { incremental } = context.profile;
+  if (incremental === null || (await countUntimedRows(context)) === 0) return;
+  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental.param)));
+}
+
+function filterOf({ owned, profile }: RunContext, param: string) {
+  return { resource: owned.resource, param, isAccepted: profile.accept.includes('filter') };
+}
+
+/** The key of the record that should have been listed; null if the filter is proved. */
+async function doubtedWitness(context: RunContext, filtered: Filtered, first: WholeWalk): Promise<string | null> {
+  const { plan } = filtered;
+  let walked = first;
+  // Its first pages were met by another run.
+  if (!walked.evidence.hasWitness && plan.resumed) walked = await walkAgain(context, filtered);
+  const key = walked.evidence.witness;
+  if (key === null) return null;
+  if (!walked.evidence.hasWitness) {
+    const reading = await readAlone(context, key);
+    if (reading === null) return key;
+    if (!reading.isThere) return (await passOn(context, walked)) ? null : key;
+    // Changed after it was asked for, perhaps: then it is listed now.
+    if (updatedOf(context, reading, filtered.zone) <= walked.evidence.cursorAt) return key;
+    walked = await walkAgain(context, filtered);
+  }
+  if (!walked.evidence.hasWitness) return key;
+  await leaveOutOverlap(context, filtered, walked);
+  return null;
+}
+
+function walkAgain(context: RunContext, { plan, since }: Filtered): Promise<WholeWalk> {
+  const checkpoint = startWalk(plan.checkpoint, 'incremental', since, context.clock.now());
+  return walkWhole(context, { mode: 'incremental', checkpoint, resumed: false });
+}
+
+/**
+ * The filter is proved for this cursor. Where the overlap holds more than a page, the next walks may leave it out; as
+ * long as it holds less, asking for it costs nothing and proves the filter each time.
+ */
+async function leaveOutOverlap(
+  context: RunContext,
+  { plan }: Filtered,
+  { checkpoint, evidence }: WholeWalk,
+): Promise<void> {
+  const before = plan.checkpoint;
+  const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
+  if (checkpoint.cursor !== before.cursor || pages <= 1) return;
+  await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
+}
+
+/**
+ * The record is gone: another one takes its place, which must be found when it is read alone, because a path that leads
+ * nowhere makes every record look gone. Returns false if there is none.
+ */
+async function passOn(context: RunContext, { checkpoint, evidence }: WholeWalk): Promise<boolean> {
+  const { cursor, cursor_key } = checkpoint;
+  // The walk brought a later one, which the filter has listed.
+  if (cursor === null || cursor_key !== evidence.witness) return true;
+  const others = evidence.other === null ? await otherRows(context, evidence) : [evidence.other];
+  for (const other of others.slice(0, MOST_TRIED)) {
+    const { key } = other;
+    if ((await readAlone(context, key))?.isThere !== true) continue;
+    const from = evidence.other === null ? cursorFor(other, cursor, context.profile) : cursor;
+    await save(context, { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null });
+    return true;
+  }
+  return false;
+}
+
+function otherRows(context: RunContext, { cursorAt, witness }: FilterEvidence): Promise<Witness[]> {
+  return latestWitnesses(context, { until: cursorAt, except: witness });
+}
+
+/** Null if it cannot be read alone. Throws if the run itself cannot go on. */
+async function readAlone(context: RunContext, key: string): Promise<ItemReading | null> {
+  if (context.profile.item === null) return null;
+  try {
+    return await readItem(context, key, 'incremental');
+  } catch (error) {
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.code === 'interrupted') throw error;
+    return null;
+  }
+}
+
+function updatedOf({ profile: { updated } }: RunContext, reading: ItemReading, zone: TimeZone | null): number {
+  const value = reading.isThere && updated !== null ? fieldAt(reading.record.value, updated) : null;
+  return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value), zone) : -Infinity;
+}
+
+async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
+  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
+}

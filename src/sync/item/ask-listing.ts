@@ -1,0 +1,119 @@
+import { isNumbered } from '../../extract/page-styles/page-styles.ts';
+import { walk } from '../../extract/walk.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { SourceRecord } from '../../model/json.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { proveEnd } from '../walk/prove-end.ts';
+import { sinceValue } from '../cursor/since.ts';
+import { keyIn } from './compare-alone.ts';
+import type { Lookup } from './proof.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import { filterQuery, listingWalk, type ExtraQuery } from '../walk/listing-walk.ts';
+
+/** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
+const MOST_PAGES = 5;
+
+/** Whether the listing shows a record. `unknown`: the listing is too long to look for it now. */
+export type ListingAnswer =
+  | { is: 'listed'; record: SourceRecord; requestedAt: number }
+  | { is: 'unlisted' }
+  | { is: 'unknown' };
+
+/**
+ * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time of
+ * change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
+ * filtered listing shows it as well. Throws what keeps the service from answering at all.
+ */
+export async function askListing(
+  context: ResourceContext,
+  { key, updated, after }: { key: string; updated: string | null; after: number },
+  lane: Lane,
+): Promise<ListingAnswer> {
+  const since = await sinceFor(context, updated);
+  if (since === undefined) return { is: 'unknown' };
+  const found = await sharedLookup(context, { since, after }, lane);
+  const record = found.records.get(key);
+  if (record !== undefined) return { is: 'listed', record, requestedAt: found.requestedAt };
+  return { is: found.isWhole ? 'unlisted' : 'unknown' };
+}
+
+/** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
+async function sinceFor(
+  { warehouse, owned, profile }: ResourceContext,
+  updated: string | null,
+): Promise<string | null | undefined> {
+  const table = owned.shape?.tables[0];
+  const live = table === undefined ? 0 : await warehouse.count(table.name);
+  if (live <= mostRecords({ profile })) return null;
+  if (profile.incremental === null || updated === null) return undefined;
+  return sinceValue(updated, profile.incremental, null) ?? undefined;
+}
+
+/** Numbered pages may move between two requests, so that only a single one tells anything. */
+function mostRecords({ profile }: Pick<ResourceContext, 'profile'>): number {
+  return profile.page.size * (isNumbered(profile.page) ? 1 : MOST_PAGES);
+}
+
+/** One lookup serves all callers whose record it must show and who asked before it began. */
+async function sharedLookup(
+  context: ResourceContext,
+  { since, after }: { since: string | null; after: number },
+  lane: Lane,
+): Promise<Lookup> {
+  const { proof, clock } = context;
+  const known = proof.looking;
+  const from = since === null ? null : (parseInstant(/^\d+$/.test(since) ? Number(since) : since)?.epochMs ?? null);
+  const serves =
+    known !== null && known.startedAt >= after && (known.since === null || (from !== null && known.since <= from));
+  if (serves) return known.found;
+  const looking = { startedAt: clock.now(), since: from, found: lookup(context, since, lane) };
+  proof.looking = looking;
+  try {
+    return await looking.found;
+  } finally {
+    if (proof.looking === looking) proof.looking = null;
+  }
+}
+
+async function lookup(context: ResourceContext, since: string | null, lane: Lane): Promise<Lookup> {
+  const { profile, clock, signal } = context;
+  const records = new Map<string, SourceRecord>();
+  let requestedAt = clock.now();
+  let isNamed = true;
+  try {
+    for await (const page of walk(listingWalk(context, lane, filterQuery(profile, since)))) {
+      if (page.number === 1) requestedAt = page.requestedAt;
+      for (const record of page.records) {
+        const key = keyIn(record.value, profile);
+        if (key === null) isNamed = false;
+        else records.set(key, record);
+      }
+      if (page.end !== null) {
+        const isProved = proveEnd(page.end, profile, { former: null, behind: null }).isProved;
+        return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
+      }
+      const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
+      if (isLong) break;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    // Pages that cannot be trusted prove nothing; a walk reports them.
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
+  }
+  return { records, requestedAt, isWhole: false };
+}
+
+/** The records that a filtered listing shows first: those that have changed since a moment, as the service wrote it. */
+export async function changedSince(
+  context: ResourceContext,
+  updated: string | null,
+  lane: Lane,
+): Promise<{ records: readonly SourceRecord[]; extraQuery: ExtraQuery }> {
+  const { profile } = context;
+  const { incremental } = profile;
+  const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
+  const extraQuery = filterQuery(profile, since);
+  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) return { records, extraQuery };
+  return { records: [], extraQuery };
+}

@@ -1,0 +1,114 @@
+import type { SourceRecord } from '../../model/json.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { sameJson } from '../../shape/records/fingerprint.ts';
+import { parseJson } from '../../shape/json/parse-json.ts';
+import { differenceText } from '../../shape/records/record-difference.ts';
+import { fieldKindsOf, unprovedField, addFieldKinds, type FieldKinds } from '../../shape/records/field-kinds.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import { currentBodies } from '../../state/versions.ts';
+import { compareAlone, keyIn, recordIn } from './compare-alone.ts';
+import { changedSince } from './ask-listing.ts';
+import type { ResourceContext } from '../resource-context.ts';
+
+/** Listed records that are read alone before a field counts as unproved. */
+const CONTROLS = 3;
+/** A path that was found to lead to other records is not tried again before. */
+const FAULT_LASTS_MS = 600_000;
+
+/** Why a reading is not accepted as the listed record; `fault` if the path leads to something else. */
+export interface Doubt {
+  code: 'fault' | 'unproved';
+  detail: string;
+}
+
+/**
+ * Returns null if a record that was read alone is what the listing would show, so that it may become a row. It is if it
+ * equals the stored record, or if all of its fields, and those that the stored record has besides, were found to be the
+ * same in the listing and alone. Otherwise the listing is asked: for this very record if there is a filter, else for
+ * some that are then read alone. With `accept: [item]` every reading is accepted. Throws what reading throws.
+ */
+export async function checkItemReading(
+  context: ResourceContext,
+  key: string,
+  record: SourceRecord,
+  lane: Lane,
+): Promise<Doubt | null> {
+  const doubt = await doubtOf(context, key, record, lane);
+  return context.profile.accept.includes('item') ? null : doubt;
+}
+
+async function doubtOf(context: ResourceContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {
+  const { proof, clock, warehouse, owned } = context;
+  const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
+  const stored = body === undefined ? null : parseJson(body);
+  if (stored !== null && sameJson(stored, record.value)) {
+    addFieldKinds(proof.fields, fieldKindsOf(record.value));
+    return null;
+  }
+  const reading = fieldKindsOf(record.value);
+  const known = stored === null ? null : fieldKindsOf(stored);
+  const knownVerdict = (): Doubt | null | undefined => {
+    const { fault, fields } = proof;
+    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? faultOf(fault.detail) : undefined;
+    return unprovedField(fields, reading, known) === null ? null : undefined;
+  };
+  const soon = knownVerdict();
+  if (soon !== undefined) return soon;
+  return oneByOne(context, async () => knownVerdict() ?? prove(context, { key, record, reading, known }, lane));
+}
+
+function faultOf(detail: string): Doubt {
+  return { code: 'fault', detail };
+}
+
+/** Runs comparisons one after the other, whether or not the one before has failed. */
+function oneByOne<T>({ proof }: ResourceContext, work: () => Promise<T>): Promise<T> {
+  const next = proof.comparing.then(work, work);
+  proof.comparing = next.catch(() => undefined);
+  return next;
+}
+
+interface Question {
+  key: string;
+  record: SourceRecord;
+  reading: FieldKinds;
+  known: FieldKinds | null;
+}
+
+async function prove(context: ResourceContext, question: Question, lane: Lane): Promise<Doubt | null> {
+  const { proof, profile, clock } = context;
+  const { key, record, reading, known } = question;
+  const { records, extraQuery } = await changedSince(context, updatedText(record, profile), lane);
+  const own = recordIn(records, profile, key);
+  for (const each of [...(own === undefined ? [] : [own]), ...controlsIn(records, profile, key)]) {
+    const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
+    const found = await compareAlone(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
+    if (found.is === 'other') {
+      const detail = `record ${listed.key} read alone is not the listed one: ${differenceText(found.differences)}`;
+      proof.fault = { detail, at: clock.now() };
+      return faultOf(detail);
+    }
+    if (found.is !== 'same') continue;
+    proof.fault = null;
+    addFieldKinds(proof.fields, fieldKindsOf(found.value));
+    const isThisVeryReading = each === own && sameJson(found.value, record.value);
+    if (isThisVeryReading || unprovedField(proof.fields, reading, known) === null) return null;
+  }
+  const field = unprovedField(proof.fields, reading, known);
+  return {
+    code: 'unproved',
+    detail: `no listed record has shown that ${field ?? 'it'} is the same when it is read alone`,
+  };
+}
+
+function controlsIn(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {
+  const others = records.filter(({ value }) => ![null, key].includes(keyIn(value, profile)));
+  const chosen = [others.at(0), others.at(-1), others.at(others.length >> 1)].filter((each) => each !== undefined);
+  return [...new Set(chosen)].slice(0, CONTROLS);
+}
+
+function updatedText({ value }: SourceRecord, { updated }: ResourceProfile): string | null {
+  const field = updated === null ? undefined : fieldAt(value, updated);
+  return typeof field === 'string' || typeof field === 'number' ? String(field) : null;
+}

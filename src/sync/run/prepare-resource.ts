@@ -1,0 +1,127 @@
+import { sql } from 'kysely';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import { deleteCheckpoint, readCheckpoint } from '../../state/checkpoints.ts';
+import { readTables } from '../../state/column-catalog.ts';
+import { saveReshape } from '../../state/reshapes.ts';
+import { beginRun, readRun, type RunStart } from '../../state/runs.ts';
+import { forgetSeen } from '../../state/seen.ts';
+import type { RunRow } from '../../warehouse/own-tables.ts';
+import { trustedPlan } from '../filter/trusted-plan.ts';
+import { planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import type { RunOptions } from '../run-options.ts';
+import type { Warning } from '../warnings.ts';
+import { countFrom, type RunProgress } from './progress.ts';
+
+/** A resource that is owned and ready to be walked, and how. */
+export interface PreparedResource {
+  context: ResourceContext;
+  run: RunStart;
+  /** Its part in an interrupted backfill that this run goes on from; null if there is none. */
+  interrupted: RunRow | null;
+  /** Null if the service is still to be left alone. */
+  plan: WalkPlan | null;
+  /** Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null. */
+  stopped: unknown;
+  /** Reported before the first request. */
+  warnings: readonly Warning[];
+}
+
+/** Throws `ConfigError` if the stored state or the profile cannot be used. */
+export async function prepareResource(
+  options: RunOptions,
+  context: ResourceContext,
+  interrupted: RunRow | null,
+): Promise<PreparedResource> {
+  const { warehouse, owned, profile, clock, credential, runId } = context;
+  const { resource } = owned;
+  const { restart } = options;
+  const command = commandFor(resource, options);
+  const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
+  const input = { command, resource, profile, stored, restart, interrupted, credential, now: clock.now() };
+  const run = { run_id: runId, resource, command, mode: 'full' } as const;
+  try {
+    const asked = planWalk(input);
+    if (restart) await forgetResource(context);
+    await owned.takeTurn(async () => {
+      owned.shape = await readTables(warehouse, resource);
+    });
+    const { plan, warnings } = await trustedPlan(context, input, asked);
+    return { context, interrupted, run: { ...run, mode: plan.mode }, plan, warnings, stopped: null };
+  } catch (error) {
+    if (!(error instanceof DeferredError)) throw error;
+    return { context, interrupted, run, plan: null, warnings: [], stopped: error };
+  }
+}
+
+/**
+ * The same after the database was set back within the run: from its present state, as after an interruption. Warnings
+ * of walks that came to their end stay.
+ */
+export async function prepareAgain(
+  options: RunOptions,
+  part: PreparedResource,
+  progress: RunProgress,
+): Promise<PreparedResource> {
+  const { context } = part;
+  const { own } = context.warehouse;
+  const stored = await readRun(own, part.run);
+  // What a restart has removed came back with whatever was lost before the run was noted.
+  const restart = options.restart && stored === null;
+  const again = await prepareResource({ ...options, restart }, context, stored ?? part.interrupted);
+  if (stored === null) await context.warehouse.apply(beginRun(own, again.run, context.clock.now()));
+  countFrom(progress, stored);
+  if (again.run.mode === 'full') progress.mode = 'full';
+  const told = new Set(progress.warnings.map(({ code }) => code));
+  progress.warnings.push(...[...again.warnings, SET_BACK].filter(({ code }) => !told.has(code)));
+  return { ...again, stopped: part.stopped ?? again.stopped };
+}
+
+function commandFor(resource: string, { command }: RunOptions): SyncCommand {
+  return typeof command === 'string' ? command : (command[resource] ?? 'sync');
+}
+
+/**
+ * Takes a resource out of the warehouse, so that a backfill can build it anew under another profile: its tables,
+ * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound.
+ */
+async function forgetResource({ warehouse, owned }: ResourceContext): Promise<void> {
+  const { own } = warehouse;
+  const { resource } = owned;
+  const tables = await own
+    .selectFrom('_sync_columns')
+    .select('table_name')
+    .distinct()
+    .where('resource', '=', resource)
+    .execute();
+  await warehouse.apply(
+    [
+      ...tables.map((table) => sql`DROP TABLE IF EXISTS ${sql.id(table.table_name)}`.compile(own)),
+      own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
+      own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
+      saveReshape(own, resource, null),
+      forgetSeen(own, resource),
+      own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
+      deleteCheckpoint(own, resource),
+    ],
+    owned.lease(),
+  );
+}
+
+/** Thrown if the database was set back behind what it had confirmed to a run, and the resource is owned again. */
+export class SetBack extends SyncError {
+  constructor(cause: unknown) {
+    super('warehouse_set_back', 'the database forgot time and again what it had confirmed', {
+      recovery: 'retry',
+      hint: 'see whether replicas take turns, or who restores backups; then run the same command again',
+      cause,
+    });
+  }
+}
+
+/** Reported once by a run that has read again what the database forgot. */
+const SET_BACK: Warning = {
+  code: 'warehouse_set_back',
+  message: 'the database forgot what it had confirmed to this run, which has read it again',
+  hint: 'a replica took over that lagged behind (let the primary wait for one: synchronous_standby_names), or a backup was put in its place',
+};

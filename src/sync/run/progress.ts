@@ -1,0 +1,93 @@
+import type { RequestMeter } from '../../http/client.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
+import { NO_FIGURES, type RunFigures, type RunStart } from '../../state/runs.ts';
+import type { PageOutcome } from '../../load/page-loader.ts';
+import { NO_NOTES, type RunNotes } from '../report.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import type { RunWatcher } from '../run-options.ts';
+import type { Warning } from '../warnings.ts';
+
+/** What a resource's part of a run has counted so far. */
+export interface RunProgress {
+  /** Full if a full walk took the place of the planned one. */
+  mode: WalkMode;
+  figures: RunFigures;
+  /** Requests of all its walks. */
+  meter: RequestMeter;
+  notes: RunNotes;
+  /** Records that share a key with another one and differ from it, and such a key. */
+  shared: { count: number; example: string | null };
+  warnings: Warning[];
+}
+
+/** What the walks of one resource need as part of a run. */
+export interface RunContext extends ResourceContext {
+  run: RunStart;
+  progress: RunProgress;
+  watcher: RunWatcher;
+}
+
+/** Nothing is counted yet; `warnings` are reported before the first page. */
+export function newProgress(mode: WalkMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
+  const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
+  return { ...none, mode, meter, warnings: [...warnings] };
+}
+
+/** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */
+export function countFrom(progress: RunProgress, stored: RunFigures | null): void {
+  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_FIGURES;
+  const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
+  progress.figures = { ...NO_FIGURES, ...kept, ...progress.meter };
+}
+
+/** Counts a page that is stored. */
+export function countPage(progress: RunProgress, outcome: PageOutcome): void {
+  progress.figures = withPage(progress.figures, outcome, progress.meter);
+  note(progress, outcome);
+}
+
+/** Counts records that were read alone. */
+export function countRecords(progress: RunProgress, outcome: PageOutcome): void {
+  progress.figures = withRecords(progress.figures, outcome);
+  note(progress, outcome);
+}
+
+/** The figures with one more page. */
+export function withPage(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter): RunFigures {
+  return { ...withRecords(figures, outcome), pages: figures.pages + 1, ...meter };
+}
+
+function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
+  return {
+    ...figures,
+    records: figures.records + outcome.records,
+    inserted: figures.inserted + outcome.inserted,
+    updated: figures.updated + outcome.updated,
+    unchanged: figures.unchanged + outcome.unchanged,
+    rejected: figures.rejected + outcome.rejected,
+  };
+}
+
+function note({ notes, shared }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
+  notes.went_back += outcome.wentBack;
+  notes.overflowed += outcome.overflowed;
+  notes.discarded += outcome.discarded;
+  notes.repaired += outcome.repaired;
+  notes.older_copies += clashes.older;
+  shared.count += clashes.undecided;
+  shared.example ??= clashes.example;
+}
+
+/** Reported if records that differ have one key. */
+export function sharedKeyWarnings({ shared: { count, example } }: RunProgress): Warning[] {
+  if (count === 0) return [];
+  const [have, differ] = count === 1 ? ['record has', 'differs'] : ['records have', 'differ'];
+  const such = JSON.stringify(example);
+  return [
+    {
+      code: 'keys_shared',
+      message: `${count} ${have} the id of another record on their page and ${differ} from it, such as ${such}`,
+      hint: 'only the last of them became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, its time of change as `updated`',
+    },
+  ];
+}

@@ -1,0 +1,149 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
+import type { WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { Page } from '../../extract/page.ts';
+import { isNumbered } from '../../extract/page-styles/page-styles.ts';
+import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
+import { zoneAt } from '../../model/time-zone.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Lane, WalkMode } from '../../model/vocabulary.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import { saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFigures } from '../../state/runs.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { addPage, type FilterEvidence } from '../filter/evidence.ts';
+import type { WalkPlan } from '../plan.ts';
+import { countPage, withPage, type RunContext } from '../run/progress.ts';
+import { filterQuery, listingWalk } from './listing-walk.ts';
+import { proveEnd, type EndProof, type Repetition } from './prove-end.ts';
+import { resumeWalk, seenStatements } from './seen-pages.ts';
+import { positionFrom, storedPosition } from './stored-position.ts';
+
+/** Which lane a walk's requests take: people wait for an incremental one. */
+const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
+
+/** A budget that machines share is asked over the network before each request: that is time to hide as well. */
+const LEAST_AHEAD_ON_NETWORK = 2;
+
+/** One of the walks that `walkWhole` makes. */
+export interface OneWalk {
+  plan: WalkPlan;
+  /** Its relation to the walk before it. */
+  repetition: Repetition;
+  /** Collects what its pages show about the filter. */
+  evidence: FilterEvidence;
+}
+
+/** A walk that came to its end, and what that end proves. */
+export interface LoadedWalk {
+  checkpoint: CheckpointRow;
+  end: WalkEnd;
+  proof: EndProof;
+}
+
+/**
+ * One walk: pages come out of the API, each becomes rows, and the rows and the checkpoint that says so are committed as
+ * one; while a page is being sent to Postgres, the next one of a numbered listing is prepared. A kill between two lines
+ * of this loop costs the pages in hand and nothing else.
+ * Returns the finished walk; throws `SyncError` with everything up to the last committed page in place.
+ */
+export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+  const { warehouse, clock, profile, owned, progress, watcher, signal } = context;
+  const { mode, checkpoint: planned } = one.plan;
+  const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
+  const suspects = await openSuspects(context, { mode, walkStartedAt });
+  const loader = await openPageLoader(context, olderPolicy(suspects));
+  const { start, before } = await resumeWalk(context, planned);
+  let checkpoint = start;
+  const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
+  const load = async (page: Page): Promise<void> => {
+    let next = checkpoint;
+    if (page.end !== null) last.ended = { end: page.end, proof: proveEnd(page.end, profile, one.repetition) };
+    const outcome = await loader.load(page, (facts, counted) => {
+      addPage(one.evidence, facts);
+      const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
+      const commit = commitOf(context, one, suspects, committed);
+      next = commit.next;
+      return commit.statements;
+    });
+    checkpoint = next;
+    countPage(progress, outcome);
+    watcher.page(owned.resource, page, progress.figures);
+    signal.throwIfAborted();
+  };
+  const write = (page: Page): Promise<void> => load(page).finally(page.release);
+  // If a page names the next one, that one is asked for once this one is there: a kill costs one page, not two. And
+  // SQLite writes in our own thread, where a page that is prepared meanwhile only takes memory.
+  const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
+  let writing = Promise.resolve();
+  try {
+    for await (const page of walk({ ...walkOptions(context, start), before, overlaps: mayOverlap })) {
+      if (mayOverlap) loader.prepare(page);
+      await writing;
+      writing = write(page);
+      // An error of it is thrown at the next page, or at the end.
+      writing.catch(() => undefined);
+      if (!mayOverlap) await writing;
+      // Lets requests and signals through between pages that are there already.
+      await nextTurn();
+    }
+  } finally {
+    await writing;
+  }
+  if (last.ended === null) throw new Error('a walk came to no end');
+  return { checkpoint, ...last.ended };
+}
+
+interface CommittedPage {
+  page: Page;
+  facts: PageFacts;
+  counted: PageOutcome;
+  before: CheckpointRow;
+  /** Null before the last page. */
+  proof: EndProof | null;
+}
+
+/** The checkpoint after a page, and the statements that belong to the page's transaction. */
+function commitOf(
+  context: RunContext,
+  { repetition }: OneWalk,
+  suspects: WalkSuspects,
+  { page, facts, counted, before, proof }: CommittedPage,
+): { next: CheckpointRow; statements: CompiledQuery[] } {
+  const { warehouse, profile, scrub, clock, run, progress } = context;
+  const { isProved, maySweep } = proof ?? { isProved: false, maySweep: true };
+  const { total, kept, again, serverDate } = page;
+  const zone = zoneAt(profile.times, profile.updated);
+  const completesFull = repetition.behind !== null;
+  const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
+  const after = checkpointAfter(before, passed, clock.now());
+  const next = { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
+  const figures = withPage(progress.figures, counted, progress.meter);
+  const statements = [
+    ...suspectStatements(context, suspects, facts, page.requestedAt),
+    saveCheckpoint(warehouse.own, next),
+    saveFigures(warehouse.own, run, figures),
+    ...seenStatements(context, { page, facts, before, after: next, isProved, maySweep }),
+  ];
+  return { next, statements };
+}
+
+function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
+  const { profile, runAhead, warehouse } = context;
+  return {
+    ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
+    from: positionFrom(start.walk_position, profile.query),
+    pagesBefore: start.walk_pages,
+    ...keptSize(start, profile.page),
+    runAhead,
+    leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
+  };
+}
+
+/** What earlier walks have shown of the page size; nothing if they asked for another one. */
+function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
+  return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
+}

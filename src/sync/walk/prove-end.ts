@@ -1,0 +1,83 @@
+import type { Doubt, SureRecord, WalkEnd } from '../../extract/guards/walk-end.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { Warning } from '../warnings.ts';
+
+/** What the end of a walk is worth. */
+export interface EndProof {
+  /** True where the walk met every record, or the profile accepts that nothing shows it. */
+  isProved: boolean;
+  /** True where what the walk has not met may be looked for, to be read alone. */
+  maySweep: boolean;
+  /** What is left to be told. */
+  doubts: readonly Doubt[];
+  /** True where records that changed meanwhile may be missing, which the filter lists. */
+  needsCatchUp: boolean;
+  /** True where another walk may prove what this one did not. */
+  mayRepeat: boolean;
+}
+
+/** Doubts that come from movement, which may be over when the listing is walked again. */
+const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
+
+const filterFailed: Doubt = {
+  code: 'slipped',
+  message: 'records moved between the pages, and the filter does not list those that may have slipped past',
+  hint: 'run it again when less is changed, and try the filter with: content-sync check',
+};
+
+const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
+  unproved: 'end_unproved',
+  fewer: 'total_not_reached',
+  slipped: 'listing_moved',
+  entered: 'listing_moved',
+  unwatched: 'listing_moved',
+};
+
+/** How a walk stands to the one before it, which it repeats because that one proved nothing. */
+export interface Repetition {
+  /** That walk, where this one goes over the same; else null. */
+  former: WalkEnd | null;
+  /** The last sure record of that walk, where this one is to make it whole by asking for what lies behind; else null. */
+  behind: SureRecord | null;
+}
+
+/** Pure. */
+export function proveEnd(
+  end: WalkEnd,
+  { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
+  { former, behind }: Repetition,
+): EndProof {
+  const { prints } = end;
+  // A filter that does not list the record that it was set by lists others no better.
+  const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
+  const isSame = former !== null && former.prints === prints;
+  const needsCatchUp = incremental !== null && doubts.some(({ code }) => code === 'entered');
+  const hasSlipped = doubts.some(({ code }) => code === 'slipped');
+  const open = doubts.filter(({ code }) => {
+    if (code === 'unwatched') return !isSame;
+    // What came onto pages that were read is listed by the filter, and is what the total misses.
+    return !needsCatchUp || hasSlipped || (code !== 'entered' && code !== 'fewer');
+  });
+  const isAccepted = accept.includes('end');
+  const isShort = open.some(({ code }) => code === 'fewer');
+  const hasMoved = open.some(({ code }) => BY_MOVEMENT.has(code));
+  return {
+    isProved: open.length === 0 || (isAccepted && !isShort),
+    // A listing that leaves records out tells them by its total; each is read before anything is believed.
+    maySweep: open.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
+    doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
+    needsCatchUp,
+    mayRepeat: hasMoved && !isAccepted,
+  };
+}
+
+/** What a run tells of a walk that ended so. */
+export function endWarnings({ doubts }: EndProof, { pageSize }: WalkEnd): Warning[] {
+  const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
+  const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
+  if (pageSize === null) return warnings;
+  const message = `${pageSize.asked} records were asked for per page, and the largest that was not the last held ${pageSize.came}`;
+  const hint =
+    'set page.size in the profile to what the service gives, and page.size_param to the parameter that it reads';
+  return [...warnings, { code: 'page_size_differs', message, hint }];
+}

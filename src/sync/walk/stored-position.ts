@@ -1,0 +1,37 @@
+import type { PagePosition } from '../../extract/page.ts';
+
+/** Only the path and the query of a position count; a base makes it a URL. */
+const ANYWHERE = 'http://localhost';
+
+type Query = Readonly<Record<string, string>>;
+
+/**
+ * A position as a checkpoint may hold it: without the profile's own query parameters, of which any may be a secret.
+ * Null, which is the beginning, where the service itself wrote a secret into it: pages are then read twice.
+ */
+export function storedPosition(
+  position: PagePosition | null,
+  query: Query,
+  scrub: (text: string) => string,
+): PagePosition | null {
+  if (position === null) return null;
+  const stored = changed(position, query, (params, name) => params.delete(name));
+  return scrub(stored) === stored ? stored : null;
+}
+
+/** The way back. */
+export function positionFrom(stored: PagePosition | null, query: Query): PagePosition | null {
+  return stored === null ? null : changed(stored, query, (params, name, value) => params.set(name, value));
+}
+
+function changed(
+  position: PagePosition,
+  query: Query,
+  change: (params: URLSearchParams, name: string, value: string) => void,
+): PagePosition {
+  const entries = Object.entries(query);
+  if (entries.length === 0 || !URL.canParse(position, ANYWHERE)) return position;
+  const url = new URL(position, ANYWHERE);
+  for (const [name, value] of entries) change(url.searchParams, name, value);
+  return url.pathname + url.search.replaceAll('+', '%20');
+}

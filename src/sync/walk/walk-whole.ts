@@ -1,0 +1,116 @@
+import type { SureRecord } from '../../extract/guards/walk-end.ts';
+import { SyncError } from '../../model/errors.ts';
+import { zoneAt } from '../../model/time-zone.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { sinceValue } from '../cursor/since.ts';
+import { newEvidence, type FilterEvidence } from '../filter/evidence.ts';
+import { startWalk, type WalkPlan } from '../plan.ts';
+import type { RunContext } from '../run/progress.ts';
+import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
+import { endWarnings, type Repetition } from './prove-end.ts';
+
+/** The result of walking a resource until its records are known to be whole, or for as often as is worth it. */
+export interface WholeWalk {
+  checkpoint: CheckpointRow;
+  /** True if every record was met, or the profile accepts that nothing shows it. */
+  isProved: boolean;
+  /** True if what was not met may be looked for. */
+  maySweep: boolean;
+  /** True if the listing showed no record at all. */
+  isEmpty: boolean;
+  /** True if records that changed meanwhile may be missing, which the filter lists. */
+  needsCatchUp: boolean;
+  /** What all its pages have shown about the filter. */
+  evidence: FilterEvidence;
+}
+
+/** So often a walk that proved nothing is made again from the beginning, and in all. */
+const REPETITIONS = { whole: 2, all: 4 };
+/** Records that share a moment with the last one that is sure are read again. */
+const TIES_MS = 1_000;
+
+/**
+ * Walks a resource, and again if records moved between its pages meanwhile: from the last time that is sure if the
+ * listing ascends by time and has a filter, else from the beginning. A position that the service no longer knows begins
+ * the walk again, once. `hasFilter` is false if the walk must not be made whole by the filter. Adds its warnings to the
+ * run's. Throws as `loadPages` does.
+ */
+export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = true): Promise<WholeWalk> {
+  const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
+  const { profile, clock, progress } = context;
+  const evidence = newEvidence(asked.checkpoint, profile);
+  const planned = await withRows(context, asked);
+  let plan = planned;
+  let repetition: Repetition = { former: null, behind: null };
+  const repeated = { whole: 0, all: 0 };
+  for (;;) {
+    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence });
+    const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
+    const next = nextPass(profile, planned, { end, proof, repetition });
+    repeated.all += 1;
+    repeated.whole += next.since === planned.checkpoint.walk_since ? 1 : 0;
+    const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
+    if (isProved || !mayRepeat || isEnough) {
+      progress.warnings.push(...endWarnings(proof, end));
+      return { checkpoint, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
+    }
+    const { walk_credential } = planned.checkpoint;
+    const again = sweepable({ ...checkpoint, walk_credential });
+    const begun = { ...startWalk(again, next.mode, next.since, clock.now()), walk_credential };
+    plan = { ...planned, mode: next.mode, checkpoint: begun, resumed: false };
+    repetition = next.repetition;
+  }
+}
+
+/** An earlier walk without a proved end may have left rows, of which some may be gone by now. */
+async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<WalkPlan> {
+  const { checkpoint, mode, resumed } = plan;
+  if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
+  return (await warehouse.count(checkpoint.resource)) === 0 ? plan : { ...plan, checkpoint: sweepable(checkpoint) };
+}
+
+/** For a resource that has rows though no full walk was whole: what the next one does not meet was met before. */
+function sweepable(checkpoint: CheckpointRow): CheckpointRow {
+  return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
+}
+
+interface NextPass {
+  mode: WalkPlan['mode'];
+  since: string | null;
+  repetition: Repetition;
+}
+
+/** Returns how to walk again after a walk that proved nothing. */
+function nextPass(
+  profile: ResourceProfile,
+  { mode, checkpoint }: WalkPlan,
+  { end, proof, repetition }: Pick<LoadedWalk, 'end' | 'proof'> & { repetition: Repetition },
+): NextPass {
+  const isUnwatched = proof.doubts.every(({ code }) => code === 'unwatched');
+  const { behind } = repetition;
+  // If rows are known already, deletes have to be found as well, and only a whole walk does that.
+  const mayGoOn = behind === null && mode === 'full' && checkpoint.full_credential === null;
+  const sure = mayGoOn ? end.sure : isUnwatched ? behind : null;
+  const since = sure === null ? null : sinceOf(sure, profile);
+  if (sure === null || since === null)
+    return { mode, since: checkpoint.walk_since, repetition: { former: end, behind: null } };
+  return { mode: 'incremental', since, repetition: { former: behind === null ? null : end, behind: sure } };
+}
+
+async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+  try {
+    return await loadPages(context, one);
+  } catch (error) {
+    if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
+    const { plan } = one;
+    const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, context.clock.now());
+    return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
+  }
+}
+
+/** The filter's value for what lies behind a record; null if there is no filter. */
+function sinceOf({ updated: text }: SureRecord, { incremental, times, updated }: ResourceProfile): string | null {
+  if (incremental === null) return null;
+  return sinceValue(text, { ...incremental, overlap: TIES_MS }, null, zoneAt(times, updated));
+}

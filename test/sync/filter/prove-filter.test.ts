@@ -1,0 +1,344 @@
+import { describe, expect, it } from 'vitest';
+import { DATABASES } from '../../support/databases.ts';
+import { instant, type SmallRecord } from '../../support/small-service.ts';
+import { smallStage, type SmallStage } from '../../support/small-stage.ts';
+
+const MINUTE = 60_000;
+
+type Filter = (record: SmallRecord, value: string) => boolean;
+
+/** Five records an hour apart, copied, and then one that changes and one that is new. */
+async function changed(stage: SmallStage): Promise<void> {
+  const { service } = stage;
+  for (const id of ['a', 'b', 'c', 'd', 'e']) {
+    service.put(id);
+    service.now += 60 * MINUTE;
+  }
+  expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 5 });
+  service.now += 30 * MINUTE;
+  service.put('b', { title: 'changed' });
+  service.put('new');
+}
+
+function codes({ warnings }: { warnings?: readonly { code: string }[] }): string[] {
+  return (warnings ?? []).map(({ code }) => code);
+}
+
+const at = ({ updated_at }: SmallRecord): number => (updated_at === null ? -Infinity : instant(updated_at));
+
+const WRONG: readonly [what: string, filter: Filter, profile: Record<string, unknown>][] = [
+  ['matches nothing, ever', () => false, {}],
+  ['takes milliseconds for seconds', (record, value) => at(record) >= Number(value) * 1_000, { format: 'epoch_ms' }],
+  ['knows no such form of a moment', (_, value) => /^\d+$/.test(value), {}],
+  [
+    'reads the moment in a zone that is hours behind',
+    (record, value) => at(record) - 5 * 60 * MINUTE >= instant(value),
+    {},
+  ],
+  [
+    'compares texts, of which its own have a space where ours have a T',
+    (record, value) => new Date(at(record)).toISOString().replace('T', ' ') >= value,
+    {},
+  ],
+];
+
+describe.for(DATABASES)('a filter that is not what the profile says, on $name', (database) => {
+  it.for(WRONG)('is not believed where it %s: all is walked, and the run says why', async ([, filter, format]) => {
+    const incremental = { param: 'updated_since', overlap: '10m', ...format };
+    const stage = await smallStage({ filter }, { incremental }, { database });
+    await changed(stage);
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1, updated: 1 });
+    expect(await stage.unlike()).toEqual([]);
+    expect(codes(report)).toEqual(['filter_not_believed']);
+    expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* walked instead/);
+  });
+
+  it('is believed in no run, also where records cannot be read alone', async () => {
+    const stage = await smallStage({ filter: () => false }, { item: null }, { database });
+    await changed(stage);
+    for (let run = 0; run < 2; run += 1) {
+      stage.service.put(`at-${run}`);
+      const report = await stage.walk();
+      expect([report.status, codes(report), await stage.unlike()]).toEqual(['ok', ['filter_not_believed'], []]);
+    }
+  });
+
+  it('is accepted by name: nothing else is walked, and every run says so', async () => {
+    const stage = await smallStage({ filter: () => false }, { accept: ['filter'] }, { database });
+    await changed(stage);
+    for (const run of [1, 2]) {
+      const report = await stage.walk();
+      expect([run, report]).toMatchObject([run, { status: 'ok', mode: 'incremental', inserted: 0 }]);
+      expect(report.warnings).toMatchObject([{ code: 'filter_not_believed', accepted: true }]);
+    }
+  });
+
+  it('is told where it ignores its parameter: the copy is whole, and each sync reads everything', async () => {
+    const stage = await smallStage({ filter: () => true }, {}, { database });
+    await changed(stage);
+    stage.service.put('a', { updated_at: '2026-02-01T00:00:00Z' });
+    await stage.walk('backfill');
+    stage.service.put('b', { title: 'changed again' });
+    stage.service.put('newer');
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1, unchanged: 5 });
+    expect(codes(report)).toEqual(['filter_ignored']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is not believed in a resource that was empty when it was copied', async () => {
+    const stage = await smallStage({ filter: () => false }, {}, { database });
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0 });
+    stage.service.now += 60 * MINUTE;
+    stage.service.put('first');
+    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 1 });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is not believed although the record that set the cursor was changed or deleted as well', async () => {
+    const stage = await smallStage({ filter: () => false }, {}, { database });
+    await changed(stage);
+    stage.service.put('e', { title: 'changed too' });
+    const report = await stage.walk();
+    expect([report.status, codes(report)]).toEqual(['ok', ['filter_not_believed']]);
+    expect(await stage.unlike()).toEqual([]);
+    // Gone, so that it cannot be missed: the next run tries another record.
+    stage.service.records.delete('new');
+    stage.service.records.delete('b');
+    stage.service.put('a', { title: 'changed as the last one' });
+    await stage.walk();
+    await stage.walk();
+    expect((await stage.unlike()).filter((line) => line.startsWith('a '))).toEqual([]);
+  });
+
+  it('is not believed where the single record is not found although it is listed', async () => {
+    const stage = await smallStage({ filter: () => false, hasItem: (id) => id !== 'e' }, {}, { database });
+    await changed(stage);
+    await stage.walk();
+    await stage.walk();
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
+describe.for(DATABASES)('a filter that works, on $name', (database) => {
+  const WORKING: readonly [what: string, filter: Filter, format: Record<string, unknown>][] = [
+    ['lists the moment itself', (record, value) => at(record) >= instant(value), {}],
+    ['lists what lies behind the moment only', (record, value) => at(record) > instant(value), {}],
+    ['takes Unix seconds', (record, value) => at(record) >= Number(value) * 1_000, { format: 'epoch_s' }],
+    ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
+  ];
+
+  it.for(WORKING)('and %s costs one request where nothing is new, in every run', async ([, filter, format]) => {
+    const incremental = { param: 'updated_since', overlap: '10m', ...format };
+    const stage = await smallStage({ filter }, { incremental }, { database });
+    await changed(stage);
+    expect(await stage.walk()).toMatchObject({ status: 'ok', mode: 'incremental', inserted: 1, updated: 1 });
+    for (let run = 0; run < 2; run += 1) {
+      stage.service.now += 15 * MINUTE;
+      const report = await stage.walk();
+      expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
+      expect([report.warnings, await stage.unlike()]).toEqual([undefined, []]);
+    }
+  });
+
+  it('is asked for the overlap again as long as that costs one page, so that a filter that breaks is noticed', async () => {
+    const stage = await smallStage({}, {}, { database });
+    await changed(stage);
+    for (let run = 0; run < 3; run += 1) {
+      await stage.walk();
+      stage.service.now += 60 * MINUTE;
+    }
+    stage.service.behaviour.filter = () => false;
+    stage.service.put('after');
+    expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is asked only for what lies behind a bulk update, once it was proved by it', async () => {
+    const stage = await smallStage({}, {}, { database });
+    await changed(stage);
+    for (let index = 0; index < 35; index += 1) stage.service.put(`bulk${index}`);
+    await stage.walk();
+    const requests: number[] = [];
+    for (let run = 0; run < 4; run += 1) {
+      stage.service.now += 11 * MINUTE;
+      requests.push((await stage.walk()).requests);
+    }
+    expect(requests).toEqual([expect.any(Number), 1, 1, 1]);
+    expect(requests[0]).toBeGreaterThan(3);
+    stage.service.put('after');
+    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 1 });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is believed where the record that set the cursor is deleted, and tried by another one from then on', async () => {
+    const stage = await smallStage({}, {}, { database });
+    await changed(stage);
+    await stage.walk();
+    stage.service.records.delete('new');
+    stage.service.records.delete('b');
+    const report = await stage.walk();
+    expect([report.status, codes(report)]).toEqual(['ok', []]);
+    for (let run = 0; run < 2; run += 1) expect(await stage.walk()).toMatchObject({ requests: 1, mode: 'incremental' });
+    stage.service.put('c', { title: 'changed' });
+    await stage.walk();
+    expect((await stage.unlike()).filter((line) => line.startsWith('c '))).toEqual([]);
+  });
+
+  it('is believed where the record that set the cursor is deleted and cannot be read alone: one full walk tells', async () => {
+    const stage = await smallStage({}, { item: null }, { database });
+    await changed(stage);
+    await stage.walk();
+    stage.service.records.delete('new');
+    stage.service.records.delete('b');
+    const report = await stage.walk();
+    // Their rows are too young to be gone for good; the filter is believed.
+    expect([report.status, report.mode, codes(report)]).toEqual(['partial', 'full', ['deletes_unconfirmed']]);
+    expect(await stage.walk()).toMatchObject({ mode: 'incremental', requests: 1 });
+  });
+
+  it('is tried by the row that changed last where the checkpoint of an earlier version names no record', async () => {
+    const stage = await smallStage({}, {}, { database });
+    await changed(stage);
+    await stage.write('UPDATE _sync_checkpoints SET cursor_key = NULL');
+    expect(await stage.walk()).toMatchObject({ mode: 'incremental', status: 'ok', inserted: 1, updated: 1 });
+    stage.service.behaviour.filter = () => false;
+    await stage.write('UPDATE _sync_checkpoints SET cursor_key = NULL');
+    stage.service.put('later');
+    expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
+describe.for(DATABASES)('records that come while everything is walked, on $name', (database) => {
+  /** Sixty records in pages of ten; when the second page was answered, one comes before the first and the last one goes. */
+  async function coming(filter: Filter | undefined, fields: Record<string, unknown> = {}): Promise<SmallStage> {
+    const stage = await smallStage(filter === undefined ? {} : { filter }, fields, { database });
+    const { service } = stage;
+    for (let index = 10; index < 70; index += 1) service.put(`r${index}`);
+    let come = 0;
+    service.behaviour.afterPage = (page) => {
+      if (page !== 2 || come > 3) return;
+      come += 1;
+      service.records.delete(`r${70 - come}`);
+      service.put(`c${come}`);
+    };
+    return stage;
+  }
+
+  it('are brought in by the filter, or the run is partial where that does not list what it must', async () => {
+    const healthy = await coming(undefined);
+    expect(await healthy.walk('backfill')).toMatchObject({ status: 'ok' });
+    expect(await healthy.unlike()).toEqual([]);
+    const broken = await coming(() => false);
+    const report = await broken.walk('backfill');
+    expect([report.status, codes(report)]).toEqual(['partial', expect.arrayContaining(['catch_up_unproved'])]);
+    const accepted = await coming(() => false, { accept: ['filter'] });
+    expect(await accepted.walk('backfill')).toMatchObject({ status: 'ok', warnings: [{ accepted: true }] });
+  });
+
+  it('are not left to a filter that never lists some: the run is partial, and says so', async () => {
+    const stage = await coming(undefined);
+    stage.service.put('z', { updated_at: null });
+    const report = await stage.walk('backfill');
+    expect([report.status, codes(report)]).toEqual(['partial', ['catch_up_unproved']]);
+    // The next one walks fully because of those.
+    delete stage.service.behaviour.afterPage;
+    stage.service.now += 60 * MINUTE;
+    expect(await stage.walk()).toMatchObject({ mode: 'full', status: 'ok' });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('are not left to a filter that was not believed: everything is walked until nothing comes', async () => {
+    const stage = await smallStage({ filter: () => false }, {}, { database });
+    const { service } = stage;
+    for (let index = 10; index < 70; index += 1) service.put(`r${index}`);
+    service.now += 60 * MINUTE;
+    service.put('r20', { title: 'the last one' });
+    await stage.walk('backfill');
+    let come = 0;
+    service.behaviour.afterPage = (page) => {
+      if (page !== 2 || come > 0) return;
+      come += 1;
+      service.records.delete('r69');
+      service.put('c1');
+    };
+    const report = await stage.walk();
+    expect([report.status, codes(report)]).toEqual(['ok', ['filter_not_believed']]);
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
+describe.for(DATABASES)('what a filter is tried by, on $name', (database) => {
+  it('is a record from after the cursor where all that was copied changed in the second in which the walk began', async () => {
+    const stage = await smallStage({}, {}, { database });
+    const thisSecond = { updated_at: '2026-03-01T12:00:01.500Z' };
+    for (let index = 0; index < 60; index += 1) stage.service.put(`r${index}`, thisSecond);
+    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 60 });
+    const report = await stage.walk();
+    expect([report.status, report.mode, codes(report)]).toEqual(['ok', 'incremental', []]);
+    stage.service.behaviour.filter = () => false;
+    stage.service.put('r7', { title: 'changed' });
+    expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is nothing where no time can be read: then all is walked, and the run says so', async () => {
+    const stage = await smallStage({}, {}, { database });
+    stage.service.put('a', { updated_at: '1st of March' });
+    await stage.walk('backfill');
+    stage.service.put('b', { updated_at: '2nd of March' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
+    expect(report.warnings?.[0]?.message).toMatch(
+      /no record has a time of change by which updated_since could be tried/,
+    );
+  });
+});
+
+describe.for(DATABASES)('records without a time of change under a filter, on $name', (database) => {
+  it('are counted, and everything is walked as long as they are there', async () => {
+    const stage = await smallStage({}, {}, { database });
+    const { service } = stage;
+    service.put('a');
+    for (const id of ['n1', 'n2']) service.put(id, { updated_at: null });
+    await stage.walk('backfill');
+    service.put('n3', { updated_at: null });
+    service.put('n1', { updated_at: null, title: 'changed' });
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1, updated: 1 });
+    expect(report.warnings).toMatchObject([
+      { code: 'records_without_updated', message: expect.stringMatching(/^2 records have no time of change/) },
+    ]);
+    expect(await stage.unlike()).toEqual([]);
+    for (const id of ['n1', 'n2', 'n3']) service.put(id);
+    await stage.walk();
+    const healed = await stage.walk();
+    expect([healed.mode, codes(healed)]).toEqual(['incremental', []]);
+  });
+
+  it('are counted where no record has one, or some have a word instead', async () => {
+    const stage = await smallStage({}, {}, { database });
+    stage.service.put('a', { updated_at: null });
+    await stage.walk('backfill');
+    expect((await stage.walk()).warnings).toMatchObject([{ message: expect.stringMatching(/^1 record has no time/) }]);
+    for (const updated_at of ['yesterday', '2026-02-01T00:00:00Z', 'never']) {
+      stage.service.put(`of-${updated_at.slice(0, 4)}`, { updated_at });
+    }
+    await stage.walk('backfill');
+    expect((await stage.walk()).warnings).toMatchObject([
+      { message: expect.stringMatching(/^3 records have no time/) },
+    ]);
+  });
+
+  it('are only told where the profile accepts that they are never listed', async () => {
+    const stage = await smallStage({}, { accept: ['filter'] }, { database });
+    stage.service.put('a');
+    stage.service.put('n1', { updated_at: null });
+    await stage.walk('backfill');
+    const report = await stage.walk();
+    expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
+    expect(report.warnings).toMatchObject([{ code: 'records_without_updated', accepted: true }]);
+  });
+});
