@@ -2,8 +2,13 @@ import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { interpolate } from '../settings/file/interpolate.ts';
 import { readSecretFile } from '../settings/file/secret-file.ts';
-import { warehouseTransportFault } from '../settings/faults/transport.ts';
-import { addressFault, addressSecrets, shownAddress, sourceAddress } from '../settings/warehouse-address.ts';
+import {
+  addressFault,
+  addressSecrets,
+  shownAddress,
+  sourceAddress,
+  warehouseTransportFault,
+} from '../settings/warehouse-address.ts';
 import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';

@@ -16,8 +16,7 @@ import { withParts } from './file/secret-parts.ts';
 import type { RefusedSource, Settings, SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
 import { folderSettingsSchema, settingsSchema } from './settings.ts';
 import { readSourceFolder, type SourceFile } from './source-folder.ts';
-import { warehouseTransportFault } from './faults/transport.ts';
-import { addressSecrets, sourceAddress } from './warehouse-address.ts';
+import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
