@@ -10,6 +10,7 @@ import {
   warehouseTransportFault,
 } from '../settings/warehouse-address.ts';
 import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
+import { findDatabase } from '../warehouse/databases.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { forEachSource, type ChosenSource } from './open-sources.ts';
@@ -58,7 +59,7 @@ function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
 }
 
 function refuseTarget(address: string, env: NodeJS.ProcessEnv): void {
-  if (address.startsWith('sqlite:')) {
+  if (typeof findDatabase(address)?.file === 'string') {
     throw new ConfigError('usage', '--to: a SQLite warehouse is a file: it needs no copy command', {
       hint: 'stop content-sync, copy the .db files (with their -wal files, if any), and set `warehouse` to the new path',
     });

@@ -8,7 +8,7 @@ import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { RefusedSource, ServeSettings, SourceSettings } from '../settings/settings.ts';
 import type { RunWatcher } from '../sync/run-options.ts';
 import { NAMED } from '../warehouse/name-state.ts';
-import { inboxAddress } from '../warehouse/open-inbox.ts';
+import { inboxAddress } from '../warehouse/databases.ts';
 import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
@@ -26,7 +26,7 @@ import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { KeeperWatcher, SourceKeeper } from '../serve/source-keeper.ts';
 import type { SourceOptions } from './source-options.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
-import { isOnPostgres, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
+import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
 
 export interface ServeOptions extends SourceOptions {
   host?: string;
@@ -71,7 +71,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const warnings = [...serveWarnings(serve, sources, startedAt), ...exposedFiles(settings)];
   for (const { message, ...about } of warnings) log.warn(about, message);
   const prepared = sources.map((source) => prepare(parts, source));
-  const shared = prepared.filter(({ source }) => isOnPostgres(source));
+  const shared = prepared.filter(({ source }) => isShared(source));
   const team = joinCluster({ sources: shared, clock: context.clock, log, secrets: context.secrets });
   // Before the receiver: what it stores is asked for in the same moment.
   await team.ready();
@@ -119,7 +119,7 @@ function serveSource({ context }: ServingParts, prepared: Prepared, receiver: Re
   const { clock, secrets } = context;
   const { source, log, watcher } = prepared;
   const inbox = source.webhook === null ? null : receiver.inbox(source.name);
-  const keeper = isOnPostgres(source)
+  const keeper = isShared(source)
     ? team.keep(prepared, inbox)
     : keepSource({ source, clock, log, secrets, inbox, watcher });
   return { ...prepared, keeper };
@@ -184,7 +184,7 @@ function doorFor({ context, log, metrics }: ServingParts, { auth, host, hosts }:
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
-  const asks = isOnPostgres({ warehouse }) ? 'workers' : 'nobody';
+  const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks }];
 }
 

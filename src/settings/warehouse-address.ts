@@ -7,7 +7,9 @@ import { sqliteGrammar } from './address/sqlite.ts';
 interface AddressKinds {
   sqlite: { readonly file: string };
   postgres: {
-    /** A connection string as `pg` takes it; may hold a password. */
+    /** The address itself; may hold a password. */
+    readonly text: string;
+    /** The same as a connection string that the driver takes, without anything of ours. */
     readonly connection: string;
     /** The schema of the source. */
     readonly schema: string;
@@ -28,7 +30,7 @@ const READERS: { readonly [Kind in DatabaseKind]: (rest: string) => WarehouseAdd
     if (url === null) return null;
     const schema = url.searchParams.get('schema') ?? 'public';
     url.searchParams.delete('schema');
-    return { kind: 'postgres', connection: url.href, schema };
+    return { kind: 'postgres', text: `postgres:${rest}`, connection: url.href, schema };
   },
 };
 

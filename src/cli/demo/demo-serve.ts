@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
 import { aborted } from '../aborted.ts';
 import type { CliContext } from '../context.ts';
 import type { DemoEditor } from './demo-editor.ts';

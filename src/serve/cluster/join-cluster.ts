@@ -5,7 +5,7 @@ import { messageOf } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { queueName } from '../work-items/queue-name.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
-import { connectionName, postgresPlace } from '../../warehouse/postgres/connection/address.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { SourceKeeper } from '../source-keeper.ts';
 import { keepLead, type Lead } from './lead.ts';
 import { keepWithOthers, type TogetherKeeper } from './keep-with-others.ts';
@@ -13,7 +13,7 @@ import type { ClusterSource } from './open-apps.ts';
 import { startClusterWork, type ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
-  /** Only such as are on Postgres. */
+  /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;
   log: Logger;
@@ -50,8 +50,9 @@ interface Place {
   failed: (error: unknown) => void;
 }
 
-export function isOnPostgres({ warehouse }: Pick<SourceSettings, 'warehouse'>): boolean {
-  return warehouse.startsWith('postgres:');
+/** True if several processes may work on the source. */
+export function isShared({ warehouse }: Pick<SourceSettings, 'warehouse'>): boolean {
+  return sharedDatabase(warehouse) !== null;
 }
 
 /** Takes work from now on. */
@@ -101,9 +102,8 @@ function placesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: ClusterOpt
   return places;
 }
 
-/** Sources whose addresses differ in their schema alone share a database. */
 function databaseOf({ warehouse }: SourceSettings): string {
-  return connectionName(postgresPlace(warehouse.replace(/^postgres:/, '')).connection);
+  return sharedDatabase(warehouse)?.id ?? '';
 }
 
 /** The same trouble, seen from everywhere, is one line now and then. */

@@ -11,7 +11,7 @@ import type { TickSource } from '../../trigger/schedule/tick.ts';
 import { queueName } from '../work-items/queue-name.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
 import { NAMED, type NameState } from '../../warehouse/name-state.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { syncedResources } from '../drain-for.ts';
 import { hintOf, REOPEN_MS, type KeeperOptions, type SourceKeeper } from '../source-keeper.ts';

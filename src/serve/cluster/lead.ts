@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../model/clock.ts';
 import type { Coordination } from '../../warehouse/coordination.ts';
-import { openCoordination } from '../../warehouse/open-coordination.ts';
+import { openCoordination } from '../../warehouse/databases.ts';
 
 export interface LeadOptions {
   /** Of one of the sources, which are all in the same database. */

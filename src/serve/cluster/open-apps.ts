@@ -5,7 +5,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../warehouse/databases.ts';
 import type { KeeperWatcher } from '../source-keeper.ts';
 
 /** A source and what this process needs to work on it. */

@@ -1,4 +1,4 @@
-import type { ExecuteSql } from '../../warehouse/postgres/connection/session.ts';
+import type { ExecuteSql } from '../../warehouse/database.ts';
 import { insertItem } from './insert-item.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { ExecuteSql } from '../../warehouse/postgres/connection/session.ts';
+import type { ExecuteSql } from '../../warehouse/database.ts';
 import { BOSS_SCHEMA } from './insert-item.ts';
 
 /** However many are waited for, they are asked for in one statement. */

@@ -2,11 +2,8 @@ import { existsSync } from 'node:fs';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { openSnapshot, type Snapshot } from '../../warehouse/copy/snapshot.ts';
-import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { databaseAt, openInbox, openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-
-const SQLITE = 'sqlite:';
 
 /** The SQLite warehouse that is copied, and the inbox beside it. */
 export interface CopySource {
@@ -20,19 +17,18 @@ export interface CopySource {
 
 /** Opens it, and brings it up to date as every command does. Throws `ConfigError` where there is nothing to copy. */
 export async function openSource(address: string, clock: Clock): Promise<CopySource> {
-  if (!address.startsWith(SQLITE)) {
+  const { file, inbox } = databaseAt(address);
+  if (file === null) {
     throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to carry over', {
       hint: 'copy reads the SQLite warehouse that the config names and writes to the address behind --to',
     });
   }
-  const file = address.slice(SQLITE.length);
   if (!existsSync(file)) {
     throw new ConfigError('copy_source', `${file}: there is no warehouse to copy`, {
       hint: 'check `warehouse` in the config; where nothing was synced yet, set it to Postgres and start there',
     });
   }
-  const inbox = inboxAddress(address);
-  const inboxFile = inbox.slice(SQLITE.length);
+  const inboxFile = databaseAt(inbox).file ?? '';
   if (existsSync(inboxFile)) await (await openInbox(inbox, clock)).close();
   const warehouse = await openWarehouse(address, clock);
   return {

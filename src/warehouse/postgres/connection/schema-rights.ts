@@ -1,6 +1,6 @@
 import { escapeIdentifier } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
-import type { ExecuteSql } from './session.ts';
+import type { ExecuteSql } from '../../database.ts';
 import type { Database } from './transact.ts';
 
 type Schema = Pick<Database, 'schema' | 'shown'>;

@@ -1,10 +1,11 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
+import type { ExecuteSql } from '../../database.ts';
 import { Batch, type Step } from './batch.ts';
-import { isCommitted, leaveMark, newMark, type CommitMark } from '../pages/commit-marks.ts';
+import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
 import { postgresError, remedyOf } from './errors.ts';
 import { leaseStep } from '../pages/lease-check.ts';
-import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
+import { queryOf, sessionOf, type Session } from './session.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */

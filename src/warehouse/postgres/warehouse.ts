@@ -1,8 +1,11 @@
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageRows, Warehouse } from '../warehouse.ts';
+import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
+import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { softDelete, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
 import { databaseNow } from './connection/database-clock.ts';
 import { growTables } from './widening/grow-tables.ts';
@@ -13,8 +16,14 @@ import type { Session } from './connection/session.ts';
 import { storedRows } from './pages/stored-rows.ts';
 import { transact, type Database } from './connection/transact.ts';
 
+/** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
+export async function openWarehouse(address: PostgresAddress, clock: Clock): Promise<Warehouse> {
+  const { database, own, close } = await openDatabase<OwnTables>(address, clock, WAREHOUSE_TABLES);
+  return postgresWarehouse(database, own, close);
+}
+
 /** The warehouse in an open and migrated schema. */
-export function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
+function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: () => Promise<void>): Warehouse {
   const stepsOf = createPageWriter();
   const prepared = new WeakMap<PageRows['rows'], readonly Step[]>();
   const { schema } = database;

@@ -2,22 +2,42 @@ import type { Database, Statement } from 'better-sqlite3';
 import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { LAST_DONE, migratedMeanwhile } from '../migrate.ts';
+import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, Upkeep, Warehouse } from '../warehouse.ts';
 import { softDelete, keysAfter, liveSample, purge } from './pages/soft-delete.ts';
+import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { createPageWriter } from './pages/page-writer.ts';
 import { rewriteRows } from './pages/row-rewriter.ts';
 import { countUntimed, latestKeys } from './pages/row-times.ts';
 import { storedRows } from './pages/stored-rows.ts';
-import type { OpenFile } from './connection/open-file.ts';
+import { openFile, type OpenFile } from './connection/open-file.ts';
 import { syncLog } from './connection/sync-log.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { walUpkeep } from './connection/wal-upkeep.ts';
 
+/** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
+export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
+  const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
+  return sqliteWarehouse(await openFile<OwnTables>(file, clock, kind), clock);
+}
+
+function configure(db: Database): void {
+  // Larger pages make wide rows cheaper; they only take effect on a file that is still empty.
+  db.pragma('page_size = 16384');
+  db.pragma('journal_mode = WAL');
+  // A power cut may take the last pages, together with their checkpoint: they are fetched again.
+  db.pragma('synchronous = NORMAL');
+  db.pragma('cache_size = -8000');
+  // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
+  db.pragma('temp_store = MEMORY');
+  db.pragma('journal_size_limit = 67108864');
+  db.function(NUMBER_TEXT, { deterministic: true }, String);
+}
+
 /** The warehouse on an open and migrated database. */
-export function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
+function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const { db, own, patiently, name } = open;
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
