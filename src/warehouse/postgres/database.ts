@@ -24,7 +24,7 @@ import { execute, type Database } from './connection/transact.ts';
 import { openCoordination } from './coordination/open-coordination.ts';
 import { sharedStatements } from './coordination/shared-statements.ts';
 import { openInbox } from './inbox/open-inbox.ts';
-import { count, countDeleted, openWarehouse } from './warehouse.ts';
+import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
 
@@ -65,9 +65,8 @@ async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise
   if (opened === null) return null;
   const { database, own, close } = opened;
   return {
+    ...rowsIn(own, database.schema),
     own,
-    count: (table) => count(own, database.schema, table),
-    countDeleted: (table, since) => countDeleted(own, database.schema, table, since),
     isWritable: () => isWritable(database),
     server: () => serverText(own),
     close,

@@ -10,7 +10,7 @@ import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
-import { count, countDeleted, openWarehouse } from './warehouse.ts';
+import { openWarehouse, rowsIn } from './warehouse.ts';
 
 /** A file of its own per source; one process does all the work on it. */
 export function sqliteDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
@@ -39,9 +39,8 @@ async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
   if (opened === null) return null;
   const { own, close } = opened;
   return {
+    ...rowsIn(own),
     own,
-    count: (table) => count(own, table),
-    countDeleted: (table, since) => countDeleted(own, table, since),
     isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
     server: () => Promise.resolve(null),
     close,

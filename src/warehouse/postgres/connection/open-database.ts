@@ -1,15 +1,14 @@
-import { Kysely } from 'kysely';
+import { Kysely, sql } from 'kysely';
+import type { Words } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
 import type { PostgresAddress } from './address.ts';
-import { hideOwnTables } from './hide-own-tables.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
-import { POSTGRES_WORDS } from './migration-dialect.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
 const OPEN_MS = 5_000;
@@ -155,3 +154,12 @@ export async function stepsDone(database: Database, { table: name }: TableSet): 
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
   return new Set(rows.map((row) => row.name));
 }
+
+export const POSTGRES_WORDS: Words = {
+  bytes: 'bytea',
+  growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
+  moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,
+  replaceView: async (db, name, query) => {
+    await sql`CREATE OR REPLACE VIEW ${sql.id(name)} AS ${query}`.execute(db);
+  },
+};

@@ -2,11 +2,10 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
-import { writeComments } from './comments.ts';
-import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
+import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
 
@@ -71,3 +70,40 @@ async function refuseForeignTable(session: Session, schema: string, name: string
 async function execute(session: Session, query: CompiledQuery): Promise<void> {
   await session.execute(query.sql, query.parameters);
 }
+
+/** What our own columns say of themselves to people who choose among them. */
+const OWN_COLUMNS = {
+  _hash: 'Fingerprint of the record as it came.',
+  _version: 'How often the record was seen changed, from 1.',
+  _synced_at: 'When the service was asked for this version, UTC.',
+  _deleted_at: 'When the service was asked and no longer had the record, UTC; null for a live row.',
+} as const;
+
+/**
+ * Says of new tables and of new columns, where people choose them, what the catalog says of them. What somebody has
+ * written over it stays.
+ */
+async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {
+  const { rows } = await execute<{ statement: string }>(COMMENTS, [
+    tables,
+    Object.keys(OWN_COLUMNS),
+    Object.values(OWN_COLUMNS),
+  ]);
+  if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
+}
+
+const COMMENTS = `
+  WITH said AS (
+    SELECT table_name, column_name, comment FROM _sync_columns WHERE table_name = ANY($1) AND comment IS NOT NULL
+    UNION ALL
+    SELECT table_name, own.* FROM unnest($1::text[]) AS table_name, unnest($2::text[], $3::text[]) AS own
+  )
+  SELECT format('COMMENT ON COLUMN %I.%I IS %L', table_name, attname, comment) AS statement
+  FROM said JOIN pg_attribute ON attrelid = to_regclass(quote_ident(table_name)) AND attname = column_name
+  WHERE NOT attisdropped AND col_description(attrelid, attnum) IS NULL
+  UNION ALL
+  SELECT DISTINCT format('COMMENT ON TABLE %I IS %L', table_name, CASE table_path
+    WHEN '[]' THEN format('The %s records of the service, one a row.', resource)
+    ELSE format('Lists within the %s records of the service, one element a row.', resource) END)
+  FROM _sync_columns
+  WHERE table_name = ANY($1) AND obj_description(to_regclass(quote_ident(table_name)), 'pg_class') IS NULL`;
