@@ -9,7 +9,7 @@ import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { purge, softDelete } from './pages/soft-delete.ts';
 import { databaseNow } from './connection/database-clock.ts';
-import { growTables } from './widening/grow-tables.ts';
+import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { createPageWriter } from './pages/page-writer.ts';
 import { rewriteRows } from './pages/row-rewriter.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
@@ -19,6 +19,12 @@ import { transact, type Database } from './connection/transact.ts';
 /** Opens (and makes, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(address: PostgresAddress, clock: Clock): Promise<Warehouse> {
   const { database, own, close } = await openDatabase<OwnTables>(address, clock, WAREHOUSE_TABLES);
+  try {
+    await growOwnColumns(database, own);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return postgresWarehouse(database, own, close);
 }
 

@@ -7,7 +7,7 @@ import { rowQueries } from '../row-queries.ts';
 import type { Upkeep, Warehouse } from '../warehouse.ts';
 import { purge, softDelete } from './pages/soft-delete.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
-import { growTables } from './widening/grow-tables.ts';
+import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { createPageWriter } from './pages/page-writer.ts';
 import { rewriteRows } from './pages/row-rewriter.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
@@ -18,7 +18,14 @@ import { statementRunner, transactions } from './connection/transact.ts';
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
-  return sqliteWarehouse(await openFile<OwnTables>(file, clock, kind), clock);
+  const opened = await openFile<OwnTables>(file, clock, kind);
+  try {
+    await opened.patiently(() => growOwnColumns(opened.db, opened.own));
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+  return sqliteWarehouse(opened, clock);
 }
 
 function configure(db: Database): void {

@@ -1,4 +1,5 @@
 import type { TableRows } from '../../../model/table.ts';
+import { stampedColumns } from '../../own-columns.ts';
 import { perTable } from '../../per-table.ts';
 import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
@@ -48,18 +49,17 @@ export function createPageWriter(): PageSteps {
 /** The rows of a resource's own table that are new, stamped. */
 function freshRows(
   { table, width, cells }: TableRows,
-  { records, requestedAt }: PageRows,
+  page: PageRows,
   mayBeThere: (record: WrittenRecord) => boolean,
 ): Buffer {
-  const lines = new CopyLines(bytesOf(records));
+  const lines = new CopyLines(bytesOf(page.records));
   const keys = table.key.length;
-  records.forEach((record, index) => {
+  const stamped = stampedColumns(table);
+  page.records.forEach((record, index) => {
     if (mayBeThere(record)) return;
     const from = index * width;
     for (let cell = 0; cell < keys; cell += 1) lines.add(cells[from + cell]);
-    lines.add(record.hash);
-    lines.add(record.version);
-    lines.add(requestedAt);
+    for (const { stamp } of stamped) lines.add(stamp(record, page));
     for (let cell = keys; cell < width; cell += 1) lines.add(cells[from + cell]);
     lines.endLine();
   });
@@ -67,10 +67,11 @@ function freshRows(
 }
 
 /** A row of a resource's own table, stamped. */
-function jsonRow({ table, width, cells }: TableRows, { records, requestedAt }: PageRows, index: number): unknown[] {
+function jsonRow({ table, width, cells }: TableRows, page: PageRows, index: number): unknown[] {
   const [from, keys] = [index * width, table.key.length];
-  const record = records[index];
-  const stamps = [record?.hash, record?.version, requestedAt];
+  const record = page.records[index];
+  if (record === undefined) throw new Error('a row without its record');
+  const stamps = stampedColumns(table).map(({ stamp }) => stamp(record, page));
   const source = cells.slice(from + keys, from + width);
   return [...cells.slice(from, from + keys), ...stamps, ...source].map(jsonCell);
 }

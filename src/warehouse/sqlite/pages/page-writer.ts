@@ -1,9 +1,10 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { Kysely } from 'kysely';
 import type { TableRows } from '../../../model/table.ts';
+import { stampedColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { perTable } from '../../per-table.ts';
-import type { PageCommit, WrittenRecord } from '../../warehouse.ts';
+import type { PageRows } from '../../warehouse.ts';
 import {
   bound,
   deleteText,
@@ -17,7 +18,7 @@ import {
  * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
  * kept. Runs inside the caller's transaction.
  */
-export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: PageCommit) => void {
+export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: PageRows) => void {
   const writeVersions = createVersionWriter(db);
   const insertInto = perTable((table) => {
     const width = insertedColumns(table).length;
@@ -37,16 +38,16 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
   };
 }
 
-function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageCommit): void {
+function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageRows): void {
   const keys = table.key.length;
+  const stamped = stampedColumns(table);
   insert(cells.length / width, (row, params, at) => {
     const from = row * width;
-    const record: WrittenRecord | undefined = page.records[row];
+    const record = page.records[row];
+    if (record === undefined) throw new Error('a row without its record');
     for (let cell = 0; cell < keys; cell += 1) params[at + cell] = bound(cells[from + cell]);
     let to = at + keys;
-    params[to++] = record?.hash ?? null;
-    params[to++] = record?.version ?? null;
-    params[to++] = page.requestedAt;
+    for (const { stamp } of stamped) params[to++] = stamp(record, page);
     for (let cell = keys; cell < width; cell += 1) params[to++] = bound(cells[from + cell]);
   });
 }
@@ -63,7 +64,7 @@ const WIDTH = 6;
 const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
-function createVersionWriter(db: Database): (page: PageCommit) => void {
+function createVersionWriter(db: Database): (page: PageRows) => void {
   const insert = multiRowInsert(
     db,
     WIDTH,

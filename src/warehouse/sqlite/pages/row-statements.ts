@@ -1,15 +1,12 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
 import type { Cell, TableShape } from '../../../model/table.ts';
+import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-
-/** What every row of a resource's own table is stamped with, besides `_deleted_at`: right after the key. */
-const STAMPS = ['_hash', '_version', '_synced_at'] as const;
 
 /** The columns of a row as they are inserted. */
 export function insertedColumns(table: TableShape): string[] {
-  const stamps = table.path.length === 0 ? STAMPS : [];
-  return [...table.key, ...stamps, ...table.columns.map((column) => column.name)];
+  return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
 }
 
 /** The insert of so many rows; into a resource's own table it overwrites what was there. */
@@ -22,8 +19,9 @@ export function insertText(own: Kysely<OwnTables>, table: TableShape, rows: numb
   if (table.path.length > 0) return insert.compile(own).sql;
   const keys = sql.join(table.key.map((name) => sql.id(name)));
   const updates = names.slice(table.key.length).map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`);
+  const emptied = emptiedColumns(table).map(({ name }) => sql`${sql.id(name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
-  return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join(updates)}, "_deleted_at" = NULL
+  return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join([...updates, ...emptied])}
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`.compile(own).sql;
 }
 
