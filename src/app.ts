@@ -16,8 +16,7 @@ import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/r
 import type { RunReport } from './sync/report.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
-import { openCoordination } from './warehouse/open-coordination.ts';
-import { openWarehouse } from './warehouse/open.ts';
+import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 

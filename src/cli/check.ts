@@ -13,12 +13,10 @@ import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
 import { withProbe } from './command/with-app.ts';
-import { sql } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import { lookForWarehouse, refuseMaking } from '../warehouse/open-to-read.ts';
+import { lookForWarehouse, refuseMaking, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
-import { shownPlace } from '../warehouse/shown-place.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -161,7 +159,8 @@ async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promi
   try {
     const reader = await lookForWarehouse(warehouse, clock);
     if (reader === null) return { reader, finding: await missing(warehouse, clock, found) };
-    const where = await serverText(place, reader);
+    const server = await reader.server();
+    const where = server === null ? '' : `, ${server}`;
     if (await reader.isWritable()) return { reader, finding: found('ok', where) };
     const hint =
       'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
@@ -184,11 +183,4 @@ async function missing(
     if (!(error instanceof ConfigError)) throw error;
     return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
   }
-}
-
-async function serverText(place: string, { own }: WarehouseReader): Promise<string> {
-  if (!place.startsWith('postgres:')) return '';
-  const { rows } = await sql<{ version: string; role: string }>`
-    SELECT current_setting('server_version') AS version, current_user AS role`.execute(own);
-  return rows.map(({ version, role }) => `, Postgres ${version}, as role ${role}`).join('');
 }

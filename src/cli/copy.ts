@@ -2,13 +2,19 @@ import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { interpolate } from '../settings/file/interpolate.ts';
 import { readSecretFile } from '../settings/file/secret-file.ts';
-import { warehouseTransportFault } from '../settings/transport.ts';
-import { addressFault, addressSecrets, shownAddress, sourceAddress } from '../settings/warehouse-address.ts';
+import {
+  warehouseTransportFault,
+  addressFault,
+  addressSecrets,
+  shownAddress,
+  sourceAddress,
+} from '../settings/warehouse-address.ts';
 import { copyWarehouse, type CopyReport } from '../sync/copy/copy-warehouse.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
+import { findDatabase } from '../warehouse/databases.ts';
 
 interface CopyOptions extends SourceOptions {
   to: string;
@@ -52,7 +58,7 @@ function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
 }
 
 function refuseTarget(address: string, env: NodeJS.ProcessEnv): void {
-  if (address.startsWith('sqlite:')) {
+  if (typeof findDatabase(address)?.file === 'string') {
     throw new ConfigError('usage', '--to: a SQLite warehouse is a file: it needs no copy command', {
       hint: 'stop content-sync, copy the .db files (with their -wal files, if any), and set `warehouse` to the new path',
     });

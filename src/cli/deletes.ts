@@ -3,7 +3,7 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { discardSuspects, readSuspects, releaseSuspects } from '../state/suspects.ts';
-import { openWarehouseToRead } from '../warehouse/open-to-read.ts';
+import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';

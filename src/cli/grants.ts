@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { changeReaders } from '../warehouse/change-readers.ts';
-import type { Readers } from '../warehouse/readers.ts';
+import { changeReaders } from '../warehouse/databases.ts';
+import type { Readers } from '../warehouse/database.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';

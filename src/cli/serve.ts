@@ -4,11 +4,11 @@ import { untilAborted } from '../model/waiting.ts';
 import { lostLines } from '../observe/log-stream.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { isOnPostgres } from '../serve/cluster/join-cluster.ts';
+import { isShared } from '../serve/cluster/join-cluster.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
-import { inboxAddress } from '../warehouse/open-inbox.ts';
+import { inboxAddress } from '../warehouse/databases.ts';
 import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
@@ -131,6 +131,6 @@ function doorFor({ context, log, metrics }: ListenParts, { auth, host, hosts }: 
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
-  const asks = isOnPostgres({ warehouse }) ? 'workers' : 'nobody';
+  const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks }];
 }

@@ -8,7 +8,7 @@ import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logWalks } from '../serve/source-watcher.ts';
 import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { exposedFiles } from '../serve/serve-warnings.ts';
-import { isOnPostgres, joinCluster } from '../serve/cluster/join-cluster.ts';
+import { joinCluster, isShared } from '../serve/cluster/join-cluster.ts';
 
 interface WorkerOptions extends SourceOptions {
   atOnce?: number;
@@ -25,7 +25,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const { clock, secrets, signal } = context;
   const settings = readSettings(context, options);
   const sources = namedSources(settings, options.source);
-  refuseSqlite(sources);
+  refuseUnshared(sources);
   await tellRefused(context, settings, options.source);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: context.stderr });
   for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
@@ -44,8 +44,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   return EXIT_CODES.ok;
 }
 
-function refuseSqlite(sources: readonly SourceSettings[]): void {
-  const alone = sources.find((source) => !isOnPostgres(source));
+function refuseUnshared(sources: readonly SourceSettings[]): void {
+  const alone = sources.find((source) => !isShared(source));
   if (alone === undefined) return;
   throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
     hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',

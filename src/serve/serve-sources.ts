@@ -6,7 +6,7 @@ import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { RefusedSource, SourceSettings } from '../settings/settings.ts';
 import { NAMED } from '../warehouse/name-state.ts';
-import { isOnPostgres, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
 import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
@@ -58,7 +58,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const startedAt = clock.now();
   const keepers = new Map<string, Keeper>();
   const prepared = options.sources.map((source) => prepare(options, source, () => keepers.get(source.name)));
-  const shared = prepared.filter(({ source }) => isOnPostgres(source));
+  const shared = prepared.filter(({ source }) => isShared(source));
   const cluster = joinCluster({ sources: shared, clock, log, secrets });
   // Storing a delivery queues the work on it in the same transaction.
   await cluster.ready();
@@ -116,7 +116,7 @@ function keep(
   inbox: ReceivedInbox | null,
   cluster: Cluster,
 ): Keeper {
-  if (isOnPostgres(source)) return cluster.keep({ source, log, watcher }, inbox);
+  if (isShared(source)) return cluster.keep({ source, log, watcher }, inbox);
   const work = new LocalWork({ source, clock, log, secrets, inbox, watcher });
   const keeper = new Keeper({ source, clock, log, work });
   keeper.lead(true);

@@ -4,8 +4,7 @@ import { secretFault } from '../source/signature-secret.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
-import { schemaTemplate } from './warehouse-address.ts';
-import { sourceSchemaFault } from './warehouse-schema.ts';
+import { sharedPlaceFault, sourcePlaceFault } from './warehouse-address.ts';
 
 /** Checks that concern several fields of a source, or a source and its profile, together. */
 export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
@@ -15,18 +14,12 @@ export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, P
   });
 }
 
-/** Checks that each source has a file or schema of its own; `isOpen` if sources may be added at any time. */
+/** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
 export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
-  const template = schemaTemplate(warehouse);
-  const hasOwn = template === undefined ? warehouse.includes('{source}') : (template?.includes('{source}') ?? true);
-  if (!hasOwn && (isOpen || sources.length > 1)) {
-    const [where, what] = template === undefined ? ['path', 'file'] : ['schema', 'schema'];
-    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
-    return [{ path: ['warehouse'], part: 'value', message }];
-  }
-  if (template === undefined) return [];
+  const shared = isOpen || sources.length > 1 ? sharedPlaceFault(warehouse) : null;
+  if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
   return sources.flatMap((name): SettingsFinding[] => {
-    const message = sourceSchemaFault(template, name, sources);
+    const message = sourcePlaceFault(warehouse, name, sources);
     return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
   });
 }

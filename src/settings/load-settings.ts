@@ -8,14 +8,20 @@ import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts
 import { valueAt } from './file/field-path.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
+import {
+  type RefusedSource,
+  type Settings,
+  type SettingsFile,
+  type SourceSettings,
+  type SourcesFile,
+  folderSettingsSchema,
+  settingsSchema,
+} from './settings.ts';
+import { readSourceFolder, type SourceFile } from './source-folder.ts';
+import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { profileReader, type ProfilePlace } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';
-import { folderSettingsSchema, settingsSchema, type RefusedSource, type Settings } from './settings.ts';
-import type { SettingsFile, SourceSettings, SourcesFile } from './settings.ts';
-import { readSourceFolder, type SourceFile } from './source-folder.ts';
-import { warehouseTransportFault } from './transport.ts';
-import { addressSecrets, sourceAddress } from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 

@@ -1,30 +1,60 @@
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { unescape } from 'node:querystring';
 import { z } from 'zod';
-import { suggestion } from './file/did-you-mean.ts';
-import { schemaFault, schemaOf } from './warehouse-schema.ts';
+import type { AddressGrammar } from './address/grammar.ts';
+import { postgresGrammar } from './address/postgres.ts';
+import { sqliteGrammar } from './address/sqlite.ts';
 
-const SQLITE = /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/;
-export const POSTGRES = /^postgres(?:ql)?:\/\//;
+/** What is read of an address, by the kind of the database. */
+interface AddressKinds {
+  sqlite: { readonly file: string };
+  postgres: {
+    /** The address itself; may hold a password. */
+    readonly text: string;
+    /** The same as a connection string that the driver takes, without anything of ours. */
+    readonly connection: string;
+    /** The schema of the source. */
+    readonly schema: string;
+  };
+}
 
-/** For editors: `${…}` is filled in before the address is read. */
-const ADDRESS_PATTERN = String.raw`^(sqlite:(?!//|:memory:).+|postgres(ql)?://.+|.*\$\{.+)$`;
+export type DatabaseKind = keyof AddressKinds;
 
-const POSTGRES_EXPECTED = 'expected postgres://user:password@host:5432/database';
-const EXPECTED = `expected sqlite:<path>, where {source} may stand in the path, or ${POSTGRES_EXPECTED.slice('expected '.length)}`;
+/** The place of one source's rows. */
+export type WarehouseAddress<Kind extends DatabaseKind = DatabaseKind> = {
+  [Each in Kind]: { readonly kind: Each } & AddressKinds[Each];
+}[Kind];
 
-/** What `pg` reads, and what it leaves alone but providers write into the addresses that they hand out. */
-const PARAMETERS = [
-  'schema host port user password options application_name fallback_application_name client_encoding',
-  'ssl sslmode sslcert sslkey sslrootcert sslnegotiation uselibpqcompat',
-  'statement_timeout lock_timeout query_timeout idle_in_transaction_session_timeout connect_timeout',
-  'keepalives keepalives_idle target_session_attrs channel_binding gssencmode pgbouncer',
-].flatMap((names) => names.split(' '));
-const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
-const SSL_FILES = ['sslcert', 'sslkey', 'sslrootcert'];
-/** `pg` checks the certificate and its name in these modes too, and warns that it will no longer do so one day. */
-const CHECKED_FULLY = new Set(['prefer', 'require', 'verify-ca']);
+const READERS: { readonly [Kind in DatabaseKind]: (rest: string) => WarehouseAddress<Kind> | null } = {
+  sqlite: (file) => ({ kind: 'sqlite', file }),
+  postgres: (rest) => {
+    const url = URL.parse(`postgres:${rest}`);
+    if (url === null) return null;
+    const schema = url.searchParams.get('schema') ?? 'public';
+    url.searchParams.delete('schema');
+    return { kind: 'postgres', text: `postgres:${rest}`, connection: url.href, schema };
+  },
+};
+
+/** What stands before the colon. */
+export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {
+  sqlite: 'sqlite',
+  postgres: 'postgres',
+  postgresql: 'postgres',
+};
+
+/** Reads an address as `sourceAddress` writes it; null if no database is known by it. The only place that does so. */
+export function readAddress(address: string): WarehouseAddress | null {
+  const [, scheme = '', rest = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
+  const kind = SCHEMES[scheme];
+  return kind === undefined ? null : READERS[kind](rest);
+}
+
+/** How the setting is written, by kind: a further database is a further entry. */
+const GRAMMARS: Readonly<Record<DatabaseKind, AddressGrammar>> = { sqlite: sqliteGrammar, postgres: postgresGrammar };
+const ALL = Object.values(GRAMMARS);
+
+function grammarOf(address: string): AddressGrammar | undefined {
+  return ALL.find(({ pattern }) => pattern.test(address));
+}
 
 /** The setting `warehouse`; its faults show nothing of the value. */
 export const warehouseSchema = z
@@ -36,81 +66,49 @@ export const warehouseSchema = z
   .meta({
     description:
       'sqlite:<path> or postgres://user:password@host/database; {source} in the path or in ?schema= stands for the name of the source',
-    pattern: ADDRESS_PATTERN,
+    // `${…}` is filled in before the address is read.
+    pattern: String.raw`^(${ALL.map(({ editorPattern }) => editorPattern).join('|')}|.*\$\{.+)$`,
   });
 
-/** Why an address cannot be used, as `expected …` without anything of its value; null where it can. */
+/** Why an address cannot be used, as `expected …` without anything of its value; null if it can. */
 export function addressFault(address: string): string | null {
-  if (SQLITE.test(address)) return null;
-  if (!POSTGRES.test(address)) return EXPECTED;
-  const url = URL.parse(address);
-  if (url === null || url.hash !== '' || !isDecodable(address)) {
-    return `${POSTGRES_EXPECTED} (what is special in a password is percent-encoded: %40 for @, %2F for /)`;
-  }
-  return POSTGRES_RULES.map((rule) => rule(url)).find((fault) => fault !== null) ?? null;
+  const grammar = grammarOf(address);
+  if (grammar === undefined) return `expected ${ALL.map(({ expected }) => expected).join(', or ')}`;
+  return grammar.fault(address);
 }
-
-const POSTGRES_RULES: readonly ((url: URL) => string | null)[] = [
-  ({ pathname }) => (/^\/[^/]+$/.test(pathname) ? null : `${POSTGRES_EXPECTED}, with one database`),
-  ({ host, pathname }) => (/[{}]|%7B/i.test(host + pathname) ? 'expected {source} only in ?schema=' : null),
-  ({ searchParams }) => {
-    const unknown = [...searchParams.keys()].find((name) => !PARAMETERS.includes(name));
-    return unknown === undefined ? null : `expected parameters that are known${suggestion(unknown, PARAMETERS)}`;
-  },
-  ({ searchParams }) => {
-    const mode = searchParams.get('sslmode');
-    return mode === null || SSL_MODES.includes(mode) ? null : `expected sslmode as one of ${SSL_MODES.join(', ')}`;
-  },
-  ({ searchParams }) => {
-    const missing = SSL_FILES.find((name) => searchParams.has(name) && !existsSync(searchParams.get(name) ?? ''));
-    return missing === undefined ? null : `expected a readable file in ${missing}`;
-  },
-  ({ searchParams }) => schemaFault(searchParams.get('schema')),
-];
 
 /** Where one source's rows go: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
 export function sourceAddress(address: string, source: string, cwd: string): string {
-  if (!POSTGRES.test(address)) {
-    return `sqlite:${resolve(cwd, address.slice('sqlite:'.length).replaceAll('{source}', source))}`;
-  }
-  const url = postgresUrl(address);
-  const { searchParams } = url;
-  if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
-    searchParams.set('sslmode', 'verify-full');
-  }
-  searchParams.set('schema', schemaOf(searchParams.get('schema'), source));
-  return url.href;
+  return grammarOf(address)?.ofSource(address, source, cwd) ?? address;
 }
 
-/** How the schemas of sources are named; undefined for a database without them, null where nothing is said. */
-export function schemaTemplate(address: string): string | null | undefined {
-  return POSTGRES.test(address) ? postgresUrl(address).searchParams.get('schema') : undefined;
+/**
+ * Why rows and password would go readable over the network, as `expected …` without anything of the address; null if
+ * they would not, or if the address says that they may. `env` as the driver reads it.
+ */
+export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
+  return grammarOf(address)?.transportFault(address, env) ?? null;
 }
 
-/** Words that stand in every message about Postgres, also where somebody took one of them for a password. */
-const OUR_WORDS = new Set(['postgres', 'postgresql']);
+/** Why several sources cannot share an address, as `expected …, got none`; null if each has a place of its own. */
+export function sharedPlaceFault(address: string): string | null {
+  const grammar = grammarOf(address);
+  if (grammar === undefined || grammar.hasPlacePerSource(address)) return null;
+  const { where, what } = grammar.place;
+  return `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
+}
+
+/** Why a source cannot have the place that its name leads to, as `expected …`; `all` are the names of all sources. */
+export function sourcePlaceFault(address: string, source: string, all: readonly string[]): string | null {
+  return grammarOf(address)?.sourceFault(address, source, all) ?? null;
+}
 
 /** All of an address that must not be written, also of one that is no address: the password in each form, and the whole. */
 export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
-  if (!POSTGRES.test(address)) return [];
-  const url = URL.parse(address);
-  const asWritten = [
-    /^[^:]+:\/\/[^:/?#]*:([^/?#]*)@/.exec(address)?.[1] ?? '',
-    /[?&]password=([^&]*)/.exec(address)?.[1] ?? '',
-  ];
-  const forms = [
-    ...asWritten,
-    ...asWritten.map(unescape),
-    url?.password ?? '',
-    url?.searchParams.get('password') ?? '',
-  ];
-  const own = forms.filter((form) => form !== '');
-  const outside = env['PGPASSWORD'] ?? '';
-  const passwords = [...own, outside].filter((text) => text !== '' && !OUR_WORDS.has(text));
-  return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
+  return grammarOf(address)?.secrets(address, env) ?? [];
 }
 
-/** An address for a message: without whatever may be a credential in it, also where it is written wrongly. */
+/** An address for a message: without whatever may be a credential in it, also if it is written wrongly. */
 export function shownAddress(address: string): string {
   const scheme = /^([a-z][a-z0-9+]*):/i.exec(address)?.[1];
   if (scheme === 'sqlite' || (scheme === undefined && /^[\w./{}-]*$/.test(address))) return address;
@@ -118,13 +116,4 @@ export function shownAddress(address: string): string {
   if (!address.startsWith(`${scheme}://`) || URL.parse(address) === null) return `${scheme}:***`;
   // To the last @: one that belongs to the password may stand there as it is.
   return address.replace(/\/\/.*@/s, '//***@').replace(/[?#].*$/s, '?***');
-}
-
-export function postgresUrl(address: string): URL {
-  return new URL(address.replace(POSTGRES, 'postgres://'));
-}
-
-/** `unescape` puts U+FFFD where `decodeURIComponent`, which `pg` calls, would throw. */
-function isDecodable(text: string): boolean {
-  return !/%(?![0-9a-f]{2})/i.test(text) && !unescape(text).includes('\uFFFD');
 }

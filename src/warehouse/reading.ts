@@ -6,6 +6,8 @@ import type { Warehouse } from './warehouse.ts';
 export interface WarehouseReader extends Pick<Warehouse, 'own' | 'count' | 'countDeleted' | 'close'> {
   /** False where this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
+  /** Version of the server and the role that reads, for people; null for a file. */
+  server(): Promise<string | null>;
 }
 
 /** The same of an inbox. */

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { NameState } from './name-state.ts';
@@ -40,6 +41,14 @@ export interface LeaseProof {
   commits: () => number;
   /** To be called after each one, also where nobody can tell whether it was committed: then it is found out. */
   committed: () => void;
+}
+
+/** For a proof that does not hold any more. */
+export function leaseLost(resource: string): SyncError {
+  return new SyncError('lease_lost', `another process has taken over ${resource}; nothing of this was written`, {
+    recovery: 'stop',
+    hint: 'let the other process finish: it goes on from the last committed page',
+  });
 }
 
 /** What of a page becomes rows. */

@@ -11,8 +11,7 @@ import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
-import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { inboxAddress, openWarehouse } from '../../src/warehouse/databases.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 import { OPEN_DATABASE } from './databases.ts';
 

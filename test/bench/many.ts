@@ -11,8 +11,7 @@ import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { askDrain } from '../../src/serve/work-items/insert-item.ts';
 import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
 
 /**

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { RequestEntry } from '../../src/sandbox/request-log.ts';
-import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress } from '../../src/warehouse/databases.ts';
 import { OPEN_DATABASE } from './databases.ts';
 import { openReader, type Reader } from './reader.ts';
 

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInbox } from '../../src/warehouse/databases.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { grantsCommand } from '../../src/cli/grants.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';

@@ -9,7 +9,7 @@ import { cutDeep, skipSpace, stringEnd, valueEnd } from '../../src/shape/json/sc
 import { pathPart, pathText, sourceKey } from '../../src/shape/columns/source-path.ts';
 import { parseInstant } from '../../src/shape/columns/timestamps.ts';
 import { typeOf } from '../../src/shape/columns/type-lattice.ts';
-import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/canonical.ts';
+import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/value-kinds.ts';
 import { attempt, type TextWork } from '../support/linear-time.ts';
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -8,7 +8,7 @@ import type { IssuedToken } from '../../src/http/auth/token-request.ts';
 import { tokenSeal } from '../../src/http/auth/token-seal.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { openCoordination } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);

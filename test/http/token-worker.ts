@@ -4,7 +4,7 @@ import { createClient } from '../../src/http/create-client.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { createGovernor } from '../../src/queue/governor.ts';
 import { profileSchema } from '../../src/source/profile.ts';
-import { openCoordination } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/databases.ts';
 
 /** A process that asks a service for pages, by tokens that it shares over a hub, until its stdin ends. */
 const [hubAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);

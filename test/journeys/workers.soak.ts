@@ -7,7 +7,7 @@ import { askDrain } from '../../src/serve/work-items/insert-item.ts';
 import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import { queueName } from '../../src/serve/work-items/work-items.ts';
 import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInbox } from '../../src/warehouse/databases.ts';
 import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { differences } from '../support/compare-copy.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
 import { driftingPages } from '../sync/drifting-pages.ts';

@@ -2,7 +2,7 @@ import { createGovernor } from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
-import { openCoordination } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/databases.ts';
 
 /** What a process asks of a service, as fast as the budget that it shares with others lets it. */
 export interface Asking {

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { messageOf } from '../../src/model/errors.ts';
 import { acquireLease } from '../../src/state/leases.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 
 /** Takes the lease of `content` in the warehouse of its argument, and tries to write under it when it is told to. */
 const warehouse = await openWarehouse(process.argv[2] ?? '', systemClock);

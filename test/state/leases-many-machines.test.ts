@@ -5,7 +5,7 @@ import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { acquireLease } from '../../src/state/leases.ts';
 import { placeOfProcess } from '../../src/state/process-lookup.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { startScript } from '../support/child-script.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
 

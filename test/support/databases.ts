@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { afterAll, inject, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { snapshotOf } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';

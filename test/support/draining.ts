@@ -13,7 +13,7 @@ import type { SyncCommand } from '../../src/sync/plan.ts';
 import { createDrain } from '../../src/trigger/drain/drain.ts';
 import type { Drain, DrainEvent, DrainOptions } from '../../src/trigger/drain/options.ts';
 import type { DeliveryRow, Inbox } from '../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
 import type { Journey } from './journey.ts';
 
 export interface DrainingOptions extends Partial<DrainOptions> {

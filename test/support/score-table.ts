@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES } from './databases.ts';
 import { loadOnce } from './content-loader.ts';
 

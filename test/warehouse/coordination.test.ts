@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Coordination } from '../../src/warehouse/coordination.ts';
-import { openCoordination } from '../../src/warehouse/open-coordination.ts';
+import { openCoordination } from '../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';
 
 /** Each in a pool of its own, as other processes would be. */

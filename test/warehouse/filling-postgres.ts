@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { loadOnce } from '../support/content-loader.ts';
 import { startPostgres } from '../support/postgres-server.ts';
 

@@ -5,7 +5,7 @@ import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { saveLimit } from '../../src/state/limits.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';
 import { recordsOf } from '../support/page-records.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { DeliveryRow, Inbox, InboxEffect, InboxEntry } from '../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
 import { POSTGRES, SQLITE } from '../support/databases.ts';
 import { freshSeed, randomFrom, type Random } from '../support/random.ts';
 import { delivery, moment, settlement } from './deliveries.ts';

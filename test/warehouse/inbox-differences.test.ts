@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Inbox } from '../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment as T, settlement } from './deliveries.ts';
 

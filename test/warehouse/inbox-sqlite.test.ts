@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Inbox } from '../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
 import { openInboxFile } from '../../src/warehouse/sqlite/inbox/open-inbox.ts';
 import { startScript } from '../support/child-script.ts';
 import { asOther, tempFolder } from '../support/temp-warehouse.ts';

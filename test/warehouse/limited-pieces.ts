@@ -1,7 +1,6 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';
 import { recordsOf } from '../support/page-records.ts';
 import { delivery } from './deliveries.ts';

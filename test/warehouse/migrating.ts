@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 
 /** Opens the warehouse named first; given a number, dies by SIGKILL before that statement of the migration. */
 const [file = '', killAt] = process.argv.slice(2);

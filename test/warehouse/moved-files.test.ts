@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Inbox } from '../../src/warehouse/inbox.ts';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInbox } from '../../src/warehouse/databases.ts';
 import { rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
 import { delivery } from './deliveries.ts';
 

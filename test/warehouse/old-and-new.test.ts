@@ -2,7 +2,8 @@ import type { Kysely } from 'kysely';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { WAREHOUSE_MIGRATIONS } from '../../src/warehouse/migrate.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
+import { readAddress } from '../../src/settings/warehouse-address.ts';
 import { openDatabase } from '../../src/warehouse/postgres/connection/open-database.ts';
 import { openFile } from '../../src/warehouse/sqlite/connection/open-file.ts';
 import { asOtherClient, DATABASES, POSTGRES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
@@ -19,9 +20,10 @@ const NEWER = {
 
 /** Does to a warehouse what the first start of a newer version does. */
 async function openByNewer(address: string): Promise<void> {
-  const place = address.replace(/^[a-z]+:/, '');
-  if (address.startsWith('sqlite:')) {
-    const { own } = await openFile(place, systemClock, { migrations: NEWER, configure: () => undefined });
+  const place = readAddress(address);
+  if (place === null) throw new Error(`${address} is no address`);
+  if (place.kind === 'sqlite') {
+    const { own } = await openFile(place.file, systemClock, { migrations: NEWER, configure: () => undefined });
     return own.destroy();
   }
   await (await openDatabase(place, systemClock, { migrations: NEWER, table: '_sync_migrations' })).close();

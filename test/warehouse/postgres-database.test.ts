@@ -3,6 +3,7 @@ import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../src/warehouse/migrate.ts';
 import type { OwnTables } from '../../src/warehouse/own-tables.ts';
+import { readAddress } from '../../src/settings/warehouse-address.ts';
 import { openDatabase } from '../../src/warehouse/postgres/connection/open-database.ts';
 import { transact } from '../../src/warehouse/postgres/connection/transact.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
@@ -19,7 +20,9 @@ function commitUpTo(xid: string): string {
 }
 
 async function openFor(address: string, tables = WAREHOUSE) {
-  const opened = await openDatabase<OwnTables>(address.slice('postgres:'.length), systemClock, tables);
+  const place = readAddress(address);
+  if (place?.kind !== 'postgres') throw new Error(`${address} is no address of Postgres`);
+  const opened = await openDatabase<OwnTables>(place, systemClock, tables);
   onTestFinished(() => opened.close());
   return opened;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
 import { loadOnce } from '../support/content-loader.ts';

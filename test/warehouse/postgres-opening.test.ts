@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { startScript } from '../support/child-script.ts';
 import { copiedCells, rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { loadOnce } from '../support/content-loader.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { parseJson } from '../../src/shape/json/parse-json.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { blogLines, hasCorpus, jsonSuite, naughtyStrings } from '../shape/corpus.ts';
 import { copiedCells, copiedColumns, isPostgres, rowsOf } from '../support/copied-cells.ts';
 import { POSTGRES, SQLITE } from '../support/databases.ts';

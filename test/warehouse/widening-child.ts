@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { loadOnce } from '../support/content-loader.ts';
 
 /** Loads one record into `content` of the warehouse named first, and says when it begins. */

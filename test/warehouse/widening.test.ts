@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
 import { widen } from '../../src/shape/columns/type-lattice.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { copiedCells, copiedColumns, decimal, isPostgres, rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { ReceivedInbox } from '../../src/serve/received-inbox.ts';
-import { openInbox } from '../../src/warehouse/open-inbox.ts';
+import { openInbox } from '../../src/warehouse/databases.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment, settlement } from '../warehouse/deliveries.ts';

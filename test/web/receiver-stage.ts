@@ -4,7 +4,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { DeliveryRow } from '../../src/warehouse/inbox.ts';
-import { inboxAddress } from '../../src/warehouse/open-inbox.ts';
+import { inboxAddress } from '../../src/warehouse/databases.ts';
 import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/receiver.ts';
 import type { ReceiverNote } from '../../src/web/receiver/messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver/setup.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
+import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { ReceiverFigures } from '../../src/web/receiver/figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../../src/web/receiver/messages.ts';
 import { RECEIVER_LIMITS } from '../../src/web/receiver/setup.ts';

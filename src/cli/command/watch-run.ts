@@ -1,7 +1,14 @@
 import type { Logger } from 'pino';
 import type { App } from '../../app.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import { advanceResource, endResource, startResource, waitingResource, type ProgressSnapshot, type ResourceProgress } from '../../observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  startResource,
+  waitingResource,
+  type ProgressSnapshot,
+  type ResourceProgress,
+} from '../../observe/progress.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
 import type { CliContext } from './context.ts';
 import { logWalks } from '../../serve/source-watcher.ts';

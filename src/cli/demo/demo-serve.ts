@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import type { CliContext } from '../command/context.ts';
 import type { DemoEditor } from './demo-editor.ts';

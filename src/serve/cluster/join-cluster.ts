@@ -6,7 +6,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { queueName } from '../work-items/work-items.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
-import { connectionName, postgresPlace } from '../../warehouse/postgres/connection/address.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
 import { keepLead, type Lead } from './lead.ts';
 import { queuedWork } from './queued-work.ts';
 import { Keeper } from '../keeper.ts';
@@ -15,6 +15,7 @@ import { startClusterWork, type ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
   /** All of them on Postgres. */
+  /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;
   log: Logger;
@@ -52,8 +53,9 @@ interface SharedDatabase {
   failed: (error: unknown) => void;
 }
 
-export function isOnPostgres({ warehouse }: Pick<SourceSettings, 'warehouse'>): boolean {
-  return warehouse.startsWith('postgres:');
+/** True if several processes may work on the source. */
+export function isShared({ warehouse }: Pick<SourceSettings, 'warehouse'>): boolean {
+  return sharedDatabase(warehouse) !== null;
 }
 
 /** Takes work from now on. */
@@ -104,7 +106,7 @@ function databasesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: Cluster
 
 /** Sources share a database if their addresses differ in the schema only. */
 function databaseOf({ warehouse }: SourceSettings): string {
-  return connectionName(postgresPlace(warehouse.replace(/^postgres:/, '')).connection);
+  return sharedDatabase(warehouse)?.id ?? '';
 }
 
 /** Logs an error; the same one, however often it comes, is one line now and then. */

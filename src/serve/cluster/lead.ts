@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Clock } from '../../model/clock.ts';
 import type { Coordination } from '../../warehouse/coordination.ts';
 import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
-import { openCoordination } from '../../warehouse/open-coordination.ts';
+import { openCoordination } from '../../warehouse/databases.ts';
 
 export interface LeadOptions {
   /** The warehouse of one of the sources, which are all in the same database. */

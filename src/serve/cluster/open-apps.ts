@@ -6,7 +6,7 @@ import { SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
+import { inboxAddress, openInbox } from '../../warehouse/databases.ts';
 import type { SourceWatcher } from '../source-watcher.ts';
 
 /** A source and what this process needs to work on it. */

@@ -4,7 +4,7 @@ import { untilAborted } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import type { InboxPort } from '../../warehouse/inbox.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { SourceWork } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';

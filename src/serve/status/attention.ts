@@ -1,4 +1,5 @@
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** How bad it is: nothing works; the copy grows old; a person should look. Worst first. */
@@ -138,8 +139,8 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     return finding('late', what, 'see the log; a restart goes on at the last page');
   },
   function ownedElsewhere({ owner }, now, { warehouse }) {
-    // On Postgres the work goes to whoever is free.
-    if (owner === null || warehouse.address.startsWith('postgres:')) return null;
+    // On a shared database the work goes to whoever is free.
+    if (owner === null || sharedDatabase(warehouse.address) !== null) return null;
     const what = `Another process (${owner.name}) works on it since ${agoText(owner.since, now)}`;
     return finding('look', what, 'this one takes over by itself when that one ends');
   },

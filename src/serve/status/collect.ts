@@ -9,11 +9,11 @@ import type { RefusedSource, SourceSettings } from '../../settings/settings.ts';
 import type { InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
-import { shownPlace } from '../../warehouse/shown-place.ts';
+import type { StoredSizes } from '../../warehouse/database.ts';
+import { databaseAt, storedSizes } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { scrubProblem, scrubStatus } from './scrub-status.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import { storedSizes, type StoredSizes } from './files.ts';
 import { readState, type StoredState } from './reads.ts';
 import { resourceStatus, type RowCount } from './resource.ts';
 import type {
@@ -181,8 +181,9 @@ const SLOW: Problem = {
 
 function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<Stored>): SourceStatus['warehouse'] {
   const late = stored.isLate ? SLOW : null;
+  const { shown, file } = databaseAt(source.warehouse);
   return {
-    address: shownPlace(source.warehouse).replace(/^sqlite:/, ''),
+    address: file ?? shown,
     problem: stored.error === null ? late : problemOf(stored.error, scrub),
     read_at: stored.readAt,
     ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),

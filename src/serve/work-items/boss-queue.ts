@@ -2,19 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { PgBoss, type Db } from 'pg-boss';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
-import { borrowPool, type BorrowedPool } from '../../warehouse/postgres/connection/pools.ts';
-import { execute, type Database, retryWhileLocked } from '../../warehouse/postgres/connection/transact.ts';
+import type { SharedStatements } from '../../warehouse/database.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
 import { ItemWorker } from './item-worker.ts';
 import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
 import { Outcomes } from './outcomes.ts';
 import { KINDS_OF_WORK, WORK_KINDS, keyOf, type WorkItem, type WorkKind } from './work-items.ts';
 import type { QueuedItem, WorkHandler, WorkQueue } from './work-queue.ts';
-import { types, type QueryResult } from 'pg';
-import { queryOf } from '../../warehouse/postgres/connection/session.ts';
 
 export interface BossQueueOptions {
-  /** `postgres://...`; the schema in it does not matter. */
+  /** Of any source of the database. */
   address: string;
   clock: Clock;
   /** Told of every error that passes by itself. */
@@ -31,6 +28,8 @@ const DAY_SECONDS = 86_400;
 const NO_LIMIT = 2_000_000_000;
 /** Between two attempts to open a queue whose server is not there. */
 const REOPEN_MS = 3_000;
+/** Long enough for a restart of the server; the engine asks again by itself. */
+const PATIENCE_MS = 10_000;
 
 const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
@@ -47,22 +46,18 @@ class BossQueue implements WorkQueue {
   readonly opened: Promise<void>;
   readonly #options: BossQueueOptions;
   readonly #closing = new AbortController();
-  readonly #database: Database;
-  readonly #borrowed: BorrowedPool;
-  readonly #way: BossDatabase;
+  readonly #statements: SharedStatements;
   readonly #boss: PgBoss;
   readonly #outcomes: Outcomes;
   readonly #hands = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
 
   constructor(options: BossQueueOptions) {
     this.#options = options;
-    const { connection, shown } = postgresPlace(options.address.replace(/^postgres(ql)?:/, ''));
-    this.#borrowed = borrowPool(connection);
-    const { pool } = this.#borrowed;
-    this.#database = { pool, schema: BOSS_SCHEMA, shown, clock: options.clock, random: Math.random };
-    this.#way = bossDatabase(this.#database);
-    this.#boss = engine(this.#way, options);
-    this.#outcomes = new Outcomes(execute(this.#database), options.clock, this.#closing.signal);
+    const shared = sharedDatabase(options.address);
+    if (shared === null) throw new Error('a queue needs a database that many processes share');
+    this.#statements = shared.connect(options.clock);
+    this.#boss = engine(engineAccess(this.#statements, PATIENCE_MS), options);
+    this.#outcomes = new Outcomes(this.#statements.execute, options.clock, this.#closing.signal);
     this.opened = this.#open();
     // Whoever waits for it is told; a queue that nobody waits for may be closed unopened.
     this.opened.catch(() => undefined);
@@ -71,7 +66,7 @@ class BossQueue implements WorkQueue {
   async put(item: WorkItem): Promise<QueuedItem> {
     await this.opened;
     const id = randomUUID();
-    const ask = execute(this.#database);
+    const ask = this.#statements.execute;
     for (;;) {
       this.#closing.signal.throwIfAborted();
       if ((await insertItem(item, ask, id)) !== null) return { id, isNew: true, isUnderWay: false };
@@ -88,13 +83,13 @@ class BossQueue implements WorkQueue {
 
   async comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>> {
     await this.opened;
-    const { rows } = await execute(this.#database)<{ key: string }>(COMING_BACK, [kind, keys]);
+    const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
     return new Set(rows.map(({ key }) => key));
   }
 
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
-    const [boss, single, closing] = [this.#boss, this.#way.single, this.#closing.signal];
+    const [boss, single, closing] = [this.#boss, engineAccess(this.#statements, 0), this.#closing.signal];
     const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
     const begin = (): void => {
       if (closing.aborted) return;
@@ -113,7 +108,7 @@ class BossQueue implements WorkQueue {
     await this.opened.catch(() => undefined);
     await Promise.all(Array.from(this.#hands.values(), (each) => each.idle()));
     await this.#boss.stop({ graceful: false });
-    await this.#borrowed.giveBack();
+    await this.#statements.close();
   }
 
   async #open(): Promise<void> {
@@ -133,9 +128,14 @@ class BossQueue implements WorkQueue {
   }
 }
 
-function engine({ patient }: BossDatabase, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
+/** The engine's way to the database; `patienceMs` is 0 for what must not be done twice. */
+function engineAccess(statements: SharedStatements, patienceMs: number): Db {
+  return { executeSql: (text, values) => statements.run(text, values, patienceMs) };
+}
+
+function engine(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
   const boss = new PgBoss({
-    db: patient,
+    db,
     schema: BOSS_SCHEMA,
     // Schedules are ours: what is due comes from the stored state.
     schedule: false,
@@ -160,48 +160,4 @@ async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
 
 function resultOf(output: unknown): unknown {
   return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
-}
-
-/** The engine's own statements are short, but for those that build its tables. */
-const ANSWER_MS = 60_000;
-/** Long enough for a restart of the server; the engine asks again by itself. */
-const PATIENCE_MS = 10_000;
-
-/** The engine's way to the database: over the pool that all sources share. */
-export interface BossDatabase {
-  /** While the server is away, a statement waits for it and may then run twice. */
-  patient: Db;
-  /** A single attempt, for what must not be done twice. */
-  single: Db;
-}
-
-export function bossDatabase(database: Database): BossDatabase {
-  const within = (patienceMs: number): Db => ({
-    executeSql: (text, values) => retryWhileLocked(database, patienceMs, () => run(database, text, values)),
-  });
-  return { patient: within(PATIENCE_MS), single: within(0) };
-}
-
-/** Between two statements the server may end the connection: the next statement tells. */
-const nothing = (): void => undefined;
-
-/** A connection on which something went wrong is not used again: it may be in the middle of a transaction of several. */
-async function run({ pool }: Database, text: string, values?: unknown[]): Promise<{ rows: unknown[] }> {
-  const client = await pool.connect();
-  client.on('error', nothing);
-  let isWell = false;
-  try {
-    // The engine reads values as `pg` does by itself.
-    const answer = await client.query({ ...queryOf(text, values, ANSWER_MS), types });
-    isWell = true;
-    return { rows: rowsOf(answer) };
-  } finally {
-    client.off('error', nothing);
-    client.release(!isWell);
-  }
-}
-
-/** Several statements in one text have several results. */
-function rowsOf(answer: QueryResult | QueryResult[]): unknown[] {
-  return Array.isArray(answer) ? answer.flatMap(({ rows }): unknown[] => rows) : answer.rows;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ExecuteSql } from '../../warehouse/postgres/connection/session.ts';
+import type { ExecuteSql } from '../../warehouse/database.ts';
 import { keyOf, type WorkItem } from './work-items.ts';
 
 /** The engine's own schema; all processes on one database share it. */

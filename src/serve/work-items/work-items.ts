@@ -1,6 +1,6 @@
+import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { TimestampText } from '../../warehouse/own-tables.ts';
-import { postgresPlace } from '../../warehouse/postgres/connection/address.ts';
 
 /** One resource is to be walked. */
 export interface WalkItem {
@@ -71,5 +71,7 @@ export function resourceKey(source: string, resource: string): string {
  * several processes may call different sources by the same name, as one for production and one for a trial do.
  */
 export function queueName(address: string): string {
-  return postgresPlace(address.replace(/^postgres(ql)?:/, '')).schema;
+  const shared = sharedDatabase(address);
+  if (shared === null) throw new Error('no queue is kept where one process does all the work');
+  return shared.namespace;
 }

@@ -97,7 +97,11 @@ async function confirmStep(
     const confirmed = { deleted: 0, trouble: troubles[0] ?? null };
     let doubt: string | null = null;
     for (const { chosen, ...evidence } of sortedLooks(looks)) {
-      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...evidence, watch });
+      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), {
+        reason: 'missing',
+        ...evidence,
+        watch,
+      });
       for (const listed of outcome.listed) await keep(listed.key, listed);
       confirmed.deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;

@@ -83,7 +83,7 @@ async function storedLines(
       await execute(
         'SET LOCAL enable_hashjoin TO off; SET LOCAL enable_mergejoin TO off; SET LOCAL enable_seqscan TO off',
       );
-      return (await execute<Record<string, unknown>>(text, values)).rows;
+      return (await execute(text, values)).rows;
     },
     { statementMs: STATEMENT_MS },
   );

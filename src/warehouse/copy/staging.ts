@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { INBOX_MIGRATIONS } from '../migrate.ts';
-import { postgresPlace } from '../postgres/connection/address.ts';
-import { openDatabase } from '../postgres/connection/open-database.ts';
-import { openPostgres } from '../postgres/open.ts';
-import { borrowPool } from '../postgres/connection/pools.ts';
-import { execute, type Database } from '../postgres/connection/transact.ts';
-import type { Warehouse } from '../warehouse.ts';
+import { readAddress } from '../../settings/warehouse-address.ts';
+import { shownAddress, type PostgresAddress } from '../postgres/connection/address.ts';
+import { INBOX_TABLES, openDatabase } from '../postgres/connection/open-database.ts';
+import { borrowDatabase } from '../postgres/connection/pools.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { execute, transact, type Database } from '../postgres/connection/transact.ts';
+import { openWarehouse } from '../postgres/warehouse.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
+import { quoted } from './copied-tables.ts';
 import { readReceipt, type Receipt } from './receipt.ts';
 
 const LONGEST_NAME = 63;
@@ -28,17 +30,13 @@ export interface Staging {
 
 /** Opens (and makes) the staging schema for a Postgres address. Throws `ConfigError` where that cannot be. */
 export async function openStaging(address: string, clock: Clock): Promise<Staging> {
-  const rest = restOf(address);
-  const { schema } = postgresPlace(rest);
-  const url = new URL(`postgres:${rest}`);
-  url.searchParams.set('schema', stagingName(schema));
-  const staged = url.href.slice('postgres:'.length);
+  const { connection, schema } = targetAt(address);
+  const staged = { connection, schema: stagingName(schema) };
   const opened = new AsyncDisposableStack();
   try {
-    const warehouse = await openPostgres(staged, clock);
+    const warehouse = await openWarehouse(staged, clock);
     opened.defer(() => warehouse.close());
-    const inbox = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
-    const deliveries = await openDatabase(staged, clock, inbox);
+    const deliveries = await openDatabase(staged, clock, INBOX_TABLES);
     opened.defer(() => deliveries.close());
     const { database } = deliveries;
     return { database, warehouse, address, schema, close: () => opened.disposeAsync() };
@@ -53,22 +51,20 @@ export async function openStaging(address: string, clock: Clock): Promise<Stagin
  * `ConfigError('copy_target_used')` where a warehouse, or anything else, is there that no copy made.
  */
 export async function findReceipt(address: string, clock: Clock): Promise<Receipt | null> {
-  const { connection, schema, shown } = postgresPlace(restOf(address));
-  const borrowed = borrowPool(connection);
+  const { database, release } = borrowDatabase(targetAt(address), clock);
   try {
-    const database: Database = { pool: borrowed.pool, schema, shown, clock, random: Math.random };
-    const names = await relationNames(database, schema);
+    const names = await relationNames(database);
     if (names.size === 0) return null;
     if (names.has('_sync_copy')) return await readReceipt(database);
     throw targetUsed(address);
   } finally {
-    await borrowed.giveBack();
+    await release();
   }
 }
 
 /** `copiedAt` where what is there is a copy of an earlier state. */
 export function targetUsed(address: string, copiedAt: string | null = null): ConfigError {
-  const { shown } = postgresPlace(restOf(address));
+  const shown = shownAddress(targetAt(address));
   const why =
     copiedAt === null
       ? 'is not empty'
@@ -79,20 +75,69 @@ export function targetUsed(address: string, copiedAt: string | null = null): Con
 }
 
 /** Tables, views and the like in a schema. */
-async function relationNames(database: Database, schema: string): Promise<Set<string>> {
+async function relationNames(database: Database): Promise<Set<string>> {
   const { rows } = await execute(database, { patienceMs: 5_000 })<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
-    [schema],
+    [database.schema],
   );
   return new Set(rows.map(({ name }) => name));
 }
 
-function restOf(address: string): string {
-  return address.slice(address.indexOf(':') + 1);
+/** Copies go to Postgres alone. */
+function targetAt(address: string): PostgresAddress {
+  const target = readAddress(address);
+  if (target?.kind === 'postgres') return target;
+  throw new Error('a copy needs an address of Postgres');
 }
 
 function stagingName(schema: string): string {
   const name = `_sync_copying_${schema}`;
   if (Buffer.byteLength(name) <= LONGEST_NAME) return name;
   return `_sync_copying_${createHash('sha256').update(schema).digest('hex').slice(0, 32)}`;
+}
+
+/** Moving every table takes a lock on each; nobody else knows of them yet. */
+const PUBLISH_MS = 600_000;
+
+/**
+ * Makes the staging schema the one that it is for, in one transaction: from then on it is a warehouse like all others.
+ * Throws `ConfigError('copy_target_used')` where somebody else has made something there meanwhile.
+ */
+export async function publish(staging: Staging, lease: () => LeaseProof, lastDelivery: number): Promise<void> {
+  const { database, schema } = staging;
+  const options = { statementMs: PUBLISH_MS, lockMs: PUBLISH_MS, lease: lease() };
+  await transact(
+    database,
+    async (session) => {
+      await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
+      if ((await relationsIn(session, schema)).length > 0) throw targetUsed(staging.address);
+      await session.execute(`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`);
+      await session.execute(`UPDATE "_sync_copy" SET "finished_at" = now() AT TIME ZONE 'UTC'`);
+      await session.execute('TRUNCATE "_sync_leases"');
+      await numberDeliveriesFrom(session, lastDelivery);
+      for (const { name, kind } of await relationsIn(session, database.schema)) {
+        await session.execute(`ALTER ${kind} ${quoted(name)} SET SCHEMA ${quoted(schema)}`);
+      }
+      await session.execute(`DROP SCHEMA ${quoted(database.schema)}`);
+    },
+    options,
+  );
+}
+
+/** The number of a delivery is never given again, also where it is gone. */
+async function numberDeliveriesFrom({ execute }: Session, last: number): Promise<void> {
+  if (last === 0) return;
+  await execute(`SELECT setval(pg_get_serial_sequence('"_sync_deliveries"', 'seq'), $1)`, [last]);
+}
+
+const KINDS = { r: 'TABLE', p: 'TABLE', v: 'VIEW', m: 'MATERIALIZED VIEW', f: 'FOREIGN TABLE' } as const;
+
+/** Tables and views of a schema: what belongs to them (indexes, sequences) goes with them. */
+async function relationsIn({ execute }: Session, schema: string): Promise<{ name: string; kind: string }[]> {
+  const { rows } = await execute<{ name: string; relkind: keyof typeof KINDS }>(
+    `SELECT relname AS name, relkind FROM pg_class
+      WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = ANY($2)`,
+    [schema, Object.keys(KINDS)],
+  );
+  return rows.map(({ name, relkind }) => ({ name, kind: KINDS[relkind] }));
 }

@@ -13,7 +13,7 @@ import {
   type NewDelivery,
   type Settlement,
 } from '../../warehouse/inbox.ts';
-import type { InboxOptions } from '../../warehouse/open-inbox.ts';
+import type { InboxOptions } from '../../warehouse/database.ts';
 import { sizeOf } from '../../warehouse/repetition.ts';
 import { lazyInbox } from './lazy-inbox.ts';
 import type { ReceiverNote } from './messages.ts';

@@ -2,7 +2,8 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import { NAMED } from '../../warehouse/name-state.ts';
-import { openInbox, type InboxOptions } from '../../warehouse/open-inbox.ts';
+import type { InboxOptions } from '../../warehouse/database.ts';
+import { openInbox } from '../../warehouse/databases.ts';
 
 /** An inbox that may not be there yet. */
 export interface LazyInbox extends Inbox {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
-import { canonicalJson } from '../../../src/warehouse/copy/canonical.ts';
+import { canonicalJson } from '../../../src/warehouse/copy/value-kinds.ts';
 
 /** Ways to write one character between quotes. */
 function waysOf(char: string): string[] {

@@ -1,24 +1,16 @@
 import { createHash } from 'node:crypto';
+import type { WarehouseAddress } from '../../../settings/warehouse-address.ts';
 
-/** Where a source's tables are in Postgres. */
-export interface PostgresPlace {
-  /** A connection string without anything of ours, as `pg` takes it. */
-  connection: string;
-  /** The schema of the source. */
-  schema: string;
-  /** What an operator may read: host, database and schema, never a user or password. */
-  shown: string;
+/** Where a source's tables are: a database, as `pg` connects to it, and a schema in it. */
+export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;
+
+/** What an operator may read: host, database and schema, never a user or password. */
+export function shownAddress({ connection, schema }: PostgresAddress): string {
+  const { host, pathname } = new URL(connection);
+  return `postgres://${host}${pathname}?schema=${schema}`;
 }
 
-/** Reads what stands behind `postgres:` in an address such as `postgres://user:pass@host/db?schema=blog`. */
-export function postgresPlace(rest: string): PostgresPlace {
-  const url = new URL(`postgres:${rest}`);
-  const schema = url.searchParams.get('schema') ?? 'public';
-  url.searchParams.delete('schema');
-  return { connection: url.href, schema, shown: `postgres://${url.host}${url.pathname}?schema=${schema}` };
-}
-
-/** Tells pools of one process apart without holding a password as their name. */
+/** Tells databases apart without holding a password. */
 export function connectionName(connection: string): string {
   return createHash('sha256').update(connection).digest('hex');
 }

@@ -1,15 +1,14 @@
-import { Kysely } from 'kysely';
+import { Kysely, sql } from 'kysely';
+import type { Words } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
-import { migrate, writtenByNewer, type Migrations } from '../../migrate.ts';
-import { postgresPlace } from './address.ts';
-import { hideOwnTables } from './hide-own-tables.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from '../pages/commit-marks.ts';
+import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
+import type { PostgresAddress } from './address.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
-import { borrowPool } from './pools.ts';
-import { refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { borrowDatabase } from './pools.ts';
+import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
-import { POSTGRES_WORDS } from './migration-dialect.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
 const OPEN_MS = 5_000;
@@ -31,25 +30,27 @@ export interface TableSet {
   table: string;
 }
 
+export const WAREHOUSE_TABLES: TableSet = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
+/** In the schema of the source, beside those of the warehouse. */
+export const INBOX_TABLES: TableSet = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
+
 /** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` where it cannot be used. */
 export async function openDatabase<Tables>(
-  rest: string,
+  address: PostgresAddress,
   clock: Clock,
   tables: TableSet,
 ): Promise<OpenDatabase<Tables>> {
-  const { connection, schema, shown } = postgresPlace(rest);
-  const { pool, giveBack } = borrowPool(connection);
-  const database: Database = { pool, schema, shown, clock, random: Math.random };
+  const { database, release } = borrowDatabase(address, clock);
   try {
     await checkServer(database);
     await keepCommitMarks(database);
     await bringUpToDate(database, tables);
   } catch (error) {
-    await giveBack();
+    await release();
     throw error;
   }
-  const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(schema);
-  return { database, own, close: giveBack };
+  const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(database.schema);
+  return { database, own, close: release };
 }
 
 interface ServerFacts {
@@ -153,3 +154,12 @@ export async function stepsDone(database: Database, { table: name }: TableSet): 
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
   return new Set(rows.map((row) => row.name));
 }
+
+export const POSTGRES_WORDS: Words = {
+  bytes: 'bytea',
+  growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
+  moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,
+  replaceView: async (db, name, query) => {
+    await sql`CREATE OR REPLACE VIEW ${sql.id(name)} AS ${query}`.execute(db);
+  },
+};

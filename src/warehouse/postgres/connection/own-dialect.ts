@@ -7,7 +7,8 @@ import {
   type Dialect,
   type QueryResult,
 } from 'kysely';
-import type { ExecuteSql, Session } from './session.ts';
+import type { ExecuteSql } from '../../database.ts';
+import type { Session } from './session.ts';
 import { execute, type Database } from './transact.ts';
 
 /** Kysely's Postgres for single statements, which wait for the server as our transactions do. */

@@ -1,6 +1,8 @@
 import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
-import { connectionName } from './address.ts';
+import type { Clock } from '../../../model/clock.ts';
+import { connectionName, shownAddress, type PostgresAddress } from './address.ts';
+import type { Database } from './transact.ts';
 import { VALUE_PARSERS } from './value-parsers.ts';
 
 /** Connections of one thread to one database, over all its sources: hundreds of sources share them. */
@@ -15,25 +17,26 @@ interface SharedPool {
 
 const pools = new Map<string, SharedPool>();
 
-/** A pool that is there as long as somebody uses it. */
-export interface BorrowedPool {
-  readonly pool: Pool;
-  /** Ends the pool once its last user has given it back. */
-  giveBack: () => Promise<void>;
+/** A database whose pool is there as long as somebody uses it. */
+export interface BorrowedDatabase {
+  readonly database: Database;
+  /** Ends the pool once its last user has released it. */
+  release: () => Promise<void>;
 }
 
-/** The pool of this connection string; whoever asks for the same one shares it. Opens no connection by itself. */
-export function borrowPool(connection: string): BorrowedPool {
+/** The database at an address; all who use the same connection string share a pool. Opens no connection by itself. */
+export function borrowDatabase(address: PostgresAddress, clock: Clock): BorrowedDatabase {
+  const { connection, schema } = address;
   const name = connectionName(connection);
   const shared = pools.get(name) ?? { pool: newPool(connection), users: 0 };
   pools.set(name, shared);
   shared.users += 1;
-  let isBack = false;
+  let isReleased = false;
   return {
-    pool: shared.pool,
-    giveBack: async () => {
-      if (isBack) return;
-      isBack = true;
+    database: { pool: shared.pool, schema, shown: shownAddress(address), clock, random: Math.random },
+    release: async () => {
+      if (isReleased) return;
+      isReleased = true;
       shared.users -= 1;
       if (shared.users > 0) return;
       pools.delete(name);

@@ -1,19 +1,15 @@
 import { finished } from 'node:stream/promises';
-import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
+import type { PoolClient, QueryConfig } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import type { ExecuteSql } from '../../database.ts';
 import { Batch, type Answer, type Step } from './batch.ts';
 
 /** A value as `pg` binds it; arrays become Postgres arrays. */
 export type Bound = string | number | bigint | boolean | null | Uint8Array | readonly Bound[];
 
-/** Runs one statement; values are bound, and nothing is prepared beyond it, as poolers in transaction mode ask for. */
-export type ExecuteSql = <Row extends QueryResultRow = QueryResultRow>(
-  text: string,
-  values?: readonly unknown[],
-) => Promise<QueryResult<Row>>;
-
 /** One transaction's connection. */
 export interface Session {
+  /** Nothing is prepared beyond a statement, as poolers in transaction mode ask for. */
   execute: ExecuteSql;
   /** Sends `data` to a `COPY ... FROM STDIN` statement. */
   copyIn(statement: string, data: Buffer): Promise<void>;

@@ -1,11 +1,12 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
+import type { ExecuteSql } from '../../database.ts';
+import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
+import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step } from './batch.ts';
-import { isCommitted, leaveMark, newMark, type CommitMark } from '../pages/commit-marks.ts';
+import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
 import { postgresError, remedyOf } from './errors.ts';
-import { leaseStep } from '../pages/lease-check.ts';
-import { queryOf, sessionOf, type ExecuteSql, type Session } from './session.ts';
-import type { LeaseProof } from '../../warehouse.ts';
+import { queryOf, sessionOf, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
 const PATIENCE_MS = 60_000;
@@ -167,4 +168,20 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
     () => true,
     () => false,
   );
+}
+
+/**
+ * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
+ * `lease_lost` where somebody has, or where the database was set back to an earlier state, and `warehouse_newer` where
+ * a newer version has migrated the tables meanwhile.
+ */
+function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
+  return {
+    // One step may take several transactions under one proof: the lease's own renewals in between stay.
+    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp), "commits" = "commits" + 1
+      WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "lastDone"`,
+    values: [expiresAt, name, token, fence, commits()],
+    refuse: ({ lastDone }) => migratedMeanwhile(lastDone),
+    ifNone: () => leaseLost(name),
+  };
 }

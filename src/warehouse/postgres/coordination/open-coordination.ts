@@ -1,55 +1,48 @@
 import { randomUUID } from 'node:crypto';
-import * as hubTables from '../../../../migrations/coordination/001-hub.ts';
-import * as tokens from '../../../../migrations/coordination/002-tokens.ts';
+import * as firstTables from '../../../../migrations/coordination/001-hub.ts';
+import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import type { Clock } from '../../../model/clock.ts';
-import type { Coordination, StoredBudget } from '../../coordination.ts';
-import { connectionName, postgresPlace } from '../connection/address.ts';
-import { COMMON_SCHEMA } from '../pages/commit-marks.ts';
+import { SharedResources } from '../../../model/shared-resources.ts';
+import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
+import type { ExecuteSql } from '../../database.ts';
+import type { PostgresAddress } from '../connection/address.ts';
+import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
 import { NOW_MS } from '../connection/database-clock.ts';
-import { claimToken, freeToken, swapToken } from './tokens.ts';
 import { openDatabase } from '../connection/open-database.ts';
-import type { ExecuteSql } from '../connection/session.ts';
 import { execute } from '../connection/transact.ts';
 
-const COORDINATION_TABLES = { migrations: { '001-hub': hubTables, '002-tokens': tokens }, table: 'hub_migrations' };
+const COORDINATION_TABLES = {
+  migrations: { '001-hub': firstTables, '002-tokens': tokenTables },
+  table: 'hub_migrations',
+};
 
-interface SharedCoordination {
-  opened: Promise<Coordination>;
-  users: number;
+/** By connection string: all sources of a database share one. */
+type Coordinations = SharedResources<Coordination>;
+const byClock = new WeakMap<Clock, Coordinations>();
+
+/** Opens the coordination of the database at an address. Throws `ConfigError`. */
+export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
+  const acquired = await coordinationsBy(clock).acquire(connection);
+  return { ...acquired.value, close: () => acquired.release() };
 }
 
-const coordinations = new Map<string, SharedCoordination>();
-
-/** Opens the hub of the database that an address names; its sources share it. Throws `ConfigError`. */
-export async function openPostgresCoordination(rest: string, clock: Clock): Promise<Coordination> {
-  const name = connectionName(postgresPlace(rest).connection);
-  const shared = coordinations.get(name) ?? { opened: openOwn(rest, clock), users: 0 };
-  coordinations.set(name, shared);
-  shared.users += 1;
-  let isBack = false;
-  const close = async (): Promise<void> => {
-    if (isBack) return;
-    isBack = true;
-    shared.users -= 1;
-    if (shared.users > 0) return;
-    if (coordinations.get(name) === shared) coordinations.delete(name);
-    await (await shared.opened).close();
-  };
-  try {
-    return { ...(await shared.opened), close };
-  } catch (error) {
-    // Whoever asks next shall try anew.
-    if (coordinations.get(name) === shared) coordinations.delete(name);
-    throw error;
-  }
+function coordinationsBy(clock: Clock): Coordinations {
+  const known = byClock.get(clock);
+  if (known !== undefined) return known;
+  const made: Coordinations = new SharedResources({
+    open: (connection) => openOwn(connection, clock),
+    close: (coordination) => coordination.close(),
+  });
+  byClock.set(clock, made);
+  return made;
 }
 
-async function openOwn(rest: string, clock: Clock): Promise<Coordination> {
-  const url = new URL(`postgres:${rest}`);
-  url.searchParams.set('schema', COMMON_SCHEMA);
+async function openOwn(connection: string, clock: Clock): Promise<Coordination> {
+  const url = new URL(connection);
   // A pool of its own: a request that may be sent must not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
-  const opened = await openDatabase(url.href.slice('postgres:'.length), clock, COORDINATION_TABLES);
+  const address = { connection: url.href, schema: COMMON_SCHEMA };
+  const opened = await openDatabase(address, clock, COORDINATION_TABLES);
   const ask = execute(opened.database);
   return {
     readBudget: (name) => readBudget(ask, name),
@@ -65,11 +58,11 @@ async function openOwn(rest: string, clock: Clock): Promise<Coordination> {
 }
 
 /** A row also where nothing is stored yet, for the time. */
-const READ = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
+const READ_BUDGET = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
   LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
 
 async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> {
-  const [row] = (await ask<{ state: string | null; version: number | null; now: number }>(READ, [name])).rows;
+  const [row] = (await ask<{ state: string | null; version: number | null; now: number }>(READ_BUDGET, [name])).rows;
   if (row === undefined) throw new Error('a question without an answer');
   return { state: row.state, version: row.version ?? 0, now: row.now };
 }
@@ -79,7 +72,7 @@ async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> 
  * one left. Versions follow the clock, so that one that was lost in a crash of the server does not come again for
  * another state. Nobody waits for the disk: a crash takes away the last half second.
  */
-const SWAP = `INSERT INTO ${COMMON_SCHEMA}.budgets AS stored (name, state, version, change, changed_at)
+const SWAP_BUDGET = `INSERT INTO ${COMMON_SCHEMA}.budgets AS stored (name, state, version, change, changed_at)
   VALUES ($1, $3, greatest($2::bigint + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $4, now())
   ON CONFLICT (name) DO UPDATE SET
     state = ${keptUnlessExpected('state')},
@@ -108,7 +101,8 @@ async function swapBudget(
   state: string,
 ): Promise<StoredBudget & { isStored: boolean }> {
   // By its own number a change is known again, also where it had to be sent twice.
-  const [row] = (await ask<SwappedRow & Record<string, unknown>>(SWAP, [name, version, state, randomUUID()])).rows;
+  const [row] = (await ask<SwappedRow & Record<string, unknown>>(SWAP_BUDGET, [name, version, state, randomUUID()]))
+    .rows;
   if (row === undefined) throw new Error('a change without an answer');
   return { state: row.state ?? state, version: row.version, now: row.now, isStored: row.isStored };
 }
@@ -120,3 +114,64 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
+
+/** Of a row `stored`; milliseconds by the database's clock. */
+const TOKEN = `stored.sealed, stored.version,
+  coalesce(extract(epoch FROM stored.expires_at - clock_timestamp()) * 1000, 0)::float8 AS "expiresIn"`;
+
+/**
+ * The row is written also where it stays as it is: only so does a statement that waited for another one see what that
+ * one left.
+ */
+const CLAIM = `INSERT INTO ${COMMON_SCHEMA}.tokens AS stored (name, version, asker, asked_until)
+  VALUES ($1, 0, $3, clock_timestamp() + $4 * interval '1 millisecond')
+  ON CONFLICT (name) DO UPDATE SET
+    asker = ${claimed('excluded.asker', 'stored.asker')},
+    asked_until = ${claimed('excluded.asked_until', 'stored.asked_until')}
+  RETURNING ${TOKEN}, stored.version = $2 AND stored.asker = $3 AS "isMine"`;
+
+function claimed(mine: string, theirs: string): string {
+  return `CASE WHEN stored.version = $2
+    AND (stored.asker IS NULL OR stored.asker = excluded.asker OR stored.asked_until <= clock_timestamp())
+    THEN ${mine} ELSE ${theirs} END`;
+}
+
+/**
+ * Versions follow the clock, so that one which the database has forgotten, as a replica that takes over too early does,
+ * does not come again for another token.
+ */
+const SWAP_TOKEN = `UPDATE ${COMMON_SCHEMA}.tokens AS stored
+  SET version = greatest(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), sealed = $3,
+    expires_at = clock_timestamp() + $4 * interval '1 millisecond', asker = NULL, asked_until = NULL
+  WHERE name = $1 AND version = $2`;
+
+const FREE = `UPDATE ${COMMON_SCHEMA}.tokens SET asker = NULL, asked_until = NULL WHERE name = $1 AND asker = $2`;
+
+/** The token that stands there, and whether this asker is the one who gets the next. */
+async function claimToken(
+  ask: ExecuteSql,
+  name: string,
+  version: number,
+  { owner, forMs }: { owner: string; forMs: number },
+): Promise<StoredToken & { isMine: boolean }> {
+  const { rows } = await ask<StoredToken & { isMine: boolean }>(CLAIM, [name, version, owner, forMs]);
+  const [row] = rows;
+  if (row === undefined) throw new Error('a claim without an answer');
+  return row;
+}
+
+/** Stores the next token where nobody else has since `version`; false where somebody has. */
+async function swapToken(
+  ask: ExecuteSql,
+  name: string,
+  version: number,
+  { sealed, expiresIn }: { sealed: string; expiresIn: number },
+): Promise<boolean> {
+  const { rowCount } = await ask(SWAP_TOKEN, [name, version, sealed, expiresIn]);
+  return rowCount === 1;
+}
+
+/** Lets others ask, where this one could get none. */
+async function freeToken(ask: ExecuteSql, name: string, owner: string): Promise<void> {
+  await ask(FREE, [name, owner]);
+}

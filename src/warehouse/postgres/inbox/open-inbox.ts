@@ -1,15 +1,13 @@
 import type { Clock } from '../../../model/clock.ts';
+import type { InboxOptions } from '../../database.ts';
 import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../../inbox.ts';
-import { INBOX_MIGRATIONS } from '../../migrate.ts';
 import { NAMED } from '../../name-state.ts';
 import { inboxReader } from './inbox-reader.ts';
 import { writeEntries } from './inbox-writer.ts';
-import { openDatabase, type OpenDatabase } from '../connection/open-database.ts';
-import type { ExecuteSql, Session } from '../connection/session.ts';
+import type { PostgresAddress } from '../connection/address.ts';
+import { INBOX_TABLES, openDatabase, type OpenDatabase } from '../connection/open-database.ts';
+import type { Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
-
-/** The tables of an inbox lie in the schema of the source, beside those of the warehouse. */
-const TABLES = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
 /** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
 const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
@@ -22,21 +20,12 @@ const REPLAY_DEAD = `${REPLAYED} WHERE "seq" IN (SELECT "seq" FROM "_sync_delive
 const REPLAY = `${REPLAYED} WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
   WHERE "seq" = ANY ($1::bigint[]) ORDER BY "seq" FOR UPDATE)`;
 
-export interface PostgresInboxOptions {
-  /** Called in a transaction that leaves deliveries to be worked on: what it writes is there if they are. */
-  asked?: (execute: ExecuteSql) => Promise<void>;
-}
-
 /** Opens (and makes, and migrates) the inbox of a schema. Throws `ConfigError` where it cannot be used. */
-export async function openPostgresInbox(
-  rest: string,
-  clock: Clock,
-  options: PostgresInboxOptions = {},
-): Promise<Inbox> {
-  return postgresInbox(await openDatabase<InboxTables>(rest, clock, TABLES), options);
+export async function openInbox(address: PostgresAddress, clock: Clock, options: InboxOptions = {}): Promise<Inbox> {
+  return postgresInbox(await openDatabase<InboxTables>(address, clock, INBOX_TABLES), options);
 }
 
-function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInboxOptions): Inbox {
+function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOptions): Inbox {
   const { database } = opened;
   const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
   const read = inboxReader(database, table);

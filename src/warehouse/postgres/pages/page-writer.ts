@@ -1,10 +1,10 @@
 import type { TableRows } from '../../../model/table.ts';
+import { stampedColumns } from '../../own-columns.ts';
 import { perTable } from '../../per-table.ts';
 import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
 import { CopyLines, copyRows } from './copy-text.ts';
 import { copyStatement, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
-import { bytesOf, copyOfVersions, endVersions } from './version-writer.ts';
 
 /** What writes a page; `isRepeated` where a transaction with it has failed before. */
 export type PageSteps = (page: PageRows, isRepeated: boolean) => Step[];
@@ -49,18 +49,17 @@ export function createPageWriter(): PageSteps {
 /** The rows of a resource's own table that are new, stamped. */
 function freshRows(
   { table, width, cells }: TableRows,
-  { records, requestedAt }: PageRows,
+  page: PageRows,
   mayBeThere: (record: WrittenRecord) => boolean,
 ): Buffer {
-  const lines = new CopyLines(bytesOf(records));
+  const lines = new CopyLines(bytesOf(page.records));
   const keys = table.key.length;
-  records.forEach((record, index) => {
+  const stamped = stampedColumns(table);
+  page.records.forEach((record, index) => {
     if (mayBeThere(record)) return;
     const from = index * width;
     for (let cell = 0; cell < keys; cell += 1) lines.add(cells[from + cell]);
-    lines.add(record.hash);
-    lines.add(record.version);
-    lines.add(requestedAt);
+    for (const { stamp } of stamped) lines.add(stamp(record, page));
     for (let cell = keys; cell < width; cell += 1) lines.add(cells[from + cell]);
     lines.endLine();
   });
@@ -68,10 +67,66 @@ function freshRows(
 }
 
 /** A row of a resource's own table, stamped. */
-function jsonRow({ table, width, cells }: TableRows, { records, requestedAt }: PageRows, index: number): unknown[] {
+function jsonRow({ table, width, cells }: TableRows, page: PageRows, index: number): unknown[] {
   const [from, keys] = [index * width, table.key.length];
-  const record = records[index];
-  const stamps = [record?.hash, record?.version, requestedAt];
+  const record = page.records[index];
+  if (record === undefined) throw new Error('a row without its record');
+  const stamps = stampedColumns(table).map(({ stamp }) => stamp(record, page));
   const source = cells.slice(from + keys, from + width);
   return [...cells.slice(from, from + keys), ...stamps, ...source].map(jsonCell);
+}
+
+const COPY = `COPY "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body") FROM STDIN`;
+const CLOSE = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
+  WHERE v."resource" = $1 AND v."id" = old."id" AND v."version" = old."version"`;
+const DROP = `DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)`;
+const DROP_SAME = `DELETE FROM "_sync_versions" AS v USING unnest($2::text[], $3::bigint[]) AS same("id", "version")
+  WHERE v."resource" = $1 AND v."id" = same."id" AND v."version" = same."version"`;
+
+/**
+ * Closes or drops the versions before those of the written records, as the history policy says; with `isRepeated` also
+ * those that are there although they were thought to be new.
+ */
+function endVersions(page: PageRows, isRepeated: boolean): Step[] {
+  const { resource, history, requestedAt, records } = page;
+  if (history === 'none') return [];
+  const replaced = records.filter(({ version }) => version > 1);
+  const keys = keysOf(replaced);
+  const before = versionsOf(replaced).map((version) => version - 1);
+  const end =
+    history === 'all'
+      ? { text: CLOSE, values: [resource, requestedAt, keys, before] }
+      : { text: DROP, values: [resource, keys] };
+  return [
+    ...(isRepeated ? [{ text: DROP_SAME, values: [resource, keysOf(records), versionsOf(records)] }] : []),
+    ...(replaced.length === 0 ? [] : [end]),
+  ];
+}
+
+/** Remembers the source of every written record. */
+function copyOfVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
+  if (history === 'none' || records.length === 0) return [];
+  const lines = new CopyLines(bytesOf(records));
+  for (const { key, version, hash, bytes } of records) {
+    for (const cell of [resource, key, version, requestedAt, 'upsert', hash]) lines.add(cell);
+    lines.addBytes(bytes);
+    lines.endLine();
+  }
+  return [{ text: COPY, data: lines.data() }];
+}
+
+/** What a record takes besides its source, about. */
+const BESIDE_BYTES = 128;
+
+/** What the records take in a COPY, about, whole or as a row. */
+function bytesOf(records: readonly WrittenRecord[]): number {
+  return records.reduce((sum, { bytes }) => sum + bytes.length + BESIDE_BYTES, 0);
+}
+
+function keysOf(records: readonly WrittenRecord[]): string[] {
+  return records.map(({ key }) => key);
+}
+
+function versionsOf(records: readonly WrittenRecord[]): number[] {
+  return records.map(({ version }) => version);
 }

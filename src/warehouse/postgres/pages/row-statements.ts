@@ -1,13 +1,7 @@
 import { escapeIdentifier } from 'pg';
-import type { Cell, TableShape } from '../../../model/table.ts';
+import type { Cell, Column, TableShape } from '../../../model/table.ts';
+import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import { DECLARED_TYPES } from '../widening/ddl.ts';
-
-/** What every row of a resource's own table is stamped with, besides `_deleted_at`: right after the key. */
-const STAMPS = [
-  { name: '_hash', type: 'text' },
-  { name: '_version', type: 'bigint' },
-  { name: '_synced_at', type: 'timestamptz' },
-] as const;
 
 /*
  * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
@@ -27,15 +21,14 @@ interface TypedColumn {
 
 /** The columns of a row as they are inserted. */
 function insertedColumns(table: TableShape): TypedColumn[] {
-  const stamps = table.path.length === 0 ? STAMPS : [];
-  return [...keyColumns(table), ...stamps, ...sourceColumns(table)];
+  return [...keyColumns(table), ...declaredColumns(stampedColumns(table)), ...declaredColumns(table.columns)];
 }
 
 function keyColumns({ key }: TableShape): TypedColumn[] {
   return key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'bigint' }));
 }
 
-function sourceColumns({ columns }: TableShape): TypedColumn[] {
+function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): TypedColumn[] {
   return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
 }
 
@@ -52,16 +45,17 @@ export function upsertStatement(table: TableShape): string {
     const updated = escapeIdentifier(column.name);
     return `${updated} = excluded.${updated}`;
   });
+  const emptied = emptiedColumns(table).map((column) => `${escapeIdentifier(column.name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
   return `INSERT INTO ${name} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns, 0)} FROM ${ROWS}
-    ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${updates.join(', ')}, "_deleted_at" = NULL
+    ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
 }
 
 /** Rows of a resource's own table from one parameter, a JSON array of [version, key, ...cells]: those of that version. */
 export function rewriteStatement(table: TableShape): string {
   const [key = ''] = keyColumns(table).map(({ name }) => escapeIdentifier(name));
-  const columns = sourceColumns(table);
+  const columns = declaredColumns(table.columns);
   const names = columns.length === 0 ? key : namesOf(columns);
   const values = columns.length === 0 ? `${ROW}->>1` : valuesOf(columns, 2);
   return `UPDATE ${escapeIdentifier(table.name)} AS ${THERE} SET (${names}) = ROW(${values})

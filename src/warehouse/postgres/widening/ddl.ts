@@ -2,7 +2,11 @@ import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../shape/records/fingerprint.ts';
+import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+
+/** A column of a source or of ours. */
+type NamedColumn = Pick<Column, 'name' | 'type'>;
 
 /** Declared types, chosen by what BI clients read right. Times are moments; cells are UTC text. */
 export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
@@ -25,12 +29,9 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'text COLLATE "C"' : 'bigint')} NOT NULL`,
   );
-  const stamps =
-    table.path.length === 0
-      ? [
-          sql`"_hash" text NOT NULL, "_version" bigint NOT NULL, "_synced_at" timestamptz NOT NULL, "_deleted_at" timestamptz`,
-        ]
-      : [];
+  const stamps = ownColumns(table).map(
+    (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
+  );
   const columns = table.columns.map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
   // Named by us, because a child table may be called what Postgres would call it.
   const key = sql`CONSTRAINT ${sql.id(nameBehind('_sync_key_', table.name))} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
@@ -49,12 +50,12 @@ export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): C
 }
 
 /** In one statement: hundreds may come with one record. */
-export function addColumns(own: Kysely<OwnTables>, table: string, columns: readonly Column[]): CompiledQuery {
+export function addColumns(own: Kysely<OwnTables>, table: string, columns: readonly NamedColumn[]): CompiledQuery {
   const actions = columns.map((column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column.name)} ${declared(column)}`);
   return sql`ALTER TABLE ${sql.id(table)} ${sql.join(actions)}`.compile(own);
 }
 
-function declared(column: Column): RawBuilder<unknown> {
+function declared(column: NamedColumn): RawBuilder<unknown> {
   return sql.raw(DECLARED_TYPES[column.type]);
 }
 

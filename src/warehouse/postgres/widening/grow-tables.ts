@@ -1,12 +1,12 @@
-import type { CompiledQuery, Kysely } from 'kysely';
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
+import { grownColumns, OWN_COLUMNS } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
-import { writeComments } from './comments.ts';
-import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
+import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
 
@@ -23,6 +23,11 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
   const altered = [...Map.groupBy(added, ({ table }) => table)];
   const names = altered.map(([table]) => table);
+  const freshNames = fresh.map(({ name }) => name);
+  const alter = altered.map(([table, more]) => {
+    const columns = more.map(({ column }) => column);
+    return addColumns(own, table, columns).sql;
+  });
   const widenings = wideningsOf(growth);
   const ask = asking(database);
   // New columns alone need no more than the table.
@@ -38,22 +43,37 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
         if (table.path.length === 0) await execute(session, createDeletedIndex(own, table));
       }
       for (const statement of statements) await execute(session, statement);
-      await writeComments(
-        session,
-        fresh.map(({ name }) => name),
-      );
+      await writeComments(session, freshNames);
     },
-    alter: altered.map(
-      ([table, more]) =>
-        addColumns(
-          own,
-          table,
-          more.map(({ column }) => column),
-        ).sql,
-    ),
+    alter,
   });
   // Not while readers wait. Where this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));
+}
+
+/** Gives tables that an earlier version made the columns of ours that they lack. */
+export async function growOwnColumns(database: Database, own: Kysely<OwnTables>): Promise<void> {
+  const { schema } = database;
+  const grown = grownColumns();
+  const { rows } = await sql<{ table: string; name: string }>`
+    SELECT DISTINCT "table_name" AS "table", "grown"."name"
+    FROM ${sql.id(schema, '_sync_columns')} CROSS JOIN unnest(${grown.map(({ name }) => name)}::text[]) AS "grown" ("name")
+    JOIN pg_class ON relname = "table_name" AND relkind = 'r'
+      AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema})
+    WHERE "table_path" = '[]' AND NOT EXISTS (
+      SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = "grown"."name" AND NOT attisdropped)`.execute(
+    own,
+  );
+  if (rows.length === 0) return;
+  const missing = Map.groupBy(rows, ({ table }) => table);
+  const grow = async (session: Session): Promise<void> => {
+    for (const [table, lacking] of missing) {
+      const columns = grown.filter((column) => lacking.some(({ name }) => name === column.name));
+      await execute(session, addColumns(own, table, columns));
+    }
+    await writeComments(session, [...missing.keys()]);
+  };
+  await transact(database, grow, { mayRepeat: true });
 }
 
 /** What somebody else made under this name is never written to. */
@@ -71,3 +91,32 @@ async function refuseForeignTable(session: Session, schema: string, name: string
 async function execute(session: Session, query: CompiledQuery): Promise<void> {
   await session.execute(query.sql, query.parameters);
 }
+
+/**
+ * Says of new tables and of new columns, where people choose them, what the catalog says of them. What somebody has
+ * written over it stays.
+ */
+async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {
+  const { rows } = await execute<{ statement: string }>(COMMENTS, [
+    tables,
+    OWN_COLUMNS.map(({ name }) => name),
+    OWN_COLUMNS.map(({ comment }) => comment),
+  ]);
+  if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
+}
+
+const COMMENTS = `
+  WITH said AS (
+    SELECT table_name, column_name, comment FROM _sync_columns WHERE table_name = ANY($1) AND comment IS NOT NULL
+    UNION ALL
+    SELECT table_name, own.* FROM unnest($1::text[]) AS table_name, unnest($2::text[], $3::text[]) AS own
+  )
+  SELECT format('COMMENT ON COLUMN %I.%I IS %L', table_name, attname, comment) AS statement
+  FROM said JOIN pg_attribute ON attrelid = to_regclass(quote_ident(table_name)) AND attname = column_name
+  WHERE NOT attisdropped AND col_description(attrelid, attnum) IS NULL
+  UNION ALL
+  SELECT DISTINCT format('COMMENT ON TABLE %I IS %L', table_name, CASE table_path
+    WHEN '[]' THEN format('The %s records of the service, one a row.', resource)
+    ELSE format('Lists within the %s records of the service, one element a row.', resource) END)
+  FROM _sync_columns
+  WHERE table_name = ANY($1) AND obj_description(to_regclass(quote_ident(table_name)), 'pg_class') IS NULL`;

@@ -1,7 +1,7 @@
 import type { LeaseProof } from '../../warehouse.ts';
 import { quoted } from './ddl.ts';
 import { exclusively } from './exclusive-step.ts';
-import { dropNumberText, makeNumberText } from './number-text.ts';
+import { dropNumberText, makeNumberText } from './converted-values.ts';
 import { buildSecondIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';

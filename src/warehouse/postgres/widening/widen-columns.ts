@@ -1,11 +1,17 @@
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { refuseLosses } from './column-losses.ts';
+import {
+  columnsText,
+  dependentsOf,
+  refuseLosses,
+  refuseOthersViews,
+  type Dependent,
+  type TableColumns,
+} from './dependents.ts';
 import { quoted } from './ddl.ts';
-import { columnsText, dependentsOf, refuseOthersViews, type Dependent, type TableColumns } from './dependents.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
 import { abandonedColumns, fillSecondColumns, swapStatements } from './shadow-column.ts';
-import { dropNumberText, makeNumberText } from './number-text.ts';
+import { dropNumberText, makeNumberText } from './converted-values.ts';
 import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';

@@ -1,16 +1,14 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { Kysely } from 'kysely';
+import { Kysely, sql } from 'kysely';
+import type { Words } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import { migrate, type Migrations } from '../../migrate.ts';
-import { checkFile } from './check-file.ts';
 import { sqliteError } from './errors.ts';
+import { BUSY_TIMEOUT_MS, lockRetryingDialect, patience, type RetryWhileLocked } from './wait-for-lock.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
-import { lockRetryingDialect } from './lock-retrying-dialect.ts';
-import { BUSY_TIMEOUT_MS, patience, type RetryWhileLocked } from './wait-for-lock.ts';
-import { SQLITE_WORDS } from './migration-dialect.ts';
 
 interface FileKind {
   migrations: Migrations;
@@ -94,3 +92,47 @@ async function migrateLocked<Tables>(
     throw error;
   }
 }
+
+/** Up to here the whole file is checked at every start (some 40 ms); beyond it only what decides what is fetched. */
+const CHECK_WHOLE_BYTES = 64 * 1_048_576;
+const STATE_TABLES = [
+  '_sync_checkpoints',
+  '_sync_columns',
+  '_sync_leases',
+  '_sync_limits',
+  '_sync_rejects',
+  '_sync_runs',
+];
+
+/** Throws `ConfigError('warehouse_corrupt')` where the pages of the file do not make a database; before any write. */
+function checkFile(db: Database.Database, file: string): void {
+  const isSmall = statSync(file).size <= CHECK_WHOLE_BYTES;
+  const faults = isSmall ? quickCheck(db, null) : stateTables(db).flatMap((table) => quickCheck(db, table));
+  const [first] = faults;
+  if (first === undefined) return;
+  throw new ConfigError('warehouse_corrupt', `${file}: the database is damaged: ${first}`, {
+    hint: 'restore a backup of it, or move it away and copy everything again: content-sync backfill',
+  });
+}
+
+function quickCheck(db: Database.Database, table: string | null): string[] {
+  const name = table === null ? '' : `('${table}')`;
+  const lines = db.prepare<[], string>(`PRAGMA quick_check${name}`).pluck().all();
+  return lines.filter((line) => line !== 'ok');
+}
+
+function stateTables(db: Database.Database): string[] {
+  const there = new Set(db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all());
+  return STATE_TABLES.filter((table) => there.has(table));
+}
+
+export const SQLITE_WORDS: Words = {
+  bytes: 'blob',
+  growing: { type: 'integer', number: (column) => column.autoIncrement() },
+  // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.
+  moment: (expression) => expression,
+  replaceView: async (db, name, query) => {
+    await sql`DROP VIEW ${sql.id(name)}`.execute(db);
+    await sql`CREATE VIEW ${sql.id(name)} AS ${query}`.execute(db);
+  },
+};

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Database } from 'better-sqlite3';
+import { messageOf, SyncError } from '../../../model/errors.ts';
 import type { Upkeep } from '../../warehouse.ts';
 
 /** SQLite's own checkpoints, after a write that leaves so many pages, keep the WAL at about this size. */
@@ -65,4 +67,24 @@ async function checkpointAside(file: string): Promise<boolean> {
 function workerFile(): URL {
   const source = new URL('./checkpoint-worker.ts', import.meta.url);
   return new URL(source.href.replace(/\.ts$/, path.extname(import.meta.url)));
+}
+
+/**
+ * Has the write-ahead log of a database on the disk, with all that was committed before: a warehouse commits without
+ * waiting for that. What is no longer in the log is in the database itself, where SQLite has synced it before it began
+ * the log anew. Throws `SyncError`.
+ */
+export async function syncLog(file: string): Promise<void> {
+  try {
+    await using log = await open(`${file}-wal`, 'r+');
+    await log.datasync();
+  } catch (error) {
+    // Nothing was written yet, or the last one to close it has copied everything back.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+    throw new SyncError('warehouse_io', `${file}-wal: ${messageOf(error)}`, {
+      recovery: 'stop',
+      hint: 'the disk does not take what was written: check the volume of the warehouse',
+      cause: error,
+    });
+  }
 }

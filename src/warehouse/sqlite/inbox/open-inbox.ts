@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../../model/clock.ts';
 import { SyncError } from '../../../model/errors.ts';
+import type { InboxOptions } from '../../database.ts';
 import type { Inbox, Settlement, InboxTables } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
 import type { TimestampText } from '../../own-tables.ts';
@@ -14,13 +15,8 @@ const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM 
 const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
 
-export interface SqliteInboxOptions {
-  /** True for one that only reads what another one of this process has made. */
-  isReader?: boolean;
-}
-
 /** Opens (and makes, and migrates) an inbox file. Throws `ConfigError` where it cannot be used. */
-export async function openSqliteInbox(file: string, clock: Clock, options: SqliteInboxOptions = {}): Promise<Inbox> {
+export async function openInbox(file: string, clock: Clock, options: InboxOptions = {}): Promise<Inbox> {
   return sqliteInbox(await openInboxFile(file, clock, options), file);
 }
 
@@ -28,7 +24,7 @@ export async function openSqliteInbox(file: string, clock: Clock, options: Sqlit
 export function openInboxFile(
   file: string,
   clock: Clock,
-  { isReader = false }: SqliteInboxOptions = {},
+  { isReader = false }: InboxOptions = {},
 ): Promise<OpenFile<InboxTables>> {
   return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure, isReader });
 }

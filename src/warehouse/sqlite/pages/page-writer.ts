@@ -1,12 +1,18 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { Kysely } from 'kysely';
 import type { TableRows } from '../../../model/table.ts';
+import { stampedColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { perTable } from '../../per-table.ts';
-import type { PageRows, WrittenRecord } from '../../warehouse.ts';
-import { multiRowInsert, type MultiRowInsert } from './multi-row-insert.ts';
-import { bound, deleteText, insertedColumns, insertText } from './row-statements.ts';
-import { createVersionWriter } from './version-writer.ts';
+import type { PageRows } from '../../warehouse.ts';
+import {
+  multiRowInsert,
+  type MultiRowInsert,
+  bound,
+  deleteText,
+  insertedColumns,
+  insertText,
+} from './row-statements.ts';
 
 /**
  * Writes the rows, children and versions of a page through statements that are compiled once per table shape and
@@ -34,14 +40,14 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
 
 function writeRoot(insert: MultiRowInsert, { table, width, cells }: TableRows, page: PageRows): void {
   const keys = table.key.length;
+  const stamped = stampedColumns(table);
   insert(cells.length / width, (row, params, at) => {
     const from = row * width;
-    const record: WrittenRecord | undefined = page.records[row];
+    const record = page.records[row];
+    if (record === undefined) throw new Error('a row without its record');
     for (let cell = 0; cell < keys; cell += 1) params[at + cell] = bound(cells[from + cell]);
     let to = at + keys;
-    params[to++] = record?.hash ?? null;
-    params[to++] = record?.version ?? null;
-    params[to++] = page.requestedAt;
+    for (const { stamp } of stamped) params[to++] = stamp(record, page);
     for (let cell = keys; cell < width; cell += 1) params[to++] = bound(cells[from + cell]);
   });
 }
@@ -50,4 +56,43 @@ function writeChildren(insert: MultiRowInsert, { width, cells }: TableRows): voi
   insert(cells.length / width, (row, params, at) => {
     for (let cell = 0; cell < width; cell += 1) params[at + cell] = bound(cells[row * width + cell]);
   });
+}
+
+/** Values that differ from row to row; the rest of a version's columns are the same for all. */
+const WIDTH = 6;
+/** The body comes as the bytes that it was sent as: SQLite only has to be told that they are text. */
+const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
+
+/** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
+function createVersionWriter(db: Database): (page: PageRows) => void {
+  const insert = multiRowInsert(
+    db,
+    WIDTH,
+    (rows) =>
+      `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
+       VALUES ${Array(rows).fill(ROW).join(',')}`,
+  );
+  const close = db.prepare(
+    'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "version" = ?',
+  );
+  const drop = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+
+  return ({ resource, history, requestedAt, records }) => {
+    if (history === 'none') return;
+    for (const { key, version } of records) {
+      if (version === 1) continue;
+      if (history === 'all') close.run(requestedAt, resource, key, version - 1);
+      else drop.run(resource, key);
+    }
+    insert(records.length, (row, params, at) => {
+      const record = records[row];
+      if (record === undefined) return;
+      params[at] = resource;
+      params[at + 1] = record.key;
+      params[at + 2] = record.version;
+      params[at + 3] = requestedAt;
+      params[at + 4] = record.hash;
+      params[at + 5] = record.bytes;
+    });
+  };
 }

@@ -3,8 +3,7 @@ import { sql, type Kysely } from 'kysely';
 import type { TableRows, TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { RowRewrite } from '../../warehouse.ts';
-import type { BoundCell } from './multi-row-insert.ts';
-import { bound, deleteText, insertText } from './row-statements.ts';
+import { bound, deleteText, insertText, type BoundCell } from './row-statements.ts';
 
 /** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
 export function rewriteRows(db: Database, own: Kysely<OwnTables>, { rows, versions, children }: RowRewrite): void {

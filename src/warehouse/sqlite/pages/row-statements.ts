@@ -1,15 +1,12 @@
+import type { Database, Statement } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
 import type { Cell, TableShape } from '../../../model/table.ts';
+import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { BoundCell } from './multi-row-insert.ts';
-
-/** What every row of a resource's own table is stamped with, besides `_deleted_at`: right after the key. */
-const STAMPS = ['_hash', '_version', '_synced_at'] as const;
 
 /** The columns of a row as they are inserted. */
 export function insertedColumns(table: TableShape): string[] {
-  const stamps = table.path.length === 0 ? STAMPS : [];
-  return [...table.key, ...stamps, ...table.columns.map((column) => column.name)];
+  return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
 }
 
 /** The insert of so many rows; into a resource's own table it overwrites what was there. */
@@ -22,8 +19,9 @@ export function insertText(own: Kysely<OwnTables>, table: TableShape, rows: numb
   if (table.path.length > 0) return insert.compile(own).sql;
   const keys = sql.join(table.key.map((name) => sql.id(name)));
   const updates = names.slice(table.key.length).map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`);
+  const emptied = emptiedColumns(table).map(({ name }) => sql`${sql.id(name)} = NULL`);
   // The guard makes a late page harmless: what was asked for later stays.
-  return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join(updates)}, "_deleted_at" = NULL
+  return sql`${insert} ON CONFLICT (${keys}) DO UPDATE SET ${sql.join([...updates, ...emptied])}
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`.compile(own).sql;
 }
 
@@ -38,4 +36,35 @@ export function bound(cell: Cell | undefined): BoundCell {
   if (cell === true) return 1;
   if (cell === false) return 0;
   return cell ?? null;
+}
+
+/** Rows per statement: more gain nothing on SQLite and make binding dearer. */
+const ROWS_PER_STATEMENT = 20;
+const MAX_VARIABLES = 32_766;
+
+export type BoundCell = string | number | bigint | Buffer | null;
+
+/** Puts one row's values into `params` from index `at` on. */
+export type FillRow = (row: number, params: BoundCell[], at: number) => void;
+
+/** Inserts any number of rows of one width. */
+export type MultiRowInsert = (count: number, fill: FillRow) => void;
+
+/**
+ * Statements of one insert by their number of rows, prepared once and kept: the full batch, and whatever is left over
+ * at a page's end. `text` makes the SQL for so many rows.
+ */
+export function multiRowInsert(db: Database, width: number, text: (rows: number) => string): MultiRowInsert {
+  const statements = new Map<number, Statement>();
+  const batch = Math.max(1, Math.min(ROWS_PER_STATEMENT, Math.floor(MAX_VARIABLES / width)));
+  return (count, fill) => {
+    for (let start = 0; start < count; start += batch) {
+      const rows = Math.min(batch, count - start);
+      let statement = statements.get(rows);
+      if (statement === undefined) statements.set(rows, (statement = db.prepare(text(rows))));
+      const params: BoundCell[] = [];
+      for (let row = 0; row < rows; row += 1) fill(start + row, params, row * width);
+      statement.run(params);
+    }
+  };
 }

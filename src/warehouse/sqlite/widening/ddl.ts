@@ -1,7 +1,11 @@
 import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
 import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
+import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+
+/** A column of a source or of ours. */
+type NamedColumn = Pick<Column, 'name' | 'type'>;
 
 /**
  * Declared types, chosen by what BI clients read right. NUMERIC and JSON stand in text columns, because SQLite's
@@ -26,12 +30,9 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
   );
-  const stamps =
-    table.path.length === 0
-      ? [
-          sql`"_hash" TEXT NOT NULL, "_version" BIGINT NOT NULL, "_synced_at" TIMESTAMP NOT NULL, "_deleted_at" TIMESTAMP`,
-        ]
-      : [];
+  const stamps = ownColumns(table).map(
+    (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
+  );
   const columns = table.columns.map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
   const key = sql`PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
   return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);
@@ -47,7 +48,7 @@ export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): C
     WHERE "_deleted_at" IS NOT NULL`.compile(own);
 }
 
-export function addColumn(own: Kysely<OwnTables>, table: string, column: Column): CompiledQuery {
+export function addColumn(own: Kysely<OwnTables>, table: string, column: NamedColumn): CompiledQuery {
   return sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${sql.id(column.name)} ${declared(column)}`.compile(own);
 }
 
@@ -72,7 +73,7 @@ export function widenColumn(own: Kysely<OwnTables>, { table: tableName, column, 
   ].map((statement) => statement.compile(own));
 }
 
-function declared(column: Column): RawBuilder<unknown> {
+function declared(column: NamedColumn): RawBuilder<unknown> {
   return sql.raw(DECLARED_TYPES[column.type]);
 }
 

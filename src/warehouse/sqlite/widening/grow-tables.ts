@@ -1,11 +1,11 @@
 import type { Database } from 'better-sqlite3';
-import type { CompiledQuery, Kysely } from 'kysely';
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ShapeChange } from '../../../model/table.ts';
+import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
-import { withoutDependents } from './dependents.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
 export function growTables(db: Database, own: Kysely<OwnTables>, { before, after, changes }: ShapeGrowth): void {
@@ -30,6 +30,20 @@ function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly Sh
   });
 }
 
+const STANDING_TABLES = `SELECT DISTINCT "table_name" AS "name" FROM "_sync_columns" JOIN sqlite_schema AS "table"
+  ON "table"."type" = 'table' AND "table"."name" = "table_name" WHERE "table_path" = '[]'`;
+
+/** Gives tables that an earlier version made the columns of ours that they lack. */
+export function growOwnColumns(db: Database, own: Kysely<OwnTables>): void {
+  const tables = db.prepare<[], string>(STANDING_TABLES).pluck().all();
+  const missing = tables.flatMap((table) =>
+    grownColumns()
+      .filter(({ name }) => !hasColumn(db, table, name))
+      .map((column) => addColumn(own, table, column)),
+  );
+  if (missing.length > 0) db.transaction(() => missing.forEach((query) => run(db, query))).immediate();
+}
+
 /** What somebody else made under this name is never written to. */
 function refuseForeignTable(db: Database, name: string): void {
   const there = db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE').get(name);
@@ -45,4 +59,31 @@ function hasColumn(db: Database, table: string, name: string): boolean {
 
 function run(db: Database, query: CompiledQuery): void {
   db.prepare(query.sql).run(...query.parameters);
+}
+
+interface Dependent {
+  type: 'index' | 'trigger' | 'view';
+  name: string;
+  sql: string;
+}
+
+/**
+ * Runs `alter` without the indexes of `tables` and without any view or trigger, and makes them again as they were:
+ * SQLite drops no column that one of them names, and rewrites those that name a renamed one. People who read the
+ * warehouse make such things. Runs inside the caller's transaction.
+ */
+function withoutDependents(db: Database, own: Kysely<OwnTables>, tables: ReadonlySet<string>, alter: () => void): void {
+  const dependents = db
+    .prepare<[string], Dependent>(
+      `SELECT "type", "name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
+       ("type" IN ('view', 'trigger') OR ("type" = 'index' AND "tbl_name" IN (SELECT value FROM json_each(?)))) ORDER BY rowid`,
+    )
+    .all(JSON.stringify([...tables]));
+  for (const { type, name } of dependents) {
+    const kind = sql.raw(type.toUpperCase());
+    // IF EXISTS, because the triggers of a view go with it.
+    db.exec(sql`DROP ${kind} IF EXISTS ${sql.id(name)}`.compile(own).sql);
+  }
+  alter();
+  for (const dependent of dependents) db.exec(dependent.sql);
 }

@@ -1,17 +1,16 @@
 import { escapeIdentifier } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { Readers, ReadersRequest } from '../../readers.ts';
-import { openDatabase } from '../connection/open-database.ts';
-import type { Session } from '../connection/session.ts';
-import { transact } from '../connection/transact.ts';
+import type { Readers, ReadersRequest } from '../../database.ts';
+import type { PostgresAddress } from './address.ts';
+import { openDatabase, WAREHOUSE_TABLES } from './open-database.ts';
+import type { Session } from './session.ts';
+import { transact } from './transact.ts';
 
 /** What a role may read of a source's schema is changed in one transaction. Throws `ConfigError` where it may not be. */
-export async function changePostgresReaders(rest: string, clock: Clock, request: ReadersRequest): Promise<Readers> {
-  const kind = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
-  const opened = await openDatabase<OwnTables>(rest, clock, kind);
+export async function changeReaders(address: PostgresAddress, clock: Clock, request: ReadersRequest): Promise<Readers> {
+  const opened = await openDatabase<OwnTables>(address, clock, WAREHOUSE_TABLES);
   try {
     const change = request.revoke ? revoke : grant;
     const { database } = opened;

@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
+import { acquireLease, type Lease } from '../../state/leases.ts';
 import { openSnapshot, type Snapshot } from '../../warehouse/copy/snapshot.ts';
-import { inboxAddress, openInbox } from '../../warehouse/open-inbox.ts';
-import { openWarehouse } from '../../warehouse/open.ts';
+import { databaseAt, openInbox, openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
-
-const SQLITE = 'sqlite:';
 
 /** The SQLite warehouse that is copied, and the inbox beside it. */
 export interface CopySource {
@@ -20,19 +18,18 @@ export interface CopySource {
 
 /** Opens it, and brings it up to date as every command does. Throws `ConfigError` where there is nothing to copy. */
 export async function openSource(address: string, clock: Clock): Promise<CopySource> {
-  if (!address.startsWith(SQLITE)) {
+  const { file, inbox } = databaseAt(address);
+  if (file === null) {
     throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to carry over', {
       hint: 'copy reads the SQLite warehouse that the config names and writes to the address behind --to',
     });
   }
-  const file = address.slice(SQLITE.length);
   if (!existsSync(file)) {
     throw new ConfigError('copy_source', `${file}: there is no warehouse to copy`, {
       hint: 'check `warehouse` in the config; where nothing was synced yet, set it to Postgres and start there',
     });
   }
-  const inbox = inboxAddress(address);
-  const inboxFile = inbox.slice(SQLITE.length);
+  const inboxFile = databaseAt(inbox).file ?? '';
   if (existsSync(inboxFile)) await (await openInbox(inbox, clock)).close();
   const warehouse = await openWarehouse(address, clock);
   return {
@@ -54,4 +51,42 @@ async function rememberedResources({ own }: Warehouse, asked: readonly string[])
   const leases = await own.selectFrom('_sync_leases').select('name as resource').execute();
   const known = [...columns, ...checkpoints, ...leases].map(({ resource }) => resource);
   return [...new Set([...asked, ...known])].toSorted();
+}
+
+/** All resources of a warehouse, owned, so that nobody writes to any. */
+export interface SourceLeases {
+  /** The state in which the warehouse was before it was owned, as `ownersOf` tells it. */
+  before: string;
+  /** The same from now on. */
+  now: string;
+  release(): Promise<void>;
+}
+
+/**
+ * Who has owned which resource last: whoever writes to a resource becomes its owner first, so that the same text means
+ * that nothing was written in between.
+ */
+export async function ownersOf({ own }: Warehouse): Promise<string> {
+  const columns = ['name', 'token', 'acquired_at'] as const;
+  return JSON.stringify(await own.selectFrom('_sync_leases').select(columns).orderBy('name').execute());
+}
+
+/** Becomes the owner of all resources. Throws `SyncError('lease_held')` where another process owns one. */
+export async function leaseAll(
+  warehouse: Warehouse,
+  resources: readonly string[],
+  clock: Clock,
+): Promise<SourceLeases> {
+  const before = await ownersOf(warehouse);
+  const leases: Lease[] = [];
+  const release = async (): Promise<void> => {
+    await Promise.all(leases.map((lease) => lease.release()));
+  };
+  try {
+    for (const resource of resources) leases.push(await acquireLease(warehouse, resource, clock));
+    return { before, now: await ownersOf(warehouse), release };
+  } catch (error) {
+    await release();
+    throw error;
+  }
 }

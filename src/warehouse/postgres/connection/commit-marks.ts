@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
-import type { Step } from '../connection/batch.ts';
-import type { ExecuteSql } from '../connection/session.ts';
+import type { Step } from './batch.ts';
+import type { ExecuteSql } from '../../database.ts';
 
 /**
  * A transaction leaves a mark of its connection's, so that whoever got no answer to its COMMIT can ask. A number of the

@@ -1,0 +1,104 @@
+import type { Kysely } from 'kysely';
+import type { Clock } from '../model/clock.ts';
+import type { Coordination } from './coordination.ts';
+import type { Inbox } from './inbox.ts';
+import type { OwnTables } from './own-tables.ts';
+import type { InboxViewer, WarehouseReader } from './reading.ts';
+import type { Warehouse } from './warehouse.ts';
+
+/**
+ * All that the house needs to know of the database at one address. Each kind of database declares it in its folder, and
+ * `databases.ts` names the kinds; nothing above knows which one it talks to. All methods throw `ConfigError` if the
+ * database cannot be used, and `SyncError`.
+ */
+export interface Database {
+  /** Where it is, as a person would look for it; never with user or password. */
+  readonly shown: string;
+  /** The file that holds it; null for a server. */
+  readonly file: string | null;
+  /** What processes of many machines share on it; null if one process does all the work. */
+  readonly shared: SharedDatabase | null;
+  /** Opens (and makes, and migrates) the warehouse. */
+  openWarehouse(clock: Clock): Promise<Warehouse>;
+  /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
+  lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
+  /** Throws `ConfigError` if no warehouse could be made where none is. */
+  refuseMaking(clock: Clock): Promise<void>;
+  /** Address of the inbox that belongs to the warehouse. */
+  readonly inbox: string;
+  /** Opens (and makes, and migrates) the inbox at this address. */
+  openInbox(clock: Clock, options?: InboxOptions): Promise<Inbox>;
+  /** The inbox for those who only read; null if it is not there. */
+  lookForInbox(clock: Clock): Promise<InboxViewer | null>;
+  /** Lets a role read the copied tables and views, or no longer. */
+  changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
+  /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
+  storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
+}
+
+/** What only some databases take; the others do without. */
+export interface InboxOptions {
+  /** True for one that only reads what another one of this process has made. */
+  isReader?: boolean;
+  /** Called in a transaction that leaves deliveries to be worked on: what it writes is there if they are. */
+  asked?: (execute: ExecuteSql) => Promise<void>;
+}
+
+/** A database on which processes of many machines share the work of its sources. */
+export interface SharedDatabase {
+  /** The same text for all sources of one database; holds no secret. */
+  readonly id: string;
+  /** The source's own part of the database, which no other source of it has. */
+  readonly namespace: string;
+  openCoordination(clock: Clock): Promise<Coordination>;
+  /** Statements that belong to no source. Opens no connection by itself, and does not throw. */
+  connect(clock: Clock): SharedStatements;
+}
+
+/** Statements on tables that all sources of a database share, over the connections that they share. */
+export interface SharedStatements {
+  /** Waits for the server if it is away: a statement may then run twice. */
+  readonly execute: ExecuteSql;
+  /**
+   * Runs text of one or several statements on a connection of its own, and gives values as the driver does by itself.
+   * Tries for `patienceMs` while the server is away: it may then run twice; 0 for a single attempt.
+   */
+  run(text: string, values: readonly unknown[] | undefined, patienceMs: number): Promise<{ rows: unknown[] }>;
+  close(): Promise<void>;
+}
+
+/** Runs one statement; values are bound. */
+export type ExecuteSql = <Row extends object = Record<string, unknown>>(
+  text: string,
+  values?: readonly unknown[],
+) => Promise<SqlResult<Row>>;
+
+export interface SqlResult<Row> {
+  rows: Row[];
+  /** Rows that were read or changed; null for a statement that does neither. */
+  rowCount: number | null;
+}
+
+/** Sizes in bytes of all that a source has in the warehouse; null if there is no such thing. */
+export interface StoredSizes {
+  file_bytes: number | null;
+  wal_bytes: number | null;
+}
+
+export interface ReadersRequest {
+  /** As it stands in the database, upper and lower case told apart. */
+  role: string;
+  /** Take the rights away instead. */
+  revoke: boolean;
+}
+
+/** What a role may read of one source now, or may no longer. */
+export interface Readers {
+  schema: string;
+  /** The role was made just now, without a login. */
+  isNew: boolean;
+  /** Tables and views. */
+  readable: string[];
+  /** Those that belong to other roles: their rights are not ours to give. */
+  others: string[];
+}

@@ -1,0 +1,106 @@
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
+import type { Database, StoredSizes } from '../database.ts';
+import type { InboxTables } from '../inbox.ts';
+import { INBOX_MIGRATIONS, refuseOtherVersion, WAREHOUSE_MIGRATIONS, type Migrations } from '../migrate.ts';
+import type { OwnTables } from '../own-tables.ts';
+import { inboxViewer, type WarehouseReader } from '../reading.ts';
+import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
+import { openInbox } from './inbox/open-inbox.ts';
+import { openWarehouse, rowsIn } from './warehouse.ts';
+
+/** A file of its own per source; one process does all the work on it. */
+export function sqliteDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
+  return {
+    shown: `sqlite:${file}`,
+    file,
+    shared: null,
+    openWarehouse: (clock) => openWarehouse(file, clock),
+    lookForWarehouse: () => lookForWarehouse(file),
+    refuseMaking: () => refuseMaking(file),
+    // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
+    inbox: `sqlite:${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`,
+    openInbox: (clock, options) => openInbox(file, clock, options),
+    lookForInbox: async () => {
+      const opened = await look<InboxTables>(file, INBOX_MIGRATIONS);
+      return opened === null ? null : inboxViewer(opened.own, opened.close);
+    },
+    changeReaders: () => Promise.reject(noRoles(file)),
+    storedSizes: () => fileSizes(file),
+  };
+}
+
+/** Null if there is no file, or none with tables of ours. Throws `ConfigError` if it cannot be read. */
+async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
+  const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS);
+  if (opened === null) return null;
+  const { own, close } = opened;
+  return {
+    ...rowsIn(own),
+    own,
+    isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
+    server: () => Promise.resolve(null),
+    close,
+  };
+}
+
+/** Throws `ConfigError` if this user may not make the file, or the folders on the way to it. */
+async function refuseMaking(file: string): Promise<void> {
+  const folder = firstThere(path.dirname(file));
+  if (statSync(folder).isDirectory() && mayWrite(folder)) return;
+  throw new ConfigError('warehouse_unreachable', `${file}: this user can make nothing in ${folder}`, {
+    hint: 'check the path in `warehouse` and that this user may write there',
+  });
+}
+
+async function look<Tables>(file: string, migrations: Migrations): Promise<UnchangedFile<Tables> | null> {
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return null;
+  const opened = openUnchanged<Tables>(file);
+  let isOurs = false;
+  try {
+    const done = opened.stepsDone();
+    if (done === null) return null;
+    refuseOtherVersion(file, new Set(done), migrations);
+    isOurs = true;
+    return opened;
+  } finally {
+    if (!isOurs) await opened.close();
+  }
+}
+
+function mayWrite(place: string): boolean {
+  try {
+    accessSync(place, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function firstThere(folder: string): string {
+  return existsSync(folder) ? folder : firstThere(path.dirname(folder));
+}
+
+function noRoles(file: string): ConfigError {
+  return new ConfigError('grants_unsupported', `${file}: SQLite knows no roles`, {
+    hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
+  });
+}
+
+/** Throws if the file is gone: SQLite itself would go on writing into what nobody finds. */
+async function fileSizes(file: string): Promise<StoredSizes> {
+  try {
+    const { size } = await stat(file);
+    const wal = await stat(`${file}-wal`).catch(() => null);
+    return { file_bytes: size, wal_bytes: wal?.size ?? 0 };
+  } catch (error) {
+    throw new SyncError('warehouse_gone', `${file} is no longer there, or may not be read`, {
+      recovery: 'retry',
+      hint: 'put it back, or restart to begin a new copy',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,114 @@
+import type { Database } from 'better-sqlite3';
+import { sql, type Kysely } from 'kysely';
+import type { Clock } from '../../model/clock.ts';
+import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
+import type { OwnTables } from '../own-tables.ts';
+import { rowQueries } from '../row-queries.ts';
+import type { Upkeep, Warehouse } from '../warehouse.ts';
+import { purge, softDelete } from './pages/soft-delete.ts';
+import { NUMBER_TEXT } from './widening/ddl.ts';
+import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { createPageWriter } from './pages/page-writer.ts';
+import { rewriteRows } from './pages/row-rewriter.ts';
+import { liveSample, storedRows } from './pages/stored-rows.ts';
+import { openFile, type OpenFile } from './connection/open-file.ts';
+import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
+import { statementRunner, transactions } from './connection/transact.ts';
+
+/** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
+export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
+  const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
+  const opened = await openFile<OwnTables>(file, clock, kind);
+  try {
+    await opened.patiently(() => growOwnColumns(opened.db, opened.own));
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+  return sqliteWarehouse(opened, clock);
+}
+
+function configure(db: Database): void {
+  // Larger pages make wide rows cheaper; they only take effect on a file that is still empty.
+  db.pragma('page_size = 16384');
+  db.pragma('journal_mode = WAL');
+  // A power cut may take the last pages, together with their checkpoint: they are fetched again.
+  db.pragma('synchronous = NORMAL');
+  db.pragma('cache_size = -8000');
+  // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
+  db.pragma('temp_store = MEMORY');
+  db.pragma('journal_size_limit = 67108864');
+  db.function(NUMBER_TEXT, { deterministic: true }, String);
+}
+
+/** The warehouse on an open and migrated database. */
+function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
+  const { db, own, patiently, name } = open;
+  const writePage = createPageWriter(db, own);
+  const stored = storedRows(db, own);
+  const runAll = statementRunner(db);
+  const transact = transactions(db, patiently);
+  const wal = walUpkeep(db);
+  // By its path: that of another file is none of ours to fold back.
+  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? wal.run() : Promise.resolve({ walBytes: 0 }));
+
+  return {
+    ...rowsIn(own),
+    own,
+    isOnNetwork: false,
+    now: () => Promise.resolve(clock.now()),
+    stored: (table, keys, updated) => patiently(() => stored(table, keys, updated)),
+    tableNames: () => tableNames(own),
+    evolve: (growth) =>
+      transact(growth.lease, () => {
+        growTables(db, own, growth);
+        runAll(growth.statements);
+      }),
+    rewrite: (rewrite) =>
+      transact(rewrite.lease, () => {
+        rewriteRows(db, own, rewrite);
+        runAll(rewrite.statements);
+      }),
+    // Rows are bound as they are.
+    prepare: (rows) => ({ rows }),
+    commit: ({ page, lease, statements }) =>
+      transact(lease, () => {
+        writePage(page.rows);
+        runAll(statements);
+      }),
+    softDelete: (burial) =>
+      transact(burial.lease, () => {
+        const buried = softDelete(db, own, burial);
+        runAll(burial.statements);
+        return buried;
+      }),
+    purge: (old) => transact(old.lease, () => purge(db, own, old)),
+    liveSample: (table, resource, limit) => patiently(() => liveSample(db, own, table, resource, limit)),
+    apply: (queries, lease) => transact(lease, () => runAll(queries)),
+    persist: () => syncLog(db.name),
+    upkeep,
+    nameState: () => name.state(),
+    close: async () => {
+      // Where another program has the file open too, closing does not copy what was written.
+      await upkeep();
+      await open.close();
+    },
+  };
+}
+
+async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
+  const { rows } = await sql<{ name: string }>`SELECT lower("name") AS "name" FROM sqlite_schema`.execute(own);
+  return new Set(rows.map((row) => row.name));
+}
+
+export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
+  return rowQueries(own, {
+    named: (table) => sql`${sql.id(table)}`,
+    isThere: async (table) => {
+      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
+      return rows.length > 0;
+    },
+    moment: (text) => sql`${text}`,
+    isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
+  });
+}
