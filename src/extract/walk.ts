@@ -3,7 +3,7 @@ import { fieldAt } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type Ask, type AskOptions } from './requests/ask.ts';
-import { WalkGuard } from './guards/guards.ts';
+import { WalkGuard } from './guards/walk-guard.ts';
 import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
 import type { Page, PagePosition } from './page.ts';

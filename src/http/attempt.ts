@@ -1,7 +1,9 @@
 import type { JsonValue } from '../model/json.ts';
-import type { Attempted } from '../queue/governor.ts';
+import type { AnswerFacts, Attempted } from '../queue/governor.ts';
+import { readAnswerLimits, type AnswerLimits } from '../queue/limits/answer-limits.ts';
+import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import type { Credentials } from './auth/auth.ts';
+import type { Credentials } from './auth/credentials.ts';
 import type { OtherCaller, RequestMeter } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './outcome/interpret.ts';
@@ -37,6 +39,7 @@ export interface AttemptParts {
 
 interface AttemptOf {
   hop: Hop;
+  dialect: RateDialect;
   meter: RequestMeter;
   hold: AnswerHold;
   signal: AbortSignal | undefined;
@@ -48,7 +51,7 @@ interface AttemptOf {
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One attempt, inside its slot: sends, reads, judges, and tells the governor what it saw. */
+/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
 export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
   if (of.hop.credentialed && !of.evenStale && !credentials.fresh()) {
@@ -64,13 +67,27 @@ export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attem
     { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
     { count: (bytes) => (of.meter.bytes += bytes), hold: of.hold },
   );
-  if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
+  if (REDIRECTS.has(answer.status)) {
+    return {
+      result: { kind: 'redirect', answer },
+      facts: factsOf(answer, readAnswerLimits(answer, of.dialect), false),
+    };
+  }
   const reading = interpret(answer, of.isWanted ?? parts.hasRecords, { ...parts.bounds, hold: of.hold });
-  const verdict = parts.judge(reading.seen);
-  // What another caller is refused with must not renew the credential.
+  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, of.dialect);
+  const verdict = parts.judge({ ...reading.seen, limits });
+  // The credential is not renewed because another caller's was refused.
   const own = of.as === undefined ? sent : { ...sent, authorization: '' };
-  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, sent: own };
-  return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');
+  return {
+    result: { kind: 'judged', verdict, answer, reading, sent: own },
+    facts: factsOf(answer, limits, verdict.outcome === 'limited'),
+  };
+}
+
+/** The governor's part of an answer; null if none came. */
+export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
+  const { status, receivedAt, latencyMs } = answer;
+  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
@@ -85,14 +102,4 @@ function headerAs(as: OtherCaller | undefined, own: string): string {
   if (as === 'nobody') return '';
   const token = own.indexOf(' ') + 1;
   return own.slice(0, token) + own.slice(token).replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
-}
-
-function withFacts(
-  result: AttemptResult,
-  answer: WireAnswer,
-  body: JsonValue | undefined,
-  limited: boolean,
-): Attempted<AttemptResult> {
-  const { status, headers, receivedAt, latencyMs } = answer;
-  return { result, facts: status === 0 ? null : { status, headers, body, receivedAt, latencyMs, limited } };
 }

@@ -9,9 +9,8 @@ import type { AttemptParts, AttemptResult } from './attempt.ts';
 import { backoffDelay } from './backoff.ts';
 import type { BackoffLimits, RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
-import { requestError, requestId } from './outcome/failure-message.ts';
+import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop } from './redirect.ts';
-import { hintFor } from './outcome/request-hint.ts';
 import type { Hop, OriginPolicy } from './redirect.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
@@ -102,7 +101,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
   }
   return parts.governor.run(
     lane,
-    () => attempt(parts, { hop: state.hop, hold: state.hold, meter, signal, isWanted, as, evenStale: state.evenStale }),
+    (dialect) => attempt(parts, { ...state, dialect, meter, signal, isWanted, as }),
     signal,
   );
 }

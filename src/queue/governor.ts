@@ -1,29 +1,26 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
 import type { BudgetAnswer } from './budget/budget.ts';
 import { LaneQueue, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
-import { readRateHint } from './limits/rate-headers.ts';
+import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
 import { newUsage, noteUsage, partUsed, type Usage } from './limits/usage.ts';
 
-/** What the governor learns from one answer; header names are lower case, repeated headers are arrays. */
+/** All that the governor learns from one answer. */
 export interface AnswerFacts {
   status: number;
-  headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The parsed body where there is one: some services say "throttled" only there. */
-  body: JsonValue | undefined;
+  limits: AnswerLimits;
   /** Local epoch milliseconds at which the answer's headers arrived. */
   receivedAt: number;
   /** Milliseconds from sending the request to the answer's headers. */
   latencyMs: number;
-  /** True where the outcome table reads this answer as `limited`. */
+  /** True if the outcome table reads this answer as `limited`. */
   limited: boolean;
 }
 
@@ -32,6 +29,9 @@ export interface Attempted<T> {
   result: T;
   facts: AnswerFacts | null;
 }
+
+/** One use of a slot. */
+export type Attempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
 /**
  * For the progress line, the demo and the status: plain counters of this process since its start, and where the budget
@@ -53,11 +53,12 @@ export interface GovernorFigures {
 /** The rate-aware queue of one origin and credential. */
 export interface Governor {
   /**
-   * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one.
+   * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
+   * the dialect in which it reads the answer's limits (`readAnswerLimits`).
    * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
    * the budget is shared what its database throws.
    */
-  run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T>;
+  run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
   figures(): GovernorFigures;
   /** What must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
@@ -113,7 +114,7 @@ class QueueGovernor implements Governor {
     this.#queue.addEventListener('next', () => this.#keeper.pump());
   }
 
-  async run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T> {
+  async run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
     // Not the caller's own signal: on abort p-queue would free the slot of a request that is still under way.
@@ -172,14 +173,14 @@ class QueueGovernor implements Governor {
     };
   }
 
-  async #attempt<T>(lane: Lane, attempt: () => Promise<Attempted<T>>): Promise<T> {
+  async #attempt<T>(lane: Lane, attempt: Attempt<T>): Promise<T> {
     this.#queue.pause();
     const startedAt = this.#keeper.now();
     const request = this.#keeper.start(lane);
     this.#counts.requests += 1;
     let facts: AnswerFacts | null = null;
     try {
-      const attempted = await attempt();
+      const attempted = await attempt(this.#dialect);
       facts = attempted.facts;
       return attempted.result;
     } finally {
@@ -190,12 +191,12 @@ class QueueGovernor implements Governor {
 
   #learn(facts: AnswerFacts, startedAt: number): BudgetAnswer {
     const now = this.#keeper.now();
-    const hint = readRateHint(facts, this.#dialect);
-    this.#counts.limited += facts.limited ? 1 : 0;
-    this.#counts.malformedHeaders += hint.malformed;
+    const { limits, latencyMs, limited, receivedAt } = facts;
+    this.#counts.limited += limited ? 1 : 0;
+    this.#counts.malformedHeaders += limits.malformed;
     // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
-    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - facts.receivedAt)));
-    return { hint, latencyMs: facts.latencyMs, limited: facts.limited, at };
+    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
+    return { limits, latencyMs, limited, at };
   }
 
   #refuseWaiting(reason: Error): void {

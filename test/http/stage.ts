@@ -4,6 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { newMeter, type ApiAnswer, type ApiClient } from '../../src/http/client.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { ClientOptions } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
@@ -21,7 +22,7 @@ export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lane
     lanes,
     async run(lane, attempt) {
       lanes.push(lane);
-      const attempted = await attempt();
+      const attempted = await attempt(rateDialectSchema.parse('auto'));
       facts.push(attempted.facts);
       return attempted.result;
     },

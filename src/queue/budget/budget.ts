@@ -2,7 +2,7 @@ import type { RateDialect } from '../../source/rate-dialect.ts';
 import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from '../limits/quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
-import type { QuotaHint, RateHint } from '../limits/rate-headers.ts';
+import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
 
 export interface BudgetOptions {
@@ -16,9 +16,9 @@ export interface BudgetOptions {
   random: () => number;
 }
 
-/** One answer as the budget sees it; `hint` is what its headers and body say. */
+/** One answer as the budget sees it. */
 export interface BudgetAnswer {
-  hint: RateHint;
+  limits: AnswerLimits;
   latencyMs: number;
   limited: boolean;
   /** When its headers arrived. */
@@ -151,15 +151,15 @@ export function noteBudgetAnswer(budget: Budget, request: number, answer: Budget
   learnQuotas(budget, request, sentAt, answer);
   if (answer.limited) refused(budget, answer, sentAt);
   else accepted(budget, answer.at, sentAt);
-  if (answer.hint.waitMs) stop(budget, answer, answer.hint.waitMs);
+  if (answer.limits.waitMs) stop(budget, answer, answer.limits.waitMs);
 }
 
-function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at }: BudgetAnswer): void {
+function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, at }: BudgetAnswer): void {
   const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
   const position = { request, started: budget.started, earlierOpen, sentAt, at };
-  for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
-  if (hint.quotas.length === 0) return forgetUnspoken(budget, at);
-  const named = new Set(hint.quotas.map((said) => said.name));
+  for (const said of limits.quotas) learn(quotaOf(budget, said), said, position);
+  if (limits.quotas.length === 0) return forgetUnspoken(budget, at);
+  const named = new Set(limits.quotas.map((said) => said.name));
   for (const quota of budget.quotas.values()) if (!named.has(quota.name)) notNamed(budget, quota, at);
 }
 
@@ -193,14 +193,14 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
 
 /** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
-  const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
+  const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
   // Answers to what was under way at the first refusal say the same once more.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
   }
   if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
-  const stated = Boolean(answer.hint.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
+  const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
   pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
 }
 
@@ -215,7 +215,7 @@ function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
   // Others were told the same moment: not all of them should come back in the same millisecond.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
-  for (const said of answer.hint.quotas) {
+  for (const said of answer.limits.quotas) {
     const quota = budget.quotas.get(said.name);
     if (quota && said.remaining === 0) quota.blockedUntil = answer.at + waitMs;
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
 import { storeBudget } from './budget-state.ts';
 import { deferredBy, type BudgetKeeper, type WaitingLine } from './budget-keeper.ts';
 import { allowedRate, closedUntil, type BudgetAnswer, type BudgetOptions } from './budget.ts';
@@ -93,10 +94,11 @@ export class SharedKeeper implements BudgetKeeper {
     this.#closed = true;
     this.#pause?.abort();
     if (this.#row.state === null) return;
-    const inTime = new AbortController();
-    const leave = this.#leave().catch(() => undefined);
-    await Promise.race([leave, this.#clock.sleep(LEAVE_MS, inTime.signal).catch(() => undefined)]);
-    inTime.abort();
+    await waitAtMost(
+      this.#clock,
+      LEAVE_MS,
+      this.#leave().catch(() => undefined),
+    );
   }
 
   async #leave(): Promise<void> {
@@ -186,7 +188,7 @@ export class SharedKeeper implements BudgetKeeper {
   async #sleep(ms: number): Promise<void> {
     const pause = new AbortController();
     this.#pause = pause;
-    await this.#clock.sleep(ms, pause.signal).catch(() => undefined);
+    await sleepOrAbort(this.#clock, ms, pause.signal);
     this.#pause = null;
   }
 }

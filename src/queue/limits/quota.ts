@@ -1,4 +1,4 @@
-import type { QuotaHint } from './rate-headers.ts';
+import type { QuotaHint } from './answer-limits.ts';
 import { LONGEST_WAIT_MS } from './rate-time.ts';
 import { lowestLevel, noteLevel, refillRate, type RefillMeter } from './refill-meter.ts';
 

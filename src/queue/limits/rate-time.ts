@@ -78,6 +78,16 @@ function numberIn(text: string): number {
   return NUMBER.test(text) ? Number(text) : Number.NaN;
 }
 
+/** A count as a header writes it; null for what is no number, or one that no number can hold. */
+export function countIn(text: string): number | null {
+  return Number.isFinite(numberIn(text)) ? Number(text) : null;
+}
+
+/** Seconds as a field states them, in milliseconds; null if it states none. */
+export function milliseconds(seconds: number | undefined): number | null {
+  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
+}
+
 function goDuration(text: string): number {
   if (!GO_DURATION.test(text)) return Number.NaN;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];

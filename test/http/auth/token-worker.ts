@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newMeter } from '../../src/http/client.ts';
-import { createClient } from '../../src/http/create-client.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { createGovernor } from '../../src/queue/governor.ts';
-import { profileSchema } from '../../src/source/profile.ts';
-import { openCoordination } from '../../src/warehouse/open-coordination.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { createClient } from '../../../src/http/create-client.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { createGovernor } from '../../../src/queue/governor.ts';
+import { profileSchema } from '../../../src/source/profile.ts';
+import { openCoordination } from '../../../src/warehouse/open-coordination.ts';
 
 /** A process that asks a service for pages, by tokens that it shares over a hub, until its stdin ends. */
 const [hubAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);

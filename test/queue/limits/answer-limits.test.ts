@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../src/model/json.ts';
-import { readRateHint, type QuotaHint, type RateHint } from '../../src/queue/limits/rate-headers.ts';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
+import type { JsonValue } from '../../../src/model/json.ts';
+import { readAnswerLimits, type QuotaHint, type AnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
+import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';
 const SERVER = Date.parse(DATE);
@@ -9,8 +9,8 @@ const epoch = SERVER / 1_000;
 
 type Headers = Record<string, string | string[]>;
 
-function read(dialect: unknown, headers: Headers, body?: JsonValue, receivedAt = SERVER + 400): RateHint {
-  return readRateHint({ headers: { date: DATE, ...headers }, body, receivedAt }, rateDialectSchema.parse(dialect));
+function read(dialect: unknown, headers: Headers, body?: JsonValue, receivedAt = SERVER + 400): AnswerLimits {
+  return readAnswerLimits({ headers: { date: DATE, ...headers }, body, receivedAt }, rateDialectSchema.parse(dialect));
 }
 
 function quota(said: Partial<QuotaHint>): unknown {
@@ -36,7 +36,7 @@ describe('F019-F021 Retry-After', () => {
     ['a date that is none', { 'retry-after': 'Fri, 99 Nov 2026 99:00:00 GMT' }, null, 1],
   ];
   it.each(waits)('reads %s', (_name, headers, waitMs, malformed) => {
-    expect(read('auto', headers)).toEqual({ waitMs, quotas: [], malformed });
+    expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [], isExhausted: false, malformed });
   });
 
   it('is read by every preset', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KeySet } from '../../src/extract/guards/key-set.ts';
+import { KeySet } from '../../../src/extract/guards/key-set.ts';
 
 describe('a set of fingerprints', () => {
   it('knows what was added, whatever its halves are, and counts it once', () => {

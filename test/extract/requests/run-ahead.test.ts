@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { AheadWindow } from '../../src/extract/requests/ahead-window.ts';
-import type { ApiClient } from '../../src/http/client.ts';
-import { SyncError } from '../../src/model/errors.ts';
-import { pageProfile, serve } from './five-styles.ts';
-import { startListing } from './listing-server.ts';
-import type { ListingServer, Responder } from './listing-server.ts';
-import { sayingLatency } from './real-client.ts';
-import { collect, idsOf, numbered, walkOver } from './walking.ts';
+import { AheadWindow } from '../../../src/extract/requests/ahead-window.ts';
+import type { ApiClient } from '../../../src/http/client.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { pageProfile, serve } from '../five-styles.ts';
+import { startListing } from '../listing-server.ts';
+import type { ListingServer, Responder } from '../listing-server.ts';
+import { sayingLatency } from '../real-client.ts';
+import { collect, idsOf, numbered, walkOver } from '../walking.ts';
 
 const NUMBERED = ['page', 'offset'] as const;
 

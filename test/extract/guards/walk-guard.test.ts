@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { FingerprintSet } from '../../src/extract/guards/fingerprint-set.ts';
-import { pageProfile } from './five-styles.ts';
-import { startListing } from './listing-server.ts';
-import type { Responder } from './listing-server.ts';
-import { collect, idsOf, numbered, walkOver } from './walking.ts';
+import { FingerprintSet } from '../../../src/extract/guards/fingerprint-set.ts';
+import { pageProfile } from '../five-styles.ts';
+import { startListing } from '../listing-server.ts';
+import type { Responder } from '../listing-server.ts';
+import { collect, idsOf, numbered, walkOver } from '../walking.ts';
 
 /** A cursor listing where each page has one new record and `tokens[n]` as its next cursor; the last token stays. */
 function tokenListing(tokens: unknown[]): Responder {

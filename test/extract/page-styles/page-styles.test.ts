@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { PageFacts } from '../../src/extract/page-styles/page-style.ts';
-import { openPageStyle } from '../../src/extract/page-styles/page-styles.ts';
-import { parseJson } from '../../src/shape/json/parse-json.ts';
-import { pageProfile } from './five-styles.ts';
-import type { Style } from './five-styles.ts';
+import type { PageFacts } from '../../../src/extract/page-styles/page-style.ts';
+import { openPageStyle } from '../../../src/extract/page-styles/page-styles.ts';
+import { parseJson } from '../../../src/shape/json/parse-json.ts';
+import { pageProfile } from '../five-styles.ts';
+import type { Style } from '../five-styles.ts';
 
 const BASE = new URL('https://cms.example.com/v1/content');
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { unnamedSignals } from '../../src/extract/page-styles/unnamed-signals.ts';
-import { parseJson } from '../../src/shape/json/parse-json.ts';
-import { pageProfile } from './five-styles.ts';
+import { unnamedSignals } from '../../../src/extract/page-styles/unnamed-signals.ts';
+import { parseJson } from '../../../src/shape/json/parse-json.ts';
+import { pageProfile } from '../five-styles.ts';
 
 const found = (body: string, page = pageProfile('cursor', 2), query = ''): string[] =>
   unnamedSignals(parseJson(body), 'data', page, new URLSearchParams(query)).map(

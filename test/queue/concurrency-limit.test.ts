@@ -1,7 +1,8 @@
+import type { RateDialect } from '../../src/source/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
 import type { Attempted } from '../../src/queue/governor.ts';
 import { HandClock } from '../support/hand-clock.ts';
-import { governorFor, seeded } from './limited-service.ts';
+import { factsOf, governorFor, seeded } from './limited-service.ts';
 
 /** A service that bears `knee` requests at once, and what it does with more. */
 interface Knee {
@@ -26,7 +27,7 @@ async function underWay(service: Knee, spans: [number, number][], concurrency = 
     since = at;
     open += step;
   };
-  const attempt = async (): Promise<Attempted<null>> => {
+  const attempt = async (dialect: RateDialect): Promise<Attempted<null>> => {
     const from = clock.monotonic();
     count(1);
     const over = open / service.knee(from);
@@ -35,8 +36,8 @@ async function underWay(service: Knee, spans: [number, number][], concurrency = 
     await clock.sleep(service.baseMs(from) * factor * (0.9 + 0.2 * random()));
     count(-1);
     const latencyMs = clock.monotonic() - from;
-    const facts = { headers: {}, body: undefined, receivedAt: clock.now(), latencyMs };
-    return { result: null, facts: { ...facts, status: refused ? 429 : 200, limited: refused } };
+    const answer = { headers: {}, receivedAt: clock.now(), latencyMs, status: refused ? 429 : 200, limited: refused };
+    return { result: null, facts: factsOf(dialect, answer) };
   };
   const end = new AbortController();
   const worker = async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { WalkLedger, type LedgerEntry } from '../../src/extract/guards/walk-ledger.ts';
-import { keyFingerprints } from '../../src/shape/records/key-fingerprint.ts';
+import { WalkLedger, type LedgerEntry } from '../../../src/extract/guards/walk-ledger.ts';
+import { keyFingerprints } from '../../../src/shape/records/key-fingerprint.ts';
 
 function page(keys: string, fields: Partial<LedgerEntry> = {}): LedgerEntry {
   const rest = { total: null, unkeyed: 0, overlap: 0, isBoundary: true, updated: [] };

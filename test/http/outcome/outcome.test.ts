@@ -1,18 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { createJudge } from '../../src/http/outcome/outcome.ts';
-import type { Seen } from '../../src/http/outcome/outcome-row.ts';
-import { newMeter } from '../../src/http/client.ts';
-import { readRateHint } from '../../src/queue/limits/rate-headers.ts';
-import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
+import { createJudge } from '../../../src/http/outcome/outcome.ts';
+import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
+import type { Seen } from '../../../src/http/outcome/outcome-row.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
 
 const judge = createJudge([]);
 const NOW = Date.parse('2026-11-20T08:00:00Z');
 
 function seen(over: Partial<Seen>): Seen {
+  const { headers = {} } = over;
   return {
     status: 200,
-    headers: {},
-    receivedAt: NOW,
+    headers,
+    limits: readAnswerLimits({ headers, receivedAt: NOW }, rateDialectSchema.parse('auto')),
     transport: null,
     content: null,
     json: undefined,
@@ -157,7 +159,7 @@ describe('Retry-After', () => {
     [String(NOW / 1_000 - 7_200), 'retry'],
   ])('%j means the same to the outcome and to the governor', (value, outcome) => {
     const headers = { 'retry-after': value };
-    const hint = readRateHint({ headers, body: undefined, receivedAt: NOW }, testProfile().rate_limit);
+    const hint = readAnswerLimits({ headers, body: undefined, receivedAt: NOW }, testProfile().rate_limit);
     for (const status of [503, 408]) expect(judge(seen({ status, headers })).outcome).toBe(outcome);
     expect(hint.waitMs !== null).toBe(outcome === 'limited');
   });

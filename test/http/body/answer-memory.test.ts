@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAnswerMemory, type AnswerHold } from '../../src/http/body/answer-memory.ts';
-import { newMeter } from '../../src/http/client.ts';
-import { HandClock } from '../support/hand-clock.ts';
-import { clientFor, errorOf, serve, testProfile } from './stage.ts';
+import { createAnswerMemory, type AnswerHold } from '../../../src/http/body/answer-memory.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { clientFor, errorOf, serve, testProfile } from '../stage.ts';
 
 const MIB = 2 ** 20;
 

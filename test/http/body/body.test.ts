@@ -1,7 +1,7 @@
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { newMeter, type ApiAnswer } from '../../src/http/client.ts';
-import { clientFor, errorOf, get, serve, serveRaw, testProfile } from './stage.ts';
+import { newMeter, type ApiAnswer } from '../../../src/http/client.ts';
+import { clientFor, errorOf, get, serve, serveRaw, testProfile } from '../stage.ts';
 
 const TEXT = JSON.stringify({ data: [{ id: '1', title: 'Grüße, 世界 😀', body: 'x'.repeat(5_000) }] });
 const BYTES = Buffer.from(TEXT);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { HandClock } from '../support/hand-clock.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
-import { PAGE, clientFor, errorOf, json, serve, testProfile } from './stage.ts';
+import { PAGE, clientFor, errorOf, json, serve, testProfile } from '../stage.ts';
 
 describe('a token endpoint that does not give what was asked for', () => {
   it('F223 without a valid token a failing endpoint is retried, and then the request fails', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { linkedPosition, urlAt } from '../../src/extract/page-styles/position.ts';
-import { pageProfile } from './five-styles.ts';
-import { startListing } from './listing-server.ts';
-import { collect, walkOver } from './walking.ts';
+import { linkedPosition, urlAt } from '../../../src/extract/page-styles/position.ts';
+import { pageProfile } from '../five-styles.ts';
+import { startListing } from '../listing-server.ts';
+import { collect, walkOver } from '../walking.ts';
 
 const BASE = new URL('https://cms.example.com/api');
 const ANSWERED = new URL('https://cms.example.com/api/v1/content?limit=2');

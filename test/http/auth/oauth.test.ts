@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { HandClock } from '../support/hand-clock.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
-import { newMeter } from '../../src/http/client.ts';
-import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
 
 describe('OAuth 2.0 client credentials', () => {
   it('asks for a token in the form of RFC 6749, takes a slot for it, and uses it until it runs out', async () => {

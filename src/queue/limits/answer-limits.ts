@@ -1,7 +1,7 @@
 import { clockOf } from '../../model/http-date.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
-import { LONGEST_WAIT_MS, longestWait, waitIn } from './rate-time.ts';
+import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
 
 /** What one answer says about one quota; null where it does not say. */
@@ -19,11 +19,15 @@ export interface QuotaHint {
   requests: boolean;
 }
 
-/** What one answer says about the limits. Waits are milliseconds from its arrival and never negative. */
-export interface RateHint {
-  /** Nothing may be sent before this has passed; null where the answer states no wait. */
+/** All that one answer says about the limits. Waits are milliseconds from its arrival and never negative. */
+export interface AnswerLimits {
+  /** `Retry-After`, or what the dialect calls so; null if it is absent or cannot be read. */
+  retryAfterMs: number | null;
+  /** Nothing may be sent before this has passed: the first rung of the ladder that states a wait; null if none does. */
   waitMs: number | null;
   quotas: QuotaHint[];
+  /** True if one of the usual fields says that no request is left, whether or not the dialect names it. */
+  isExhausted: boolean;
   /** Fields that were there and could not be used. */
   malformed: number;
 }
@@ -31,7 +35,8 @@ export interface RateHint {
 /** The part of an answer that may carry limits. */
 interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  body: JsonValue | undefined;
+  /** The parsed body if there is one: some services say "throttled" only there. */
+  body?: JsonValue | undefined;
   /** Local epoch milliseconds; stands in where the answer has no usable `Date`. */
   receivedAt: number;
 }
@@ -43,18 +48,17 @@ interface Found {
 }
 
 /** What the found entries add up to, while they are read. */
-interface Reading {
-  hint: RateHint;
+interface LimitsReading {
   serverNow: number;
-  retryAfter: number | null;
-  wait: number | null;
+  malformed: number;
+  retryAfterMs: number | null;
+  vendorWaitMs: number | null;
   bucket: string | null;
   /** Requests used, by group. */
   used: Map<string, number>;
   drafts: Map<string, QuotaHint>;
 }
 
-const NUMBER = /^\d+(\.\d+)?$/;
 const WINDOWS_MS: Readonly<Record<string, number>> = {
   second: 1_000,
   minute: 60_000,
@@ -64,35 +68,47 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
 };
 
 /**
- * Reads an answer's limits by a dialect. A stated `Retry-After` wins over everything else that the answer says; on an
- * answer out of a cache (`Age` above 0) only it is read. What is malformed, negative or implausible is left out and
- * counted. Source: RFC 9110, draft-ietf-httpapi-ratelimit-headers.
+ * Reads an answer's limits by a dialect, once for all who go by them. The ladder: `Retry-After`, then an exhausted quota
+ * with its reset (`RateLimit` and its like), then a vendor's own wait; below it comes the budget's own pause. Absolute
+ * times are read against the answer's `Date`. Of an answer out of a cache (`Age` above 0) only the first rung is read.
+ * A field that is malformed, negative or implausible is left out and counted. Source: RFC 9110,
+ * draft-ietf-httpapi-ratelimit-headers.
  */
-export function readRateHint(answer: RateAnswer, dialect: RateDialect): RateHint {
-  const reading: Reading = {
-    hint: { waitMs: null, quotas: [], malformed: 0 },
+export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): AnswerLimits {
+  const { headers, body } = answer;
+  const reading: LimitsReading = {
     serverNow: serverNow(answer),
-    retryAfter: null,
-    wait: null,
+    malformed: 0,
+    retryAfterMs: null,
+    vendorWaitMs: null,
     bucket: null,
     used: new Map(),
     drafts: new Map(),
   };
-  const cached = Number(textOf(answer.headers['age']) ?? 0) > 0;
-  for (const found of [...headersFound(answer.headers, dialect), ...bodyFound(answer.body, dialect)]) {
+  const cached = Number(textOf(headers['age']) ?? 0) > 0;
+  for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
     if (cached && found.entry.means !== 'retry_after') continue;
-    if (!READERS[found.entry.means](reading, found)) reading.hint.malformed += 1;
+    if (!READERS[found.entry.means](reading, found)) reading.malformed += 1;
   }
-  return conclude(reading);
+  const quotas = quotasOf(reading);
+  const { retryAfterMs, vendorWaitMs, malformed } = reading;
+  const isReset = quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
+  const waitMs = retryAfterMs ?? (isReset ? null : vendorWaitMs || null);
+  return { retryAfterMs, waitMs, quotas, isExhausted: isExhausted(headers), malformed };
 }
 
-/**
- * Milliseconds for which `Retry-After` asks to wait, as `readRateHint` reads it; null where it is absent or cannot be
- * read. For whoever has to know no more of an answer than whether it names a time to come back.
- */
+/** Milliseconds for which `Retry-After` asks to wait, for a service without a dialect; null if there is none to read. */
 export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
   const value = textOf(answer.headers['retry-after']);
   return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
+}
+
+const USUAL_REMAINING = ['x-ratelimit-remaining', 'x-rate-limit-remaining', 'ratelimit-remaining'];
+
+function isExhausted(headers: RateAnswer['headers']): boolean {
+  const members = rateLimitMembers(textOf(headers['ratelimit']) ?? '') ?? [];
+  const counts = USUAL_REMAINING.map((name) => countIn(textOf(headers[name]) ?? ''));
+  return [...members.map(({ remaining }) => remaining), ...counts].includes(0);
 }
 
 function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
@@ -100,21 +116,13 @@ function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
 }
 
 /** Takes one value into the reading; false where it cannot be used. */
-type Reader = (reading: Reading, found: Found) => boolean;
+type Reader = (reading: LimitsReading, found: Found) => boolean;
 
 const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
-  retry_after: (reading, { entry, value }) => {
-    const wait = longestWait(value, entry.unit, reading.serverNow);
-    if (wait !== null) reading.retryAfter = Math.max(reading.retryAfter ?? 0, wait);
-    return wait !== null;
-  },
-  wait: (reading, { entry, value }) => {
-    const wait = longestWait(value, entry.unit, reading.serverNow);
-    if (wait !== null) reading.wait = Math.max(reading.wait ?? 0, wait);
-    return wait !== null;
-  },
+  retry_after: (reading, found) => wait(reading, found, 'retryAfterMs'),
+  wait: (reading, found) => wait(reading, found, 'vendorWaitMs'),
   limit: (reading, found) => {
-    if (NUMBER.test(found.value)) return number(reading, found, 'limit');
+    if (countIn(found.value) !== null) return number(reading, found, 'limit');
     const members = policyMembers(found.value) ?? [];
     const [first, ...policies] = members;
     if (first?.limit === undefined) return false;
@@ -158,29 +166,30 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   },
 };
 
-function policyQuota(reading: Reading, { entry }: Found, member: FieldMember, suffix: string): void {
+function wait(reading: LimitsReading, { entry, value }: Found, field: 'retryAfterMs' | 'vendorWaitMs'): boolean {
+  const waitMs = longestWait(value, entry.unit, reading.serverNow);
+  if (waitMs !== null) reading[field] = Math.max(reading[field] ?? 0, waitMs);
+  return waitMs !== null;
+}
+
+function policyQuota(reading: LimitsReading, { entry }: Found, member: FieldMember, suffix: string): void {
   const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
   merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
 }
 
-function number(reading: Reading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): boolean {
+function number(reading: LimitsReading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): boolean {
   const count = countIn(value);
   if (count !== null) merge(reading, entry, '', { [field]: count });
   return count !== null;
 }
 
-/** Null for what is no number, or one that no number can hold. */
-function countIn(text: string): number | null {
-  return NUMBER.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
-}
-
-function time(reading: Reading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): boolean {
+function time(reading: LimitsReading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): boolean {
   const wait = waitIn(value, entry.unit, reading.serverNow);
   if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
   return wait !== null;
 }
 
-function draftOf(reading: Reading, entry: RateEntry, suffix: string): QuotaHint {
+function draftOf(reading: LimitsReading, entry: RateEntry, suffix: string): QuotaHint {
   const name = entry.group + suffix;
   const known = reading.drafts.get(name);
   if (known) return known;
@@ -191,24 +200,20 @@ function draftOf(reading: Reading, entry: RateEntry, suffix: string): QuotaHint 
 }
 
 /** A window without any length says nothing. */
-function merge(reading: Reading, entry: RateEntry, suffix: string, said: Partial<QuotaHint>): void {
+function merge(reading: LimitsReading, entry: RateEntry, suffix: string, said: Partial<QuotaHint>): void {
   const told = Object.entries(said).filter(([name, value]) => value !== null && !(name === 'windowMs' && value === 0));
   Object.assign(draftOf(reading, entry, suffix), Object.fromEntries(told));
 }
 
-/** Standard before vendor; a quota that tells neither what is left nor its rate is no use. */
-function conclude({ hint, retryAfter, wait, bucket, used, drafts }: Reading): RateHint {
-  for (const [name, count] of used) addUsed(drafts.get(name), count);
-  hint.quotas = [...drafts.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
-  if (bucket !== null) for (const quota of hint.quotas) quota.name += `#${bucket}`;
-  const exhausted = hint.quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
-  hint.waitMs = retryAfter ?? (exhausted || !wait ? null : wait);
-  return hint;
-}
-
-/** Used and remaining make the limit where the service does not send it. */
-function addUsed(quota: QuotaHint | undefined, used: number): void {
-  if (quota && quota.limit === null && quota.remaining !== null) quota.limit = quota.remaining + used;
+/** The quotas that tell what is left, or their rate: others are no use. */
+function quotasOf({ bucket, used, drafts }: LimitsReading): QuotaHint[] {
+  for (const [name, count] of used) {
+    const quota = drafts.get(name);
+    if (quota?.limit === null && quota.remaining !== null) quota.limit = quota.remaining + count;
+  }
+  const quotas = [...drafts.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
+  if (bucket !== null) for (const quota of quotas) quota.name += `#${bucket}`;
+  return quotas;
 }
 
 function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Found[] {
@@ -243,8 +248,4 @@ function member(value: unknown, key: string): unknown {
 /** A repeated header is one value with commas, RFC 9110 section 5.3. */
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value?.trim();
-}
-
-function milliseconds(seconds: number | undefined): number | null {
-  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }
