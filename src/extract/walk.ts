@@ -24,17 +24,17 @@ export interface WalkOptions extends AskOptions {
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
   pagesBefore?: number;
-  /** What those pages were; absent where it is not known. */
+  /** What those pages were; absent if it is not known. */
   before?: WalkBefore;
-  /** Records on the largest page that named a next one, in earlier walks; 0 where absent. */
+  /** Records on the largest page that named a next one, in earlier walks; 0 if absent. */
   kept?: number;
-  /** True where an end that nothing proves is accepted. */
+  /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
   /** Most requests under way at once where the page style allows it; 0: nothing is fetched ahead. */
   runAhead: number;
-  /** As many are under way in any case, within `runAhead`; 1 where absent. */
+  /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
-  /** True where the next page is asked for while one is still worked on, and each is released by whoever does. */
+  /** True if the next page is asked for while one is still worked on, and each is released by whoever does. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }

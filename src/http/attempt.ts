@@ -19,7 +19,7 @@ export type AttemptResult =
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
 
-/** What went along as `Authorization` (empty where nothing did), and until when it held (monotonic milliseconds). */
+/** What went along as `Authorization` (empty if nothing did), and until when it held (monotonic milliseconds). */
 export interface SentCredential {
   authorization: string;
   holdsUntil: number;

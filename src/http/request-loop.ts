@@ -88,7 +88,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   }
 }
 
-/** One attempt through the governor; null where the credential could not be had yet and it is worth another try. */
+/** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
   const { lane, signal, meter, isWanted, as } = state.request;
   if (state.hop.credentialed) {

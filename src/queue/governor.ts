@@ -10,7 +10,6 @@ import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
-import { newUsage, noteUsage, partUsed, type Usage } from './limits/usage.ts';
 
 /** All that the governor learns from one answer. */
 export interface AnswerFacts {
@@ -24,7 +23,7 @@ export interface AnswerFacts {
   limited: boolean;
 }
 
-/** One attempt's result; `facts` is null where no answer came. */
+/** One attempt's result; `facts` is null if no answer came. */
 export interface Attempted<T> {
   result: T;
   facts: AnswerFacts | null;
@@ -60,7 +59,7 @@ export interface Governor {
    */
   run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
   figures(): GovernorFigures;
-  /** What must survive a restart, as JSON text for `_sync_limits`. */
+  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
   /** Refuses all that waits. */
   close(): void | Promise<void>;
@@ -69,7 +68,7 @@ export interface Governor {
 export interface GovernorOptions {
   clock: Clock;
   dialect: RateDialect;
-  /** What the service is known to allow; `share` counts here as well. Its own statements hold beside it. */
+  /** The limit that the service is known to have; `share` counts here as well. Its own statements hold beside it. */
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
@@ -77,9 +76,9 @@ export interface GovernorOptions {
   concurrency: number;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
-  /** What `state()` gave before the restart; for a budget of its own. */
+  /** The text that `state()` returned before the restart; for a budget of its own. */
   restored?: string | undefined;
-  /** The budget that all processes with this credential have in common; absent where this one has it for itself. */
+  /** The budget that all processes with this credential have in common; absent if this one has it for itself. */
   shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
   random?: () => number;
@@ -206,4 +205,31 @@ class QueueGovernor implements Governor {
 
 function closedReason(): SyncError {
   return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
+}
+
+/** How much of what the service allows was used, since its limit became known. */
+interface Usage {
+  used: number;
+  allowed: number;
+  /** Monotonic milliseconds up to which `allowed` was counted. */
+  until: number | null;
+}
+
+function newUsage(): Usage {
+  return { used: 0, allowed: 0, until: null };
+}
+
+/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
+function noteUsage(usage: Usage, at: number, rate: number | null): void {
+  if (rate === null) return;
+  if (usage.until !== null) {
+    usage.allowed += (rate * (at - usage.until)) / 1_000;
+    usage.used += 1;
+  }
+  usage.until = at;
+}
+
+/** 0..1; null while nothing is known. */
+function partUsed(usage: Usage): number | null {
+  return usage.allowed === 0 ? null : Math.min(1, usage.used / usage.allowed);
 }

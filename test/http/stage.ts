@@ -14,7 +14,7 @@ import { profileSchema } from '../../src/source/profile.ts';
 import type { Profile } from '../../src/source/profile.ts';
 
 /** Lets everything through at once and remembers what it was told. */
-export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
+export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
   const facts: (AnswerFacts | null)[] = [];
   const lanes: string[] = [];
   return {
@@ -22,7 +22,7 @@ export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lane
     lanes,
     async run(lane, attempt) {
       lanes.push(lane);
-      const attempted = await attempt(rateDialectSchema.parse('auto'));
+      const attempted = await attempt(rateDialectSchema.parse(dialect));
       facts.push(attempted.facts);
       return attempted.result;
     },

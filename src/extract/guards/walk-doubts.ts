@@ -8,9 +8,9 @@ export interface LedgerFacts {
   hasEntered: boolean;
   /** Pages by number told no total and shared no record. */
   isUnwatched: boolean;
-  /** Records; null where nobody counted. */
+  /** Records; null if nobody counted. */
   met: number | null;
-  /** The smallest total that was told; null where none was. */
+  /** The smallest total that was told; null if none was. */
   leastTotal: number | null;
 }
 

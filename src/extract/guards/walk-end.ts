@@ -30,14 +30,14 @@ export interface SureRecord {
 /** The end of a walk. It is proved where there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
-  /** Records that it met; null where nobody counted. */
+  /** Records that it met; null if nobody counted. */
   records: number | null;
   doubts: readonly Doubt[];
   /** For a walk that is made again: what this one met, page by page. */
   prints: string;
   /** The last record that was read before anything moved, if the listing ascends by time; else null. */
   sure: SureRecord | null;
-  /** True where the walk met the record with this key's fingerprint. */
+  /** True if the walk met the record with this key's fingerprint. */
   met: (key: Uint8Array) => boolean;
   /** Where no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
   pageSize: { asked: number; came: number } | null;

@@ -54,7 +54,7 @@ function nextByCursor(profile: CursorProfile, facts: PageFacts): PageStep | Guar
     : { end: 'signal' };
 }
 
-/** True, false, null where the answer does not say, or the fault of a value that is none of these. */
+/** True, false, null if the answer does not say, or the fault of a value that is none of these. */
 function hasMore(profile: CursorProfile, json: JsonValue): boolean | null | GuardFault {
   if (profile.has_more === null) return null;
   const found = fieldAt(json, profile.has_more);

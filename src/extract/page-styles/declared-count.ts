@@ -20,7 +20,7 @@ export function shortfallOf(answer: Declaring, countPath: string | null, receive
   };
 }
 
-/** Records that `Content-Range: items 0-99/508` declares; 0 where it is absent, counts bytes or cannot be read. */
+/** Records that `Content-Range: items 0-99/508` declares; 0 if it is absent, counts bytes or cannot be read. */
 function rangeCount(header: string | string[] | undefined): number {
   const range = typeof header === 'string' ? RANGE.exec(header) : null;
   if (range === null || range[1]?.toLowerCase() === 'bytes') return 0;

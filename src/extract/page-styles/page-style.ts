@@ -22,7 +22,7 @@ export interface PageFacts {
   total: number | null;
   /** How many pages there are in all, as this answer tells it. */
   pages: number | null;
-  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 where none did. */
+  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
   kept: number;
 }
 
@@ -35,9 +35,9 @@ export interface PageStyle {
   first: Readonly<Record<string, string>>;
   /** What follows this page, or what is wrong with the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
-  /** True where the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
+  /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
-  /** Foresight for styles that number their pages; null where only an answer knows what comes next. */
+  /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
   ahead: Foresight | null;
 }
 
@@ -47,6 +47,6 @@ export interface Foresight {
   after(position: URL, count: number): PagePosition;
   /** How many records lie before `position`, if every page holds `count`. */
   before(position: URL, count: number): number;
-  /** A request for the page that begins `count` records sooner; null where pages cannot begin anywhere. */
+  /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
 }

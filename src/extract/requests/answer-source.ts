@@ -7,7 +7,7 @@ export interface Foreseen {
   next: PagePosition | null;
   /** Records on the page in hand. */
   received: number;
-  /** Records that the whole listing is likely to hold; null where unknown. */
+  /** Records that the whole listing is likely to hold; null if unknown. */
   total: number | null;
 }
 

@@ -20,7 +20,7 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
-  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 where absent. */
+  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 if absent. */
   least?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
 }

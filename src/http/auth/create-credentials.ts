@@ -25,11 +25,11 @@ interface CredentialSource {
   profile: Pick<Profile, 'oauth'>;
   auth: AuthSettings;
   governor: Governor;
-  /** Of the token endpoint, where that has an origin of its own; none holds it back where absent. */
+  /** Of the token endpoint, where that has an origin of its own; none holds it back if absent. */
   tokenGovernor?: Governor | undefined;
   clock: Clock;
   memory: AnswerMemory;
-  /** Where other processes use the same tokens; each client has its own where absent. */
+  /** Where other processes use the same tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
 }
 

@@ -24,7 +24,7 @@ interface SharedTokenParts {
 }
 
 /**
- * Gives the token that all processes use, and asks the service for one only where there is none that this process has
+ * Gives the token that all processes use, and asks the service for one only if there is none that this process has
  * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
  * each other out for ever. To be called again once the last one can no longer be used, or soon cannot. Throws what
  * `request` and the store throw. As with a request of one's own, a token's life is told from when it was asked for.

@@ -39,6 +39,6 @@ export interface StatusRow {
   code: string;
   reason: string;
   hint?: string;
-  /** Attempts after which trying again is pointless, where that is fewer than the profile allows. */
+  /** Attempts after which trying again is pointless, if that is fewer than the profile allows. */
   attempts?: number;
 }

@@ -215,7 +215,7 @@ function saysThrottled(seen: Seen): boolean {
   return namesWait(seen) || seen.limits.isExhausted || THROTTLED.test(seen.excerpt);
 }
 
-/** The error that a body without records carries at its top, as text; empty where there is none. */
+/** The error that a body without records carries at its top, as text; empty if there is none. */
 function errorText({ json, hasRecords }: Seen): string {
   if (!isObject(json) || hasRecords) return '';
   const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));

@@ -5,7 +5,7 @@ import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
-/** The id under which the service's operators find this request; null where the answer has none. */
+/** The id under which the service's operators find this request; null if the answer has none. */
 export function requestId(headers: Judged['answer']['headers']): string | null {
   const value = headers['x-request-id'] ?? headers['request-id'];
   return typeof value === 'string' ? snippet(value, 80) : null;
@@ -54,7 +54,7 @@ interface Asked {
   now: number;
 }
 
-/** One circumstance that says more than the row of the outcome table, and what to do about it; null where it is not so. */
+/** One circumstance that says more than the row of the outcome table, and what to do about it; null if it is not so. */
 type Circumstance = (judged: Judged, asked: Asked) => string | null;
 
 const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenTooShort, otherScheme, tokenRefused];

@@ -10,7 +10,7 @@ export interface Arrival {
   at: number;
 }
 
-/** The requests of this process that wait for their turn. */
+/** The requests of this process that wait. */
 export interface WaitingLine extends Waiters {
   /** How many of this process may start beside those that are under way. */
   readonly free: number;
@@ -29,19 +29,19 @@ export interface BudgetKeeper {
   pump(): void;
   /** Counts a request of the line as started; returns its number. */
   start(lane: Lane): number;
-  /** What became of it; null where no answer came. */
+  /** Takes in the end of a request; null if no answer came. */
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void;
   /** Requests per second that the service is understood to allow; null while nothing is known. */
   allowedRate(): number | null;
   /** By `now()`; null when the way is open. */
   closedUntil(): number | null;
-  /** What must survive a restart. */
+  /** The part that must survive a restart, as text. */
   state(): string;
   /** Starts nothing more. */
   close(): void | Promise<void>;
 }
 
-/** What those are told who would have to wait for longer than they may. */
+/** The error of requests that would have to wait for longer than they may. */
 export function deferredBy(delay: number, clock: Clock): DeferredError {
   const until = Math.ceil(clock.now() + delay);
   const when = new Date(until).toISOString();

@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { restoreBudget, storeBudget } from './budget-state.ts';
+import { restoreBudget, storeBudget } from './budget-codec.ts';
 import { deferredBy, type BudgetKeeper, type WaitingLine } from './budget-keeper.ts';
 import {
   allowedRate,

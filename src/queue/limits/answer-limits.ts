@@ -4,7 +4,7 @@ import type { RateDialect, RateEntry } from '../../source/rate-dialect.ts';
 import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
 import { policyMembers, rateLimitMembers, type FieldMember } from './ratelimit-field.ts';
 
-/** What one answer says about one quota; null where it does not say. */
+/** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
   /** Tells quotas of one service apart: the header family, the policy, the bucket. */
   name: string;
@@ -15,7 +15,7 @@ export interface QuotaHint {
   windowMs: number | null;
   /** Requests per second that come back. */
   refill: number | null;
-  /** False where the quota counts something else (bytes, tokens): then only its exhaustion means anything. */
+  /** False if the quota counts something else (bytes, tokens): then only its exhaustion means anything. */
   requests: boolean;
 }
 
@@ -37,17 +37,14 @@ interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The parsed body if there is one: some services say "throttled" only there. */
   body?: JsonValue | undefined;
-  /** Local epoch milliseconds; stands in where the answer has no usable `Date`. */
+  /** Local epoch milliseconds; stands in if the answer has no usable `Date`. */
   receivedAt: number;
 }
 
-/** One entry of the dialect that the answer has a value for. */
-interface Found {
-  entry: RateEntry;
-  value: string;
-}
+/** One entry of the dialect, and its value in the answer. */
+type Found = { entry: RateEntry; value: string };
 
-/** What the found entries add up to, while they are read. */
+/** The sum of the found entries, while they are read. */
 interface LimitsReading {
   serverNow: number;
   malformed: number;
@@ -94,10 +91,10 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
   const { retryAfterMs, vendorWaitMs, malformed } = reading;
   const isReset = quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
   const waitMs = retryAfterMs ?? (isReset ? null : vendorWaitMs || null);
-  return { retryAfterMs, waitMs, quotas, isExhausted: isExhausted(headers), malformed };
+  return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers), malformed };
 }
 
-/** Milliseconds for which `Retry-After` asks to wait, for a service without a dialect; null if there is none to read. */
+/** The wait of `Retry-After` in milliseconds, for a service without a dialect; null if there is none to read. */
 export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
   const value = textOf(answer.headers['retry-after']);
   return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
@@ -115,7 +112,7 @@ function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
   return clockOf(headers['date'], receivedAt) ?? receivedAt;
 }
 
-/** Takes one value into the reading; false where it cannot be used. */
+/** Takes one value into the reading; false if it cannot be used. */
 type Reader = (reading: LimitsReading, found: Found) => boolean;
 
 const READERS: Readonly<Record<RateEntry['means'], Reader>> = {

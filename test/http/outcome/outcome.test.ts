@@ -182,10 +182,18 @@ describe('what an outcome does', () => {
     expect(governor.facts[0]).toMatchObject({
       status: 429,
       limited: true,
-      body: { m: 'slow down' },
-      headers: { 'retry-after': '7' },
+      limits: { retryAfterMs: 7_000, waitMs: 7_000 },
     });
-    expect(governor.facts[12]).toMatchObject({ status: 200, limited: false, body: PAGE });
+    expect(governor.facts[12]).toMatchObject({ status: 200, limited: false, limits: { waitMs: null } });
+  });
+
+  it('the governor learns what a body says about the limits', async () => {
+    const stage = await serve((_request, response, nth) =>
+      json(response, nth === 1 ? { retry_after: 9 } : PAGE, nth === 1 ? 429 : 200),
+    );
+    const governor = openGovernor('discord');
+    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`);
+    expect(governor.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
   });
 
   it('a service that limits for ever is given up', async () => {
