@@ -4,7 +4,7 @@ import { readAnswerLimits, type AnswerLimits } from '../queue/limits/answer-limi
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { Credentials } from './auth/credentials.ts';
-import type { OtherCaller, RequestMeter } from './client.ts';
+import type { ApiRequest, OtherCaller } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './outcome/interpret.ts';
 import type { BodyBounds, AnswerReading } from './outcome/interpret.ts';
@@ -37,47 +37,49 @@ export interface AttemptParts {
   plainHeaders: Readonly<Record<string, string>>;
 }
 
+/** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
+  request: Pick<ApiRequest, 'meter' | 'signal' | 'isWanted' | 'as'>;
   hop: Hop;
-  dialect: RateDialect;
-  meter: RequestMeter;
   hold: AnswerHold;
-  signal: AbortSignal | undefined;
-  isWanted: ((body: JsonValue) => boolean) | undefined;
-  as: OtherCaller | undefined;
-  /** Send even what is known to have run out: it was renewed for this request already. */
+  /** Send even a credential that is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
-export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attempted<AttemptResult>> {
+export async function attempt(
+  parts: AttemptParts,
+  { request, hop, hold, evenStale }: AttemptOf,
+  dialect: RateDialect,
+): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
-  if (of.hop.credentialed && !of.evenStale && !credentials.fresh()) {
+  const { meter, signal, as } = request;
+  if (hop.credentialed && !evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const sent: SentCredential = of.hop.credentialed
-    ? { authorization: headerAs(of.as, credentials.header()), holdsUntil: credentials.holdsUntil() }
+  const sent: SentCredential = hop.credentialed
+    ? { authorization: headerAs(as, credentials.header()), holdsUntil: credentials.holdsUntil() }
     : { authorization: '', holdsUntil: Infinity };
-  of.meter.requests += 1;
+  meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
-  of.hold.resize(0);
+  hold.resize(0);
   const answer = await parts.exchange(
-    { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
-    { count: (bytes) => (of.meter.bytes += bytes), hold: of.hold },
+    { url: hop.url, method: 'GET', headers: headersFor(parts, hop, sent.authorization), signal },
+    { count: (bytes) => (meter.bytes += bytes), hold },
   );
   if (REDIRECTS.has(answer.status)) {
     return {
       result: { kind: 'redirect', answer },
-      facts: factsOf(answer, readAnswerLimits(answer, of.dialect), false),
+      facts: factsOf(answer, readAnswerLimits(answer, dialect), false),
     };
   }
-  const reading = interpret(answer, of.isWanted ?? parts.hasRecords, { ...parts.bounds, hold: of.hold });
-  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, of.dialect);
+  const reading = interpret(answer, request.isWanted ?? parts.hasRecords, { ...parts.bounds, hold });
+  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const verdict = parts.judge({ ...reading.seen, limits });
   // The credential is not renewed because another caller's was refused.
-  const own = of.as === undefined ? sent : { ...sent, authorization: '' };
+  const own = as === undefined ? sent : { ...sent, authorization: '' };
   return {
     result: { kind: 'judged', verdict, answer, reading, sent: own },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),

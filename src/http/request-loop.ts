@@ -90,7 +90,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
 
 /** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
-  const { lane, signal, meter, isWanted, as } = state.request;
+  const { lane, signal } = state.request;
   if (state.hop.credentialed) {
     try {
       await parts.credentials.ready(lane, signal);
@@ -99,11 +99,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
       return null;
     }
   }
-  return parts.governor.run(
-    lane,
-    (dialect) => attempt(parts, { ...state, dialect, meter, signal, isWanted, as }),
-    signal,
-  );
+  return parts.governor.run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
 async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {

@@ -4,7 +4,8 @@ import { SyncError } from '../model/errors.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
-import type { BudgetAnswer } from './budget/budget.ts';
+import { storeBudget } from './budget/budget-codec.ts';
+import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
 import { LaneQueue, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
 import type { AnswerLimits } from './limits/answer-limits.ts';
@@ -135,17 +136,17 @@ class QueueGovernor implements Governor {
   }
 
   figures(): GovernorFigures {
-    const until = this.#keeper.closedUntil();
+    const until = closedUntil(this.#keeper.budget, this.#keeper.now());
     return {
       ...this.#counts,
-      allowedPerSecond: this.#keeper.allowedRate(),
+      allowedPerSecond: this.#allowedRate(),
       shareUsed: partUsed(this.#usage),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
     };
   }
 
   state(): string {
-    return this.#keeper.state();
+    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
   }
 
   async close(): Promise<void> {
@@ -153,6 +154,10 @@ class QueueGovernor implements Governor {
     const closed = this.#keeper.close();
     this.#refuseWaiting(closedReason());
     await closed;
+  }
+
+  #allowedRate(): number | null {
+    return allowedRate(this.#keeper.budget, this.#keeper.now());
   }
 
   #line(): WaitingLine {
@@ -184,7 +189,7 @@ class QueueGovernor implements Governor {
       return attempted.result;
     } finally {
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
-      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#keeper.allowedRate());
+      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
     }
   }
 

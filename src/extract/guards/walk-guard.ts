@@ -1,5 +1,5 @@
 import type { SourceRecord } from '../../model/json.ts';
-import { FingerprintSet } from './fingerprint-set.ts';
+import { FingerprintSet } from './key-set.ts';
 import { walkError } from './guard-fault.ts';
 import type { Page, PagePosition } from '../page.ts';
 

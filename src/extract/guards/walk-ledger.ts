@@ -3,8 +3,7 @@ import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey, pushedOn } from './page-keys.ts';
 import type { PagePosition } from '../page.ts';
-import { doubtsOf } from './walk-doubts.ts';
-import type { Doubt, SureRecord } from './walk-end.ts';
+import { doubtsOf, type Doubt, type SureRecord } from './walk-end.ts';
 
 /** A page as a walk remembers it. */
 export interface MetPage {

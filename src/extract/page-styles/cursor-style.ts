@@ -2,11 +2,9 @@ import type { JsonValue } from '../../model/json.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import { absentStep } from './absent-step.ts';
 import { accountOf, bodyAccount } from '../requests/body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
-import { sizeParam } from './page-size.ts';
-import type { PageFacts, PageStep, PageStyle } from './page-style.ts';
+import { absentStep, sizeParam, type PageFacts, type PageStep, type PageStyle } from './page-style.ts';
 import { isUnsendable, positionOf, withParams } from './position.ts';
 
 type CursorProfile = Extract<PageProfile, { style: 'cursor' }>;

@@ -8,6 +8,7 @@ import type { PagePosition } from '../page.ts';
 import type { PageStyle } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd } from '../guards/prove-end.ts';
+import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadableResource, type ReadPage } from './read-page.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -18,6 +19,8 @@ export interface ReaderOptions {
   /** The first request of the listing. */
   first: URL;
   source: AnswerSource;
+  /** Takes in the memory of each page that is taken from the source. */
+  memory: PageMemory;
   /** Asks for a page out of its turn. */
   ask: (position: PagePosition) => Promise<ApiAnswer>;
   ledger: WalkLedger;
@@ -142,10 +145,11 @@ export class PageReader {
 
   /** The page, or null if the service refuses to go past a total that is reached, or past a page that was short. */
   async #taken(position: PagePosition): Promise<ReadPage | null> {
-    const { signal, source, style, ledger, acceptsEnd } = this.#options;
+    const { signal, source, memory, style, ledger, acceptsEnd } = this.#options;
     signal?.throwIfAborted();
     try {
       const answer = await source.take(position);
+      memory.take(answer.hold);
       return await this.#whole(answer, answer.request);
     } catch (error) {
       const isRefused = error instanceof SyncError && error.code === 'cursor_expired' && style.ahead !== null;

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
-import { deferredBy, type BudgetKeeper, type WaitingLine } from './budget-keeper.ts';
-import { allowedRate, closedUntil, type BudgetAnswer, type BudgetOptions } from './budget.ts';
-import type { KeeperOptions } from './local-keeper.ts';
+import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
+import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
-import { restoreShared, storeBudget, storeShared } from './budget-codec.ts';
+import { restoreShared, storeShared } from './budget-codec.ts';
 import { CLAIM_MS, grantRound, type Claim, type Ended, type GrantRound, type SharedState } from './grant-round.ts';
 
 /** How long the grant of another process may be overdue before it is passed over. */
@@ -76,16 +75,8 @@ export class SharedKeeper implements BudgetKeeper {
     this.pump();
   }
 
-  allowedRate(): number | null {
-    return allowedRate(this.#state.budget, this.now());
-  }
-
-  closedUntil(): number | null {
-    return closedUntil(this.#state.budget, this.now());
-  }
-
-  state(): string {
-    return storeBudget(this.#state.budget, { now: this.#clock.now(), monotonic: this.now() });
+  get budget(): Budget {
+    return this.#state.budget;
   }
 
   /** Takes this process out of the row, so that none waits for it; if that takes too long, it is forgotten by itself. */

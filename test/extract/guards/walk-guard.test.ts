@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FingerprintSet } from '../../../src/extract/guards/fingerprint-set.ts';
+import { FingerprintSet } from '../../../src/extract/guards/key-set.ts';
 import { pageProfile } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
 import type { Responder } from '../listing-server.ts';

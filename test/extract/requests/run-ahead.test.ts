@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { AheadWindow } from '../../../src/extract/requests/ahead-window.ts';
+import { AheadWindow } from '../../../src/extract/requests/answer-source.ts';
 import type { ApiClient } from '../../../src/http/client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { pageProfile, serve } from '../five-styles.ts';

@@ -260,14 +260,26 @@ describe('F024 several policies', () => {
     ['a negative remainder in the old form', { 'x-ratelimit-remaining': '-1' }],
     ['a reset that ended an hour ago', { 'x-ratelimit-reset': String(epoch - 3_700) }],
   ])('ignores and counts %s', (_name, headers: Headers) => {
-    expect(read('auto', headers)).toEqual({ retryAfterMs: null, waitMs: null, quotas: [], isExhausted: false, malformed: 1 });
+    expect(read('auto', headers)).toEqual({
+      retryAfterMs: null,
+      waitMs: null,
+      quotas: [],
+      isExhausted: false,
+      malformed: 1,
+    });
   });
 });
 
 describe('F043 answers from a cache', () => {
   it('say nothing about the limits when they have an Age', () => {
     const headers = { age: '30', ratelimit: '"p";r=0;t=20', 'x-ratelimit-remaining': '0' };
-    expect(read('auto', headers)).toEqual({ retryAfterMs: null, waitMs: null, quotas: [], isExhausted: false, malformed: 0 });
+    expect(read('auto', headers)).toEqual({
+      retryAfterMs: null,
+      waitMs: null,
+      quotas: [],
+      isExhausted: false,
+      malformed: 0,
+    });
   });
 
   it('are read when the Age is 0', () => {
