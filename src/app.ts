@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
-import { otherTokenOrigin } from './http/auth/credentials.ts';
+import { otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';

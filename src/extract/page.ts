@@ -16,18 +16,18 @@ export interface Page {
   again: number;
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
-  /** The service's clock as told by the answer; null where it does not say. */
+  /** The service's clock as told by the answer; null if it does not say. */
   serverDate: number | null;
   /** How many records the service says there are in all. */
   total: number | null;
-  /** True where pages are cut by number, so that what moves in the listing shifts them. */
+  /** True if pages are cut by number, so that what moves in the listing shifts them. */
   isNumbered: boolean;
   /** Fingerprints of the records' keys (`shape/key-fingerprint.ts`), also of one that the page before had as its last. */
   keys: Uint8Array;
-  /** The most records that a page held so far which named a next one; 0 where none did. */
+  /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
   /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
   release: () => void;
-  /** How the walk ended with this page; null where it goes on. */
+  /** How the walk ended with this page; null if it goes on. */
   end: WalkEnd | null;
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../model/clock.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { oneByOne, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
+import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type Ask, type AskOptions } from './requests/ask.ts';
-import { WalkGuard } from './guards/guards.ts';
+import { WalkGuard } from './guards/walk-guard.ts';
 import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
 import type { Page, PagePosition } from './page.ts';
@@ -11,7 +11,6 @@ import { PageReader } from './requests/page-reader.ts';
 import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
-import { RunAhead } from './requests/run-ahead.ts';
 import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
@@ -24,17 +23,17 @@ export interface WalkOptions extends AskOptions {
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
   pagesBefore?: number;
-  /** What those pages were; absent where it is not known. */
+  /** What those pages were; absent if it is not known. */
   before?: WalkBefore;
-  /** Records on the largest page that named a next one, in earlier walks; 0 where absent. */
+  /** Records on the largest page that named a next one, in earlier walks; 0 if absent. */
   kept?: number;
-  /** True where an end that nothing proves is accepted. */
+  /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
   /** Most requests under way at once where the page style allows it; 0: nothing is fetched ahead. */
   runAhead: number;
-  /** As many are under way in any case, within `runAhead`; 1 where absent. */
+  /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
-  /** True where the next page is asked for while one is still worked on, and each is released by whoever does. */
+  /** True if the next page is asked for while one is still worked on, and each is released by whoever does. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }
@@ -114,11 +113,10 @@ function openWalk(options: WalkOptions, route: Route, memory: PageMemory) {
     await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock: options.clock, signal });
     return { ...answer, request, hold };
   };
-  const opened = openSource(options, route, asked);
-  const source: AnswerSource = taking(opened, memory);
+  const source = openSource(options, route, asked);
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
-  const reading = { resource, style, first, source, ask, ledger, acceptsEnd, signal };
+  const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
   return { source, pages, ledger };
@@ -126,20 +124,6 @@ function openWalk(options: WalkOptions, route: Route, memory: PageMemory) {
 
 /** `isAhead`: it is not the page's turn yet. */
 type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
-
-/** The same source, but what is taken is in hand from then on. */
-function taking(source: AnswerSource, memory: PageMemory): AnswerSource {
-  return {
-    take: async (position) => {
-      const answer = await source.take(position);
-      memory.take(answer.hold);
-      return answer;
-    },
-    foresee: (page) => source.foresee(page),
-    consumed: (heldMs) => source.consumed(heldMs),
-    close: () => source.close(),
-  };
-}
 
 function openSource(options: WalkOptions, { style, first }: Route, get: GetPage): AnswerSource {
   if (style.ahead === null) return oneByOne((position) => get(position, { isAhead: false }));

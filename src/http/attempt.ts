@@ -1,8 +1,10 @@
 import type { JsonValue } from '../model/json.ts';
-import type { Attempted } from '../queue/governor.ts';
+import type { AnswerFacts, Attempted } from '../queue/governor.ts';
+import { readAnswerLimits, type AnswerLimits } from '../queue/limits/answer-limits.ts';
+import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import type { Credentials } from './auth/auth.ts';
-import type { OtherCaller, RequestMeter } from './client.ts';
+import type { Credentials } from './auth/credentials.ts';
+import type { ApiRequest, OtherCaller } from './client.ts';
 import type { Exchange, WireAnswer } from './exchange.ts';
 import { interpret } from './outcome/interpret.ts';
 import type { BodyBounds, AnswerReading } from './outcome/interpret.ts';
@@ -17,7 +19,7 @@ export type AttemptResult =
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
 
-/** What went along as `Authorization` (empty where nothing did), and until when it held (monotonic milliseconds). */
+/** What went along as `Authorization` (empty if nothing did), and until when it held (monotonic milliseconds). */
 export interface SentCredential {
   authorization: string;
   holdsUntil: number;
@@ -35,42 +37,59 @@ export interface AttemptParts {
   plainHeaders: Readonly<Record<string, string>>;
 }
 
+/** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
+  request: Pick<ApiRequest, 'meter' | 'signal' | 'isWanted' | 'as'>;
   hop: Hop;
-  meter: RequestMeter;
   hold: AnswerHold;
-  signal: AbortSignal | undefined;
-  isWanted: ((body: JsonValue) => boolean) | undefined;
-  as: OtherCaller | undefined;
-  /** Send even what is known to have run out: it was renewed for this request already. */
+  /** Send even a credential that is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One attempt, inside its slot: sends, reads, judges, and tells the governor what it saw. */
-export async function attempt(parts: AttemptParts, of: AttemptOf): Promise<Attempted<AttemptResult>> {
+/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
+export async function attempt(
+  parts: AttemptParts,
+  { request, hop, hold, evenStale }: AttemptOf,
+  dialect: RateDialect,
+): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
-  if (of.hop.credentialed && !of.evenStale && !credentials.fresh()) {
+  const { meter, signal, as } = request;
+  if (hop.credentialed && !evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const sent: SentCredential = of.hop.credentialed
-    ? { authorization: headerAs(of.as, credentials.header()), holdsUntil: credentials.holdsUntil() }
+  const sent: SentCredential = hop.credentialed
+    ? { authorization: headerAs(as, credentials.header()), holdsUntil: credentials.holdsUntil() }
     : { authorization: '', holdsUntil: Infinity };
-  of.meter.requests += 1;
+  meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
-  of.hold.resize(0);
+  hold.resize(0);
   const answer = await parts.exchange(
-    { url: of.hop.url, method: 'GET', headers: headersFor(parts, of.hop, sent.authorization), signal: of.signal },
-    { count: (bytes) => (of.meter.bytes += bytes), hold: of.hold },
+    { url: hop.url, method: 'GET', headers: headersFor(parts, hop, sent.authorization), signal },
+    { count: (bytes) => (meter.bytes += bytes), hold },
   );
-  if (REDIRECTS.has(answer.status)) return withFacts({ kind: 'redirect', answer }, answer, undefined, false);
-  const reading = interpret(answer, of.isWanted ?? parts.hasRecords, { ...parts.bounds, hold: of.hold });
-  const verdict = parts.judge(reading.seen);
-  // What another caller is refused with must not renew the credential.
-  const own = of.as === undefined ? sent : { ...sent, authorization: '' };
-  const result: AttemptResult = { kind: 'judged', verdict, answer, reading, sent: own };
-  return withFacts(result, answer, reading.seen.json, verdict.outcome === 'limited');
+  if (REDIRECTS.has(answer.status)) {
+    return {
+      result: { kind: 'redirect', answer },
+      facts: factsOf(answer, readAnswerLimits(answer, dialect), false),
+    };
+  }
+  const reading = interpret(answer, request.isWanted ?? parts.hasRecords, { ...parts.bounds, hold });
+  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
+  const verdict = parts.judge({ ...reading.seen, limits });
+  // The credential is not renewed because another caller's was refused.
+  const own = as === undefined ? sent : { ...sent, authorization: '' };
+  return {
+    result: { kind: 'judged', verdict, answer, reading, sent: own },
+    facts: factsOf(answer, limits, verdict.outcome === 'limited'),
+  };
+}
+
+/** The governor's part of an answer; null if none came. */
+export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
+  const { status, receivedAt, latencyMs } = answer;
+  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
@@ -85,14 +104,4 @@ function headerAs(as: OtherCaller | undefined, own: string): string {
   if (as === 'nobody') return '';
   const token = own.indexOf(' ') + 1;
   return own.slice(0, token) + own.slice(token).replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
-}
-
-function withFacts(
-  result: AttemptResult,
-  answer: WireAnswer,
-  body: JsonValue | undefined,
-  limited: boolean,
-): Attempted<AttemptResult> {
-  const { status, headers, receivedAt, latencyMs } = answer;
-  return { result, facts: status === 0 ? null : { status, headers, body, receivedAt, latencyMs, limited } };
 }

@@ -32,7 +32,7 @@ export interface ApiRequest {
   missing?: 'skip' | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
-  /** The memory that the answer takes, to be released by whoever asks; where absent it counts until it is there. */
+  /** The memory that the answer takes, to be released by whoever asks; if absent it counts until it is there. */
   hold?: AnswerHold | undefined;
   /** `fail`: where there is no memory for the answer, it is not waited for (`memory_full`). */
   whenFull?: 'fail' | undefined;
@@ -51,7 +51,7 @@ export interface ApiAnswer {
   requestedAt: number;
   /** Milliseconds from sending to the last byte of the successful attempt; waiting for a slot does not count. */
   latencyMs: number;
-  /** The answer's own `Date` as epoch milliseconds; null where there is none that can be believed. */
+  /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
 }
 
@@ -61,7 +61,7 @@ export interface ApiClient {
   close(): Promise<void>;
 }
 
-/** One attempt, for the log; `status` is null where no answer came. */
+/** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
   method: 'GET';

@@ -7,9 +7,9 @@ import type { Profile } from '../source/profile.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota } from './backoff.ts';
 import type { BackoffLimits } from './backoff.ts';
-import { recordFinder } from './outcome/body-place.ts';
+import { recordFinder } from './outcome/interpret.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
-import { createCredentials } from './auth/credentials.ts';
+import { createCredentials } from './auth/create-credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
@@ -34,12 +34,12 @@ export interface ClientOptions {
   insecureTls?: boolean | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
   secrets?: string[] | undefined;
-  /** Where other processes use the same OAuth tokens; the client has its own where absent. */
+  /** Where other processes use the same OAuth tokens; the client has its own if absent. */
   tokens?: TokenStore | undefined;
-  /** 0 <= x < 1; `Math.random` where absent. */
+  /** 0 <= x < 1; `Math.random` if absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
-  /** What all answers in hand may take; the process's own where absent. */
+  /** What all answers in hand may take; the process's own if absent. */
   memory?: AnswerMemory | undefined;
 }
 

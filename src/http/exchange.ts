@@ -18,21 +18,21 @@ export interface WireRequest {
   method: 'GET' | 'POST';
   headers: Readonly<Record<string, string>>;
   body?: string;
-  /** Bytes of a body that is taken; the profile's where absent. */
+  /** Bytes of a body that is taken; the profile's if absent. */
   most?: number;
   signal?: AbortSignal | undefined;
 }
 
 /** What came back, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
 export interface WireAnswer {
-  /** 0 where no answer came. */
+  /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
-  /** The whole body, decompressed; empty where there is a failure, or where an error answer's body is unreadable. */
+  /** The whole body, decompressed; empty if there is a failure, or where an error answer's body is unreadable. */
   bytes: Buffer;
-  /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null where nothing did. */
+  /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null if nothing did. */
   failure: string | null;
-  /** True where a kept-alive connection turned out to be closed before the request reached anybody. */
+  /** True if a kept-alive connection turned out to be closed before the request reached anybody. */
   stale: boolean;
   /** Local epoch milliseconds just before sending, and when the headers arrived. */
   sentAt: number;

@@ -9,9 +9,8 @@ import type { AttemptParts, AttemptResult } from './attempt.ts';
 import { backoffDelay } from './backoff.ts';
 import type { BackoffLimits, RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
-import { requestError, requestId } from './outcome/failure-message.ts';
+import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop } from './redirect.ts';
-import { hintFor } from './outcome/request-hint.ts';
 import type { Hop, OriginPolicy } from './redirect.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
@@ -89,9 +88,9 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   }
 }
 
-/** One attempt through the governor; null where the credential could not be had yet and it is worth another try. */
+/** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
-  const { lane, signal, meter, isWanted, as } = state.request;
+  const { lane, signal } = state.request;
   if (state.hop.credentialed) {
     try {
       await parts.credentials.ready(lane, signal);
@@ -100,11 +99,7 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
       return null;
     }
   }
-  return parts.governor.run(
-    lane,
-    () => attempt(parts, { hop: state.hop, hold: state.hold, meter, signal, isWanted, as, evenStale: state.evenStale }),
-    signal,
-  );
+  return parts.governor.run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
 async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
-export async function sleepOrAbort(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export async function sleepOrAbort(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void> {
   await clock.sleep(ms, signal).catch(() => undefined);
 }
 
@@ -14,13 +14,31 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Waits for `work`, but no longer than `ms`. Returns null if time ran out first; rejects if `work` does before that. */
-export async function waitAtMost<T>(clock: Clock, ms: number, work: Promise<T>): Promise<{ value: T } | null> {
+export async function waitAtMost<T>(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  work: Promise<T>,
+): Promise<{ value: T } | null> {
   const timer = new AbortController();
   const late = sleepOrAbort(clock, ms, timer.signal).then(() => null);
   try {
     return await Promise.race([work.then((value) => ({ value })), late]);
   } finally {
     timer.abort();
+  }
+}
+
+/** The result of `work`, which others may wait for too; rejects with the signal's reason as soon as that is aborted. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

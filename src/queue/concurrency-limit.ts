@@ -9,7 +9,7 @@ export interface ConcurrencyLimit {
   readonly most: number;
   /** Latency of the rounds so far in milliseconds; null before the first. */
   past: Past | null;
-  /** What was seen since the limit was last looked at. */
+  /** The answers since the limit was last computed. */
   round: { sum: number; answers: number; pushedBack: boolean; used: boolean };
 }
 
@@ -29,7 +29,7 @@ const DECREASE = 0.9;
 const QUEUEING = 2;
 /** A rise up to this is our own process being busy as often as the service. */
 const UNNOTICED_MS = 50;
-/** What the fastest round grows by in memory, per second. */
+/** The growth of the remembered fastest round, per second. */
 const FORGETTING = 0.003;
 /** Slow answers alone never leave fewer slots than this: some resources are slower than others by nature. */
 const LEAST_WHEN_SLOW = 2;

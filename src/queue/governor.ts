@@ -1,37 +1,37 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { Arrival, BudgetKeeper, WaitingLine } from './budget/budget-keeper.ts';
-import type { BudgetAnswer } from './budget/budget.ts';
+import { storeBudget } from './budget/budget-codec.ts';
+import { allowedRate, closedUntil, type BudgetAnswer } from './budget/budget.ts';
 import { LaneQueue, type LaneOptions } from './lane-queue.ts';
 import { LocalKeeper } from './budget/local-keeper.ts';
-import { readRateHint } from './limits/rate-headers.ts';
+import type { AnswerLimits } from './limits/answer-limits.ts';
 import { SharedKeeper } from './budget/shared-keeper.ts';
 import type { SharedBudget } from './budget/shared-row.ts';
-import { newUsage, noteUsage, partUsed, type Usage } from './limits/usage.ts';
 
-/** What the governor learns from one answer; header names are lower case, repeated headers are arrays. */
+/** All that the governor learns from one answer. */
 export interface AnswerFacts {
   status: number;
-  headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The parsed body where there is one: some services say "throttled" only there. */
-  body: JsonValue | undefined;
+  limits: AnswerLimits;
   /** Local epoch milliseconds at which the answer's headers arrived. */
   receivedAt: number;
   /** Milliseconds from sending the request to the answer's headers. */
   latencyMs: number;
-  /** True where the outcome table reads this answer as `limited`. */
+  /** True if the outcome table reads this answer as `limited`. */
   limited: boolean;
 }
 
-/** One attempt's result; `facts` is null where no answer came. */
+/** One attempt's result; `facts` is null if no answer came. */
 export interface Attempted<T> {
   result: T;
   facts: AnswerFacts | null;
 }
+
+/** One use of a slot. */
+export type Attempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
 /**
  * For the progress line, the demo and the status: plain counters of this process since its start, and where the budget
@@ -53,13 +53,14 @@ export interface GovernorFigures {
 /** The rate-aware queue of one origin and credential. */
 export interface Governor {
   /**
-   * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one.
+   * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
+   * the dialect in which it reads the answer's limits (`readAnswerLimits`).
    * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
    * the budget is shared what its database throws.
    */
-  run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T>;
+  run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
   figures(): GovernorFigures;
-  /** What must survive a restart, as JSON text for `_sync_limits`. */
+  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
   /** Refuses all that waits. */
   close(): void | Promise<void>;
@@ -68,7 +69,7 @@ export interface Governor {
 export interface GovernorOptions {
   clock: Clock;
   dialect: RateDialect;
-  /** What the service is known to allow; `share` counts here as well. Its own statements hold beside it. */
+  /** The limit that the service is known to have; `share` counts here as well. Its own statements hold beside it. */
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
@@ -76,9 +77,9 @@ export interface GovernorOptions {
   concurrency: number;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
-  /** What `state()` gave before the restart; for a budget of its own. */
+  /** The text that `state()` returned before the restart; for a budget of its own. */
   restored?: string | undefined;
-  /** The budget that all processes with this credential have in common; absent where this one has it for itself. */
+  /** The budget that all processes with this credential have in common; absent if this one has it for itself. */
   shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
   random?: () => number;
@@ -113,7 +114,7 @@ class QueueGovernor implements Governor {
     this.#queue.addEventListener('next', () => this.#keeper.pump());
   }
 
-  async run<T>(lane: Lane, attempt: () => Promise<Attempted<T>>, signal?: AbortSignal): Promise<T> {
+  async run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
     // Not the caller's own signal: on abort p-queue would free the slot of a request that is still under way.
@@ -135,17 +136,17 @@ class QueueGovernor implements Governor {
   }
 
   figures(): GovernorFigures {
-    const until = this.#keeper.closedUntil();
+    const until = closedUntil(this.#keeper.budget, this.#keeper.now());
     return {
       ...this.#counts,
-      allowedPerSecond: this.#keeper.allowedRate(),
+      allowedPerSecond: this.#allowedRate(),
       shareUsed: partUsed(this.#usage),
       pausedUntil: until === null ? null : Math.ceil(until - this.#keeper.now() + this.#clock.now()),
     };
   }
 
   state(): string {
-    return this.#keeper.state();
+    return storeBudget(this.#keeper.budget, { now: this.#clock.now(), monotonic: this.#keeper.now() });
   }
 
   async close(): Promise<void> {
@@ -153,6 +154,10 @@ class QueueGovernor implements Governor {
     const closed = this.#keeper.close();
     this.#refuseWaiting(closedReason());
     await closed;
+  }
+
+  #allowedRate(): number | null {
+    return allowedRate(this.#keeper.budget, this.#keeper.now());
   }
 
   #line(): WaitingLine {
@@ -172,30 +177,30 @@ class QueueGovernor implements Governor {
     };
   }
 
-  async #attempt<T>(lane: Lane, attempt: () => Promise<Attempted<T>>): Promise<T> {
+  async #attempt<T>(lane: Lane, attempt: Attempt<T>): Promise<T> {
     this.#queue.pause();
     const startedAt = this.#keeper.now();
     const request = this.#keeper.start(lane);
     this.#counts.requests += 1;
     let facts: AnswerFacts | null = null;
     try {
-      const attempted = await attempt();
+      const attempted = await attempt(this.#dialect);
       facts = attempted.facts;
       return attempted.result;
     } finally {
       this.#keeper.end(request, lane, facts === null ? null : this.#learn(facts, startedAt));
-      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#keeper.allowedRate());
+      if (facts !== null) noteUsage(this.#usage, this.#clock.monotonic(), this.#allowedRate());
     }
   }
 
   #learn(facts: AnswerFacts, startedAt: number): BudgetAnswer {
     const now = this.#keeper.now();
-    const hint = readRateHint(facts, this.#dialect);
-    this.#counts.limited += facts.limited ? 1 : 0;
-    this.#counts.malformedHeaders += hint.malformed;
+    const { limits, latencyMs, limited, receivedAt } = facts;
+    this.#counts.limited += limited ? 1 : 0;
+    this.#counts.malformedHeaders += limits.malformed;
     // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
-    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - facts.receivedAt)));
-    return { hint, latencyMs: facts.latencyMs, limited: facts.limited, at };
+    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
+    return { limits, latencyMs, limited, at };
   }
 
   #refuseWaiting(reason: Error): void {
@@ -205,4 +210,31 @@ class QueueGovernor implements Governor {
 
 function closedReason(): SyncError {
   return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
+}
+
+/** How much of what the service allows was used, since its limit became known. */
+interface Usage {
+  used: number;
+  allowed: number;
+  /** Monotonic milliseconds up to which `allowed` was counted. */
+  until: number | null;
+}
+
+function newUsage(): Usage {
+  return { used: 0, allowed: 0, until: null };
+}
+
+/** Counts one answered request; `rate` is what the service is understood to allow now, per second. */
+function noteUsage(usage: Usage, at: number, rate: number | null): void {
+  if (rate === null) return;
+  if (usage.until !== null) {
+    usage.allowed += (rate * (at - usage.until)) / 1_000;
+    usage.used += 1;
+  }
+  usage.until = at;
+}
+
+/** 0..1; null while nothing is known. */
+function partUsed(usage: Usage): number | null {
+  return usage.allowed === 0 ? null : Math.min(1, usage.used / usage.allowed);
 }

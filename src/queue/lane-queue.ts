@@ -15,7 +15,7 @@ interface Waiting {
 
 /** Lanes that never take all slots. */
 const YIELDING: ReadonlySet<Lane> = new Set(['backfill', 'bulk']);
-/** Every so many turns the request that has waited longest goes first, whatever its lane, so that none starves. */
+/** At every fifth grant the request that has waited longest goes first, whatever its lane, so that none starves. */
 export const OLDEST_EVERY = 5;
 /** How long after a live request slots are kept free for the next one. */
 export const LIVE_MS = 60_000;
@@ -43,11 +43,11 @@ export interface Waiters {
   sizeBy(options: { lane: Lane }): number;
 }
 
-/** The waiting room that p-queue takes its next task from: earlier lanes first, and every fifth turn the oldest. */
+/** The waiting room that p-queue takes its next task from: earlier lanes first, and every fifth time the oldest. */
 export class LaneQueue implements Queue<RunFunction, LaneOptions> {
   #lanes = new Map<Lane, Waiting[]>(LANES.map((lane) => [lane, []]));
   #arrivals = 0;
-  #turns = 0;
+  #taken = 0;
 
   get size(): number {
     return this.#heads().reduce((sum, head) => sum + (this.#lanes.get(head.lane)?.length ?? 0), 0);
@@ -61,9 +61,9 @@ export class LaneQueue implements Queue<RunFunction, LaneOptions> {
 
   dequeue(): RunFunction | undefined {
     const heads = this.#heads();
-    this.#turns += 1;
+    this.#taken += 1;
     const byAge = heads.toSorted((a, b) => a.number - b.number);
-    const next = this.#turns % OLDEST_EVERY === 0 ? byAge[0] : heads[0];
+    const next = this.#taken % OLDEST_EVERY === 0 ? byAge[0] : heads[0];
     return next && this.#lanes.get(next.lane)?.shift()?.run;
   }
 

@@ -9,7 +9,7 @@ const secret = z.string().regex(PRINTABLE_ASCII, {
   error: 'expected a secret of printable characters without spaces or line breaks',
 });
 
-/** How a source proves who it is. A new way is a new entry here and a row in `http/auth/`. */
+/** How a source proves who it is. A new way is a new entry here and a case in `http/auth/create-credentials.ts`. */
 export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({

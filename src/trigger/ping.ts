@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
-import { retryAfter } from '../queue/limits/rate-headers.ts';
+import { retryAfter } from '../queue/limits/answer-limits.ts';
 import type { PingSettings } from '../settings/settings.ts';
 import { overallStatus, type RunReport } from '../sync/report.ts';
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { ApiClient } from '../../src/http/client.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import type { Governor } from '../../src/queue/governor.ts';
@@ -24,7 +25,7 @@ const NO_FIGURES = {
 
 /** Lets every request through at once. */
 const openGate: Pick<Governor, 'run' | 'figures' | 'state' | 'close'> = {
-  run: async (_lane, attempt) => (await attempt()).result,
+  run: async (_lane, attempt) => (await attempt(rateDialectSchema.parse('auto'))).result,
   figures: () => NO_FIGURES,
   state: () => '{}',
   close: () => {},

@@ -8,7 +8,7 @@ import { visibleText } from '../../src/model/visible-text.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { scrubJson } from '../../src/observe/scrub/scrub-json.ts';
 import { scrub, scrubOwn } from '../../src/observe/scrub/scrub.ts';
-import { readRateHint } from '../../src/queue/limits/rate-headers.ts';
+import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
@@ -174,7 +174,9 @@ function masked(text: string): unknown {
 
 function rateHints(text: string): unknown {
   const headers = Object.fromEntries(RATE_HEADERS.map((name) => [name, text]));
-  return DIALECTS.map((dialect) => readRateHint({ headers, body: { retry_after: text }, receivedAt: NOW }, dialect));
+  return DIALECTS.map((dialect) =>
+    readAnswerLimits({ headers, body: { retry_after: text }, receivedAt: NOW }, dialect),
+  );
 }
 
 function verified(text: string): unknown {

@@ -4,6 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { newMeter, type ApiAnswer, type ApiClient } from '../../src/http/client.ts';
+import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { ClientOptions } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
@@ -13,7 +14,7 @@ import { profileSchema } from '../../src/source/profile.ts';
 import type { Profile } from '../../src/source/profile.ts';
 
 /** Lets everything through at once and remembers what it was told. */
-export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
+export function openGovernor(dialect = 'auto'): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
   const facts: (AnswerFacts | null)[] = [];
   const lanes: string[] = [];
   return {
@@ -21,7 +22,7 @@ export function openGovernor(): Governor & { facts: (AnswerFacts | null)[]; lane
     lanes,
     async run(lane, attempt) {
       lanes.push(lane);
-      const attempted = await attempt();
+      const attempted = await attempt(rateDialectSchema.parse(dialect));
       facts.push(attempted.facts);
       return attempted.result;
     },

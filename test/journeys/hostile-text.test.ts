@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { AUTH, serveOauth } from '../http/oauth-service.ts';
+import { AUTH, serveOauth } from '../http/auth/oauth-service.ts';
 import { servingStage, sourceIn, until, type Serving } from '../support/serving.ts';
 
 const NONE = { generate: { content: 0, images: 0, analytics: 0 } };

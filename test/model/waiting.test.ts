@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { WakeableSleep, repeatUntilAborted, sleepOrAbort, untilAborted, waitAtMost } from '../../src/model/waiting.ts';
+import {
+  WakeableSleep,
+  repeatUntilAborted,
+  sleepOrAbort,
+  untilAborted,
+  waitAtMost,
+  unlessAborted,
+} from '../../src/model/waiting.ts';
 import { HandClock } from '../support/hand-clock.ts';
 
 describe('a sleep', () => {
@@ -58,6 +65,21 @@ describe('a bounded wait', () => {
 
   it('rejects as the work does', async () => {
     await expect(waitAtMost(new HandClock(), 1_000, Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+  });
+});
+
+describe('a wait for work that others wait for too', () => {
+  it('gives what the work gives, with a signal or without one', async () => {
+    expect(await unlessAborted(Promise.resolve(7), undefined)).toBe(7);
+    expect(await unlessAborted(Promise.resolve(7), new AbortController().signal)).toBe(7);
+  });
+
+  it('ends with the reason of its signal, also of one that was aborted before', async () => {
+    const stop = new AbortController();
+    const waiting = unlessAborted(new Promise(() => undefined), stop.signal);
+    stop.abort(new Error('given up'));
+    await expect(waiting).rejects.toThrow('given up');
+    await expect(unlessAborted(Promise.resolve(7), stop.signal)).rejects.toThrow('given up');
   });
 });
 

@@ -1,8 +1,9 @@
 import { createGovernor } from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
+import { rateDialectSchema, type RateDialect } from '../../src/source/rate-dialect.ts';
 import { openCoordination } from '../../src/warehouse/databases.ts';
+import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 
 /** What a process asks of a service, as fast as the budget that it shares with others lets it. */
 export interface Asking {
@@ -38,7 +39,7 @@ const governor = createGovernor({
   },
 });
 
-async function request() {
+async function request(dialect: RateDialect) {
   const start = performance.now();
   const response = await fetch(asking.url, { headers: { authorization: `Bearer ${asking.apiKey}` } });
   const latencyMs = performance.now() - start;
@@ -46,7 +47,8 @@ async function request() {
   await response.arrayBuffer();
   const { status } = response;
   const headers = Object.fromEntries(response.headers);
-  const facts = { status, headers, body: undefined, receivedAt, latencyMs, limited: status === 429 };
+  const limits = readAnswerLimits({ headers, receivedAt }, dialect);
+  const facts = { status, limits, receivedAt, latencyMs, limited: status === 429 };
   return { result: status, facts };
 }
 

@@ -1,3 +1,4 @@
+import type { RateDialect } from '../../src/source/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
@@ -5,29 +6,22 @@ import type { Attempted, Governor } from '../../src/queue/governor.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { HandClock } from '../support/hand-clock.ts';
-import { ask, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
+import { factsOf, ask, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
 
 type Headers = Record<string, string>;
 
 /** Answers from a list, one per request, the last one for ever; notes when each request was sent. */
 function scripted(clock: HandClock, answers: (() => { status: number; headers?: Headers })[]) {
   const sent: number[] = [];
-  const attempt = async (): Promise<Attempted<number>> => {
+  const attempt = async (dialect: RateDialect): Promise<Attempted<number>> => {
     sent.push(clock.monotonic());
-    const answer = answers[Math.min(sent.length, answers.length) - 1];
+    const next = answers[Math.min(sent.length, answers.length) - 1];
     await clock.sleep(5);
-    const { status, headers = {} } = answer?.() ?? { status: 200 };
+    const { status, headers = {} } = next?.() ?? { status: 200 };
     const date = { date: new Date(Math.floor(clock.now() / 1_000) * 1_000).toUTCString() };
     const limited = status === 429;
-    const facts = {
-      status,
-      headers: { ...date, ...headers },
-      body: undefined,
-      receivedAt: clock.now(),
-      latencyMs: 5,
-      limited,
-    };
-    return { result: status, facts };
+    const answer = { status, headers: { ...date, ...headers }, receivedAt: clock.now(), latencyMs: 5, limited };
+    return { result: status, facts: factsOf(dialect, answer) };
   };
   return { sent, attempt };
 }
@@ -186,17 +180,11 @@ describe('waiting', () => {
     const sent: number[] = [];
     const answer =
       (status: number, ms: number, headers: Headers = {}) =>
-      async (): Promise<Attempted<null>> => {
+      async (dialect: RateDialect): Promise<Attempted<null>> => {
         sent.push(clock.monotonic());
         await clock.sleep(ms);
-        const facts = {
-          status,
-          headers,
-          body: undefined,
-          receivedAt: clock.now(),
-          latencyMs: 5,
-          limited: status === 429,
-        };
+        const limited = status === 429;
+        const facts = factsOf(dialect, { status, headers, receivedAt: clock.now(), latencyMs: 5, limited });
         return { result: null, facts };
       };
     for (let warm = 0; warm < 30; warm += 1) await clock.finish(governor.run('backfill', answer(200, 5)));
@@ -337,7 +325,7 @@ describe('F042 a restart', () => {
     const seen = newSeen();
     const service = { clock, limiter: tokenBucket(20, 5), headers: 'none', latency: () => 1 };
     const until = async (governor: Governor, end: number) => {
-      while (clock.monotonic() < end) await governor.run('backfill', () => ask(service, seen));
+      while (clock.monotonic() < end) await governor.run('backfill', (dialect) => ask(service, seen, dialect));
     };
     await clock.finish(until(known, 60_000));
     const restored = governorFor(clock, { restored: known.state() });
@@ -388,13 +376,15 @@ describe('lanes', () => {
     const service = { clock, limiter: tokenBucket(2, 2), headers: 'ietf', latency: () => 20 };
     const seen = newSeen();
     const stop = new AbortController();
-    const pages = Array.from({ length: 500 }, () => governor.run('backfill', () => ask(service, seen), stop.signal));
+    const pages = Array.from({ length: 500 }, () =>
+      governor.run('backfill', (dialect) => ask(service, seen, dialect), stop.signal),
+    );
     const settled = Promise.allSettled(pages);
     await clock.advance(10_000);
     const waits: number[] = [];
     const refetch = async () => {
       const from = clock.monotonic();
-      await governor.run('refetch', () => ask(service, seen));
+      await governor.run('refetch', (dialect) => ask(service, seen, dialect));
       waits.push(clock.monotonic() - from);
     };
     const work: Promise<void>[] = [];
@@ -416,13 +406,14 @@ describe('lanes', () => {
     const service = { clock, limiter: noLimit, headers: 'none', latency: () => 50 };
     const stop = new AbortController();
     const worker = async () => {
-      while (!stop.signal.aborted) await governor.run('bulk', () => ask(service, seen), stop.signal).catch(() => null);
+      while (!stop.signal.aborted)
+        await governor.run('bulk', (dialect) => ask(service, seen, dialect), stop.signal).catch(() => null);
     };
     const workers = Promise.all(Array.from({ length: 20 }, worker));
     await clock.advance(3_000);
     expect(seen.mostUnderWay).toBe(8);
     await clock.advance(100);
-    await clock.finish(governor.run('refetch', () => ask(service, seen)));
+    await clock.finish(governor.run('refetch', (dialect) => ask(service, seen, dialect)));
     await clock.advance(1_000);
     expect(seen.underWay).toBe(7);
     stop.abort();
@@ -445,7 +436,7 @@ describe('figures', () => {
     const seen = newSeen();
     const service = { clock, limiter: tokenBucket(20, 20), headers: 'ietf', latency: () => 2 };
     const until = async () => {
-      while (clock.monotonic() < 20_000) await governor.run('backfill', () => ask(service, seen));
+      while (clock.monotonic() < 20_000) await governor.run('backfill', (dialect) => ask(service, seen, dialect));
     };
     await clock.finish(until());
     const figures = governor.figures();

@@ -1,6 +1,13 @@
-import { createGovernor, type Attempted, type Governor, type GovernorOptions } from '../../src/queue/governor.ts';
+import {
+  createGovernor,
+  type AnswerFacts,
+  type Attempted,
+  type Governor,
+  type GovernorOptions,
+} from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
-import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
+import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
+import { rateDialectSchema, type RateDialect } from '../../src/source/rate-dialect.ts';
 import type { HandClock } from '../support/hand-clock.ts';
 
 /** What a limiter says to one request. */
@@ -123,7 +130,7 @@ export function newSeen(): Seen {
 }
 
 /** One request to the simulated service, as an attempt for the governor. */
-export async function ask(service: Service, seen: Seen): Promise<Attempted<boolean>> {
+export async function ask(service: Service, seen: Seen, dialect: RateDialect): Promise<Attempted<boolean>> {
   const { clock } = service;
   const sentAt = clock.monotonic();
   seen.underWay += 1;
@@ -143,8 +150,16 @@ export async function ask(service: Service, seen: Seen): Promise<Attempted<boole
   seen.underWay -= 1;
   const latencyMs = clock.monotonic() - sentAt;
   const status = verdict.allowed ? 200 : 429;
-  const facts = { status, headers, body: undefined, receivedAt: clock.now(), latencyMs, limited: !verdict.allowed };
+  const facts = factsOf(dialect, { status, headers, receivedAt: clock.now(), latencyMs, limited: !verdict.allowed });
   return { result: verdict.allowed, facts };
+}
+
+/** What the governor is handed of an answer, its limits read once by the dialect. */
+export function factsOf(
+  dialect: RateDialect,
+  { headers, body, receivedAt, ...facts }: Omit<AnswerFacts, 'limits'> & Parameters<typeof readAnswerLimits>[0],
+): AnswerFacts {
+  return { ...facts, receivedAt, limits: readAnswerLimits({ headers, body, receivedAt }, dialect) };
 }
 
 export function governorFor(clock: HandClock, options: Partial<GovernorOptions> = {}): Governor {
@@ -157,7 +172,8 @@ export async function load(governor: Governor, service: Service, ms: number, lan
   const seen = newSeen();
   const end = new AbortController();
   const worker = async () => {
-    while (!end.signal.aborted) await governor.run(lane, () => ask(service, seen), end.signal).catch(() => undefined);
+    while (!end.signal.aborted)
+      await governor.run(lane, (dialect) => ask(service, seen, dialect), end.signal).catch(() => undefined);
   };
   const workers = Array.from({ length: 12 }, worker);
   await service.clock.advance(ms);

@@ -6,7 +6,7 @@ import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { rateDialectSchema, type RateEntry } from '../../src/source/rate-dialect.ts';
 import { PRESET_NAMES } from '../../src/source/rate-presets.ts';
 import { HandClock } from '../support/hand-clock.ts';
-import { governorFor } from './limited-service.ts';
+import { factsOf, governorFor } from './limited-service.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -93,8 +93,8 @@ async function untilAfter(
   clock: HandClock,
   { headers = {}, body }: ReturnType<Statement['answer']>,
 ) {
-  const facts = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
-  await clock.finish(governor.run('backfill', () => Promise.resolve({ result: null, facts })));
+  const answer = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
+  await clock.finish(governor.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })));
   return untilNow(governor);
 }
 

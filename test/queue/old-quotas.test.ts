@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../src/model/errors.ts';
-import type { Attempted, Governor } from '../../src/queue/governor.ts';
+import type { Attempt, Attempted, Governor } from '../../src/queue/governor.ts';
+import type { RateDialect } from '../../src/source/rate-dialect.ts';
 import { HandClock } from '../support/hand-clock.ts';
-import { governorFor } from './limited-service.ts';
+import { factsOf, governorFor } from './limited-service.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -11,21 +12,21 @@ const THREE_AN_HOUR = { 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2', 
 /** A service that states a quota in its first answers, and nothing any more from then on. */
 function forgetful(clock: HandClock, stated: number) {
   const sent: number[] = [];
-  const attempt = async (): Promise<Attempted<null>> => {
+  const attempt = async (dialect: RateDialect): Promise<Attempted<null>> => {
     sent.push(clock.now());
     await clock.sleep(5);
     const headers = {
       date: new Date(clock.now()).toUTCString(),
       ...(sent.length <= stated ? THREE_AN_HOUR : {}),
     };
-    const facts = { status: 200, headers, body: undefined, receivedAt: clock.now(), latencyMs: 5, limited: false };
-    return { result: null, facts };
+    const answer = { status: 200, headers, receivedAt: clock.now(), latencyMs: 5, limited: false };
+    return { result: null, facts: factsOf(dialect, answer) };
   };
   return { sent, attempt };
 }
 
 /** True where a request was sent, false where it was put off. */
-async function wasSent(clock: HandClock, governor: Governor, attempt: () => Promise<Attempted<null>>) {
+async function wasSent(clock: HandClock, governor: Governor, attempt: Attempt<null>) {
   try {
     await clock.finish(governor.run('backfill', attempt));
     return true;

@@ -1,4 +1,4 @@
-import type { Governor, GovernorOptions } from '../../src/queue/governor.ts';
+import type { Attempt, Governor, GovernorOptions } from '../../src/queue/governor.ts';
 import type { Lane } from '../../src/model/vocabulary.ts';
 import type { SharedBudget } from '../../src/queue/budget/shared-row.ts';
 import { HandClock } from '../support/hand-clock.ts';
@@ -62,9 +62,9 @@ export function sharing({ limiter, headers, latencyMs = 20, options = {} }: Shar
     const waits: Member['waits'] = new Map();
     const once = (lane: Lane): Promise<boolean> => {
       const asked = clock.monotonic();
-      const attempt = () => {
+      const attempt: Attempt<boolean> = (dialect) => {
         waits.set(lane, [...(waits.get(lane) ?? []), clock.monotonic() - asked]);
-        return ask(service, seen);
+        return ask(service, seen, dialect);
       };
       return governor.run(lane, attempt, end.signal);
     };

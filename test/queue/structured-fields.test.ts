@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimit-field.ts';
-import { readRateHint } from '../../src/queue/limits/rate-headers.ts';
+import { readAnswerLimits } from '../../src/queue/limits/answer-limits.ts';
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 
 interface Vector {
@@ -27,7 +27,7 @@ it.skipIf(!present)('F024 no structured field vector makes the reader throw or s
   expect(all.length).toBeGreaterThan(1_000);
   for (const { raw = [] } of all) {
     const headers = { ratelimit: raw, 'ratelimit-policy': raw, 'ratelimit-limit': raw, 'retry-after': raw };
-    const hint = readRateHint({ headers, body: undefined, receivedAt: 0 }, dialect);
+    const hint = readAnswerLimits({ headers, body: undefined, receivedAt: 0 }, dialect);
     for (const quota of hint.quotas) {
       for (const value of [quota.limit, quota.remaining, quota.resetMs, quota.windowMs]) {
         expect(value === null || (Number.isFinite(value) && value >= 0)).toBe(true);

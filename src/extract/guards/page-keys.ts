@@ -31,7 +31,7 @@ export function lastKnown(keys: Uint8Array, known: Uint8Array): number {
   return last;
 }
 
-/** True where both are the same keys in the same order. */
+/** True if both are the same keys in the same order. */
 export function sameKeys(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }

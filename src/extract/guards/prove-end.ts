@@ -20,12 +20,12 @@ export interface LastPage {
   /** Records so far, and on the largest page that named a next one. */
   met: number | null;
   kept: number;
-  /** True where the profile accepts an end that nothing proves. */
+  /** True if the profile accepts an end that nothing proves. */
   acceptsEnd: boolean;
 }
 
 export interface ProvedEnd {
-  /** Null where nothing shows the end. */
+  /** Null if nothing shows the end. */
   proof: EndProof | null;
   /** What is missing for a proof. */
   fault: GuardFault | null;
@@ -91,7 +91,7 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
   return 'next' in step ? 'names_next' : 'names_none';
 }
 
-/** Null where the service refuses the request, or its answer is no page. */
+/** Null if the service refuses the request, or its answer is no page. */
 async function readQuietly(ask: LastPage['ask'], url: URL, resource: ReadableResource): Promise<ReadPage | null> {
   try {
     const read = readPage(await ask(positionOf(url)), url, resource);

@@ -30,15 +30,66 @@ export interface SureRecord {
 /** The end of a walk. It is proved where there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
-  /** Records that it met; null where nobody counted. */
+  /** Records that it met; null if nobody counted. */
   records: number | null;
   doubts: readonly Doubt[];
   /** For a walk that is made again: what this one met, page by page. */
   prints: string;
   /** The last record that was read before anything moved, if the listing ascends by time; else null. */
   sure: SureRecord | null;
-  /** True where the walk met the record with this key's fingerprint. */
+  /** True if the walk met the record with this key's fingerprint. */
   met: (key: Uint8Array) => boolean;
   /** Where no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
   pageSize: { asked: number; came: number } | null;
+}
+
+/** A walk's ledger at its end. */
+interface LedgerFacts {
+  /** A record came again far behind its first page, or nothing of a page was found again. */
+  hasSlipped: boolean;
+  /** Records were on two neighbouring pages. */
+  hasEntered: boolean;
+  /** Pages by number told no total and shared no record. */
+  isUnwatched: boolean;
+  /** Records; null if nobody counted. */
+  met: number | null;
+  /** The smallest total that was told; null if none was. */
+  leastTotal: number | null;
+}
+
+const AGAIN = 'run it again when less is changed; if this service can never prove it, accept: [end] in the profile';
+
+/** The doubts against a walk, the gravest first. Pure. */
+export function doubtsOf({ hasSlipped, hasEntered, isUnwatched, met, leastTotal }: LedgerFacts): Doubt[] {
+  const doubts: Doubt[] = [];
+  if (hasSlipped) doubts.push(slipped);
+  else if (hasEntered) doubts.push(entered);
+  if (leastTotal !== null && met !== null && met < leastTotal) doubts.push(fewer(met, leastTotal));
+  return isUnwatched ? [...doubts, unwatched] : doubts;
+}
+
+const slipped: Doubt = {
+  code: 'slipped',
+  message: 'records moved between the pages while they were read, so one may have slipped past unread',
+  hint: AGAIN,
+};
+
+const entered: Doubt = {
+  code: 'entered',
+  message: 'records came onto pages that had been read already, and pushed others on',
+  hint: AGAIN,
+};
+
+const unwatched: Doubt = {
+  code: 'unwatched',
+  message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
+  hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
+};
+
+function fewer(met: number, total: number): Doubt {
+  return {
+    code: 'fewer',
+    message: `the listing ended after ${met} records, but tells a total of ${total}`,
+    hint: 'if the total counts more than is listed, set page.total: null in the profile; else report it to the service',
+  };
 }

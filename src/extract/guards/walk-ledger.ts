@@ -3,8 +3,7 @@ import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
 import { eachKey, pushedOn } from './page-keys.ts';
 import type { PagePosition } from '../page.ts';
-import { doubtsOf } from './walk-doubts.ts';
-import type { Doubt, SureRecord } from './walk-end.ts';
+import { doubtsOf, type Doubt, type SureRecord } from './walk-end.ts';
 
 /** A page as a walk remembers it. */
 export interface MetPage {
@@ -18,11 +17,11 @@ export interface MetPage {
 /** What a page adds to it. */
 export interface LedgerEntry extends MetPage {
   total: number | null;
-  /** How many records it shares with the page before it, because it was asked for so; Infinity where any number is fine. */
+  /** How many records it shares with the page before it, because it was asked for so; Infinity if any number is fine. */
   overlap: number;
-  /** True where a record may have slipped between the page before and this one with nothing to show for it. */
+  /** True if a record may have slipped between the page before and this one with nothing to show for it. */
   isBoundary: boolean;
-  /** The times of its records by the service's word, in their order; null where one has none. */
+  /** The times of its records by the service's word, in their order; null if one has none. */
   updated: readonly ({ text: string; at: number } | null)[];
 }
 
@@ -30,7 +29,7 @@ export interface LedgerEntry extends MetPage {
 export interface WalkBefore {
   /** Its pages, where they are cut by number. */
   pages: readonly MetPage[];
-  /** Records that it met; null where nobody counted. */
+  /** Records that it met; null if nobody counted. */
   records: number | null;
   leastTotal: number | null;
 }
@@ -50,11 +49,11 @@ const MOST_STALE_PAGES = 20;
 export class WalkLedger {
   readonly #keys = new KeySet();
   readonly #pages: WatchedPage[] = [];
-  /** True where pages are cut by number, so that what moves shifts them. */
+  /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
   #leastTotal: number | null;
   #lastTotal: number | null = null;
-  /** Null where the walk was taken up without what it had met before. */
+  /** Null if the walk was taken up without what it had met before. */
   #records: number | null;
   #staleRun = 0;
   #productive = 0;
@@ -96,17 +95,17 @@ export class WalkLedger {
     return this.#pages.at(-1) ?? null;
   }
 
-  /** Records on all pages so far, those that came twice counted twice; null where nobody counted. */
+  /** Records on all pages so far, those that came twice counted twice; null if nobody counted. */
   get received(): number | null {
     return this.#records === null ? null : this.#received;
   }
 
-  /** Records so far, each of them once where pages are cut by number; null where nobody counted. */
+  /** Records so far, each of them once where pages are cut by number; null if nobody counted. */
   get met(): number | null {
     return this.#isCutByNumber && this.#records !== null ? this.#keys.size + this.#unkeyed : this.#records;
   }
 
-  /** True where so many pages in a row brought no new record that the walk goes in circles. */
+  /** True if so many pages in a row brought no new record that the walk goes in circles. */
   get isLoop(): boolean {
     return this.#staleRun >= Math.max(MOST_STALE_PAGES, this.#productive);
   }
@@ -115,12 +114,12 @@ export class WalkLedger {
     return this.#isCutByNumber;
   }
 
-  /** True where a total is told and that many records were met. */
+  /** True if a total is told and that many records were met. */
   get isComplete(): boolean {
     return this.#leastTotal !== null && (this.met ?? -1) >= this.#leastTotal;
   }
 
-  /** True where this total says that records came or went since the page before. */
+  /** True if this total says that records came or went since the page before. */
   hasMoved(total: number | null): boolean {
     return this.#lastTotal !== null && total !== null && total !== this.#lastTotal;
   }
@@ -173,7 +172,7 @@ export class WalkLedger {
     return hash('sha1', Buffer.concat(this.#pages.map(({ keys }) => keys)), 'hex');
   }
 
-  /** The last record that was read before anything moved; null where the listing does not ascend by time. */
+  /** The last record that was read before anything moved; null if the listing does not ascend by time. */
   sure(): SureRecord | null {
     if (!this.#ascends || this.#slippedFrom === null) return null;
     const page = this.#pages[this.#slippedFrom - 1];
@@ -181,7 +180,7 @@ export class WalkLedger {
     return { key: page.keys.subarray(-KEY_FINGERPRINT_BYTES), updated: page.lastUpdated };
   }
 
-  /** True where a record with this key's fingerprint was met. */
+  /** True if a record with this key's fingerprint was met. */
   has(key: Uint8Array): boolean {
     let found = false;
     eachKey(key, (high, low) => (found = this.#keys.has(high, low)));

@@ -2,11 +2,9 @@ import type { JsonValue } from '../../model/json.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import { absentStep } from './absent-step.ts';
 import { accountOf, bodyAccount } from '../requests/body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
-import { sizeParam } from './page-size.ts';
-import type { PageFacts, PageStep, PageStyle } from './page-style.ts';
+import { absentStep, sizeParam, type PageFacts, type PageStep, type PageStyle } from './page-style.ts';
 import { isUnsendable, positionOf, withParams } from './position.ts';
 
 type CursorProfile = Extract<PageProfile, { style: 'cursor' }>;
@@ -54,7 +52,7 @@ function nextByCursor(profile: CursorProfile, facts: PageFacts): PageStep | Guar
     : { end: 'signal' };
 }
 
-/** True, false, null where the answer does not say, or the fault of a value that is none of these. */
+/** True, false, null if the answer does not say, or the fault of a value that is none of these. */
 function hasMore(profile: CursorProfile, json: JsonValue): boolean | null | GuardFault {
   if (profile.has_more === null) return null;
   const found = fieldAt(json, profile.has_more);

@@ -1,12 +1,10 @@
 import { snippet } from '../../http/body/safe-text.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import { absentStep } from './absent-step.ts';
 import { accountOf } from '../requests/body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import { parseLinkHeader } from './link-header.ts';
-import { sizeParam } from './page-size.ts';
-import type { PageFacts, PageStep, PageStyle } from './page-style.ts';
+import { absentStep, sizeParam, type PageFacts, type PageStep, type PageStyle } from './page-style.ts';
 import { linkedPosition } from './position.ts';
 
 type LinkProfile = Extract<PageProfile, { style: 'link' }>;

@@ -2,8 +2,7 @@ import { ConfigError } from '../../model/errors.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
-import { sizeParam } from './page-size.ts';
-import type { Foresight, PageFacts, PageStep, PageStyle } from './page-style.ts';
+import { sizeParam, type Foresight, type PageFacts, type PageStep, type PageStyle } from './page-style.ts';
 import { positionOf, withParams } from './position.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 

@@ -7,7 +7,7 @@ const PRINTABLE = /^[\x20-\x7e]+$/;
 const INTEGERS = /\d+/g;
 
 /**
- * True where the next position is this one with a number counted on, by one or by the records of a page: links and
+ * True if the next position is this one with a number counted on, by one or by the records of a page: links and
  * cursors, also such as are written in Base64, by which a service numbers its pages all the same. The first of them may
  * add the parameter that a first request goes without.
  */
@@ -24,7 +24,7 @@ function paramsOf(position: PagePosition): Map<string, string> {
   return URL.canParse(position, ANYWHERE) ? new Map(new URL(position, ANYWHERE).searchParams) : new Map();
 }
 
-/** What is written in Base64, where that is text. */
+/** What is written in Base64, if that is text. */
 function readable(value: string): string {
   if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
   const text = Buffer.from(value, 'base64').toString('latin1');

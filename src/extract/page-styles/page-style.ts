@@ -1,9 +1,11 @@
 import type { JsonValue } from '../../model/json.ts';
+import type { PageProfile } from '../../source/page-style.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
+import { bodyAccount } from '../requests/body-account.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 
-/** What an answer says about the page after it. */
+/** The part of an answer that may tell of the page after it. */
 export interface PageFacts {
   /** The request of this page. */
   url: URL;
@@ -22,7 +24,7 @@ export interface PageFacts {
   total: number | null;
   /** How many pages there are in all, as this answer tells it. */
   pages: number | null;
-  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 where none did. */
+  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
   kept: number;
 }
 
@@ -35,9 +37,9 @@ export interface PageStyle {
   first: Readonly<Record<string, string>>;
   /** What follows this page, or what is wrong with the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
-  /** True where the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
+  /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
-  /** Foresight for styles that number their pages; null where only an answer knows what comes next. */
+  /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
   ahead: Foresight | null;
 }
 
@@ -47,6 +49,36 @@ export interface Foresight {
   after(position: URL, count: number): PagePosition;
   /** How many records lie before `position`, if every page holds `count`. */
   before(position: URL, count: number): number;
-  /** A request for the page that begins `count` records sooner; null where pages cannot begin anywhere. */
+  /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
+}
+
+/** The query parameter that asks for the profile's page size; none if the service has no such parameter. */
+export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): Record<string, string> {
+  return profile.size_param === null ? {} : { [profile.size_param]: String(profile.size) };
+}
+
+/**
+ * The step after a page without `place`, in which the profile's `field` says that the next one is named. It is the end on a
+ * page that is shorter than one that named a next page, or if the profile says so and an earlier page had it; else it may
+ * as well be a profile that does not fit.
+ */
+export function absentStep(
+  profile: { absent_is_end: boolean },
+  facts: PageFacts,
+  { place, field }: { place: string; field: string },
+): PageStep {
+  if (facts.kept > 0 && facts.received < facts.kept) return { end: 'short' };
+  if (facts.kept > 0 && profile.absent_is_end) return { end: 'signal' };
+  const isFirst = facts.kept === 0;
+  return {
+    end: null,
+    fault: {
+      code: 'pagination_missing',
+      message: `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
+      hint:
+        `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
+        'page.total or page.pages to where it tells how much there is.',
+    },
+  };
 }

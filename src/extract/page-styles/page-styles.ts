@@ -19,7 +19,7 @@ export function openPageStyle<S extends keyof Profiles>(profile: Profiles[S] & {
   return STYLES[profile.style](profile);
 }
 
-/** True where the place of the next page is known before this one is read. */
+/** True if the place of the next page is known before this one is read. */
 export function isNumbered(profile: PageProfile): boolean {
   return openPageStyle(profile).ahead !== null;
 }

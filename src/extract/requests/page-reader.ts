@@ -8,6 +8,7 @@ import type { PagePosition } from '../page.ts';
 import type { PageStyle } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd } from '../guards/prove-end.ts';
+import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadableResource, type ReadPage } from './read-page.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -18,26 +19,28 @@ export interface ReaderOptions {
   /** The first request of the listing. */
   first: URL;
   source: AnswerSource;
+  /** Takes in the memory of each page that is taken from the source. */
+  memory: PageMemory;
   /** Asks for a page out of its turn. */
   ask: (position: PagePosition) => Promise<ApiAnswer>;
   ledger: WalkLedger;
-  /** Records on the largest page that named a next one, in earlier walks; 0 where none is known. */
+  /** Records on the largest page that named a next one, in earlier walks; 0 if none is known. */
   kept: number;
-  /** True where the profile accepts an end that nothing proves. */
+  /** True if the profile accepts an end that nothing proves. */
   acceptsEnd: boolean;
   signal: AbortSignal | undefined;
 }
 
 /** A page of which it is not decided yet what follows. */
 export interface UnsteppedPage extends ReadPage {
-  /** Records that it shares with the page before it, because it was asked for so; Infinity where any number is fine. */
+  /** Records that it shares with the page before it, because it was asked for so; Infinity if any number is fine. */
   overlap: number;
 }
 
 /** A page and what follows it. */
 export interface SteppedPage extends UnsteppedPage {
   next: PagePosition | null;
-  /** What showed the end; null where it goes on, or where nothing did. */
+  /** What showed the end; null if it goes on, or where nothing did. */
   proof: EndProof | null;
   /** What is missing for a proof. */
   fault: GuardFault | null;
@@ -66,12 +69,12 @@ export class PageReader {
     this.#kept = options.kept;
   }
 
-  /** True where the profile says that pages are cut by number. */
+  /** True if the profile says that pages are cut by number. */
   get isNumbered(): boolean {
     return this.#options.style.ahead !== null;
   }
 
-  /** Records on the largest page that named a next one; 0 where none did. */
+  /** Records on the largest page that named a next one; 0 if none did. */
   get kept(): number {
     return this.#kept;
   }
@@ -85,14 +88,14 @@ export class PageReader {
   }
 
   /**
-   * What is sent for a position. Pages that may begin anywhere begin a record early: where that is the last record of
+   * What is sent for a position. Pages that may begin anywhere begin a record early: if that is the last record of
    * the page before, nothing has moved over the boundary between them.
    */
   requestOf(position: PagePosition): URL {
     return this.overlapsAt(position) ?? urlAt(this.#options.first, position);
   }
 
-  /** The request that begins a record early; null where pages do not overlap. */
+  /** The request that begins a record early; null if pages do not overlap. */
   overlapsAt(position: PagePosition): URL | null {
     const { style, first, ledger } = this.#options;
     const before = ledger.last?.keys.length ?? 0;
@@ -100,7 +103,7 @@ export class PageReader {
     return style.ahead.sooner(urlAt(first, position), 1);
   }
 
-  /** The page at a position, in its turn; null where it is refused because it lies behind the last one. */
+  /** The page at a position, in its turn; null if it is refused because it lies behind the last one. */
   async read(position: PagePosition): Promise<UnsteppedPage | null> {
     const read = await this.#taken(position);
     const isPlain = read === null || positionOf(read.url) === positionOf(urlAt(this.#options.first, position));
@@ -140,12 +143,13 @@ export class PageReader {
     return { ...read, next: null, proof, fault };
   }
 
-  /** The page, or null where the service refuses to go past a total that is reached, or past a page that was short. */
+  /** The page, or null if the service refuses to go past a total that is reached, or past a page that was short. */
   async #taken(position: PagePosition): Promise<ReadPage | null> {
-    const { signal, source, style, ledger, acceptsEnd } = this.#options;
+    const { signal, source, memory, style, ledger, acceptsEnd } = this.#options;
     signal?.throwIfAborted();
     try {
       const answer = await source.take(position);
+      memory.take(answer.hold);
       return await this.#whole(answer, answer.request);
     } catch (error) {
       const isRefused = error instanceof SyncError && error.code === 'cursor_expired' && style.ahead !== null;

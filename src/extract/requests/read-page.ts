@@ -3,15 +3,14 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { accountOf, bodyAccount, countIn } from './body-account.ts';
-import { shortfallOf } from '../page-styles/declared-count.ts';
+import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import { pageKeys } from '../guards/page-keys.ts';
 
-/** What reading an answer needs to know of the resource. */
+/** The part of a resource's profile by which an answer is read. */
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'>;
 
-/** What an answer carries. */
+/** The content of one page's answer. */
 export interface ReadPage {
   /** The request that was answered. */
   url: URL;
@@ -49,4 +48,26 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
 function placeHint(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}: set records: '' in the profile.`;
   return `${bodyAccount(json)} Set records in the profile to where the array is.`;
+}
+
+const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;
+
+/** A page that carries fewer records than it says itself (its own count, or `Content-Range`) was cut on its way. */
+function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): GuardFault | null {
+  const declared = Math.max(countAt(answer.json, countPath) ?? 0, rangeCount(answer.headers['content-range']));
+  if (declared <= received) return null;
+  return {
+    code: 'page_too_short',
+    message: `The page says that it holds ${declared} records, and carries ${received}`,
+    hint: 'It was asked for again and stayed so: report it to the service, or set page.count: null in the profile.',
+  };
+}
+
+/** Records that `Content-Range: items 0-99/508` declares; 0 if it is absent, counts bytes or cannot be read. */
+function rangeCount(header: string | string[] | undefined): number {
+  const range = typeof header === 'string' ? RANGE.exec(header) : null;
+  if (range === null || range[1]?.toLowerCase() === 'bytes') return 0;
+  const all = range[4] === '*' ? Infinity : Number(range[4]);
+  // The last page may name the range that was asked for, past the end of what there is.
+  return Math.min(Number(range[3]), all - 1) - Number(range[2]) + 1;
 }

@@ -1,97 +1,26 @@
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Governor } from '../../queue/governor.ts';
-import type { AuthSettings } from '../../source/auth.ts';
-import type { Profile } from '../../source/profile.ts';
-import type { AnswerMemory } from '../body/answer-memory.ts';
-import { apiKeyCredentials } from './auth.ts';
-import type { Credentials } from './auth.ts';
-import type { Exchange, WireAnswer, WireRequest } from '../exchange.ts';
-import { oauthCredentials, tokenLifetime } from './oauth.ts';
-import { sharedToken, type TokenStore } from './shared-token.ts';
-import { requestToken } from './token-request.ts';
-import type { IssuedToken, OauthSettings } from './token-request.ts';
-import { tokenSeal } from './token-seal.ts';
 
-/** Answers with a token are short. */
-const MAX_TOKEN_BYTES = 1_048_576;
-
-interface CredentialSource {
-  baseUrl: URL;
-  profile: Pick<Profile, 'oauth'>;
-  auth: AuthSettings;
-  governor: Governor;
-  /** Of the token endpoint, where that has an origin of its own; none holds it back where absent. */
-  tokenGovernor?: Governor | undefined;
-  clock: Clock;
-  memory: AnswerMemory;
-  /** Where other processes use the same tokens; each client has its own where absent. */
-  tokens?: TokenStore | undefined;
+/** What proves who is asking, kept fresh. */
+export interface Credentials {
+  /** Waits until there is something to send; throws `SyncError` (retry or stop) if there is none to be had. */
+  ready(lane: Lane, signal: AbortSignal | undefined): Promise<void>;
+  /** False once what `header` gives is known to have run out, as may happen in a long wait for a slot. */
+  fresh(): boolean;
+  /** The value of the Authorization header. */
+  header(): string;
+  /** Monotonic milliseconds until which that holds, as far as is known; infinite for what never runs out. */
+  holdsUntil(): number;
+  /** Hears that the service refused this header (401); false if no other can be had. */
+  renew(refused: string): boolean;
 }
 
-/** The credential that the settings describe. `keepSecret` hears of everything that must never be written anywhere. */
-export function createCredentials(
-  source: CredentialSource,
-  exchange: Exchange,
-  keepSecret: (secret: string) => void,
-): Credentials {
-  const { auth, clock, tokens } = source;
-  if (auth.type === 'api_key') {
-    keepSecret(auth.key);
-    return apiKeyCredentials(auth.key);
-  }
-  keepSecret(auth.client_secret);
-  const url = tokenUrl(auth, source);
-  const request = (lane: Lane): Promise<IssuedToken> =>
-    requestToken(auth, {
-      url,
-      clientAuth: source.profile.oauth.client_auth,
-      send: (sent) => sendForToken(source, exchange, lane, sent),
-    });
-  if (tokens === undefined) return oauthCredentials({ clock, keepSecret, request });
-  const shared = sharedToken({ store: tokens, seal: tokenSeal(auth, url), clock, request, lifetime: tokenLifetime });
-  return oauthCredentials({ clock, keepSecret, request: shared });
-}
-
-/** The origin of the token endpoint where it is not the service's own, whose limits it then does not share; else null. */
-export function otherTokenOrigin(auth: AuthSettings, baseUrl: URL): string | null {
-  if (auth.type === 'api_key' || auth.token_url === undefined) return null;
-  const { origin } = new URL(auth.token_url, baseUrl);
-  return origin === baseUrl.origin ? null : origin;
-}
-
-function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): URL {
-  const url = new URL(auth.token_url ?? baseUrl.pathname.replace(/\/$/, '') + profile.oauth.token_path, baseUrl);
-  if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
-    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
-      hint: 'The client secret must not go over an open line.',
-    });
-  }
-  return url;
-}
-
-/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
-function sendForToken(
-  source: CredentialSource,
-  exchange: Exchange,
-  lane: Lane,
-  request: WireRequest,
-): Promise<WireAnswer> {
-  const sent = async (): Promise<WireAnswer> => {
-    const hold = source.memory.open();
-    try {
-      return await exchange({ ...request, most: MAX_TOKEN_BYTES }, { count: () => undefined, hold });
-    } finally {
-      hold.release();
-    }
+/** An API key: always there, never renewed. */
+export function apiKeyCredentials(key: string): Credentials {
+  return {
+    ready: async () => undefined,
+    fresh: () => true,
+    header: () => `Bearer ${key}`,
+    holdsUntil: () => Infinity,
+    renew: () => false,
   };
-  const governor = request.url.origin === source.baseUrl.origin ? source.governor : source.tokenGovernor;
-  if (governor === undefined) return sent();
-  return governor.run(lane, async () => {
-    const result = await sent();
-    const { status, headers, receivedAt, latencyMs } = result;
-    const facts = { status, headers, body: undefined, receivedAt, latencyMs, limited: status === 429 };
-    return { result, facts: status === 0 ? null : facts };
-  });
 }

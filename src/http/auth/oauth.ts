@@ -1,10 +1,11 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Credentials } from './auth.ts';
+import { unlessAborted } from '../../model/waiting.ts';
+import type { Credentials } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 
-/** A token lives this long where the service does not say (nothing, or 0), and never longer than a day. */
+/** The life of a token if the service does not say it (nothing, or 0), and the longest that is believed. */
 const DEFAULT_LIFETIME = 3_600_000;
 const LONGEST_LIFETIME = 86_400_000;
 /** The last part of its life in which a token is renewed ahead of time: a fifth, at most a minute. */
@@ -23,9 +24,9 @@ interface Token {
 
 interface OauthWiring {
   clock: Clock;
-  /** One request to the token endpoint, or what stands for it where several processes use one token. */
+  /** One request to the token endpoint, or to the store if several processes share a token. */
   request: (lane: Lane) => Promise<IssuedToken>;
-  /** Hears of every token, so that none is ever written anywhere. */
+  /** Called with every token, so that none is ever written anywhere. */
   keepSecret: (secret: string) => void;
 }
 
@@ -85,18 +86,4 @@ function datedToken(issued: IssuedToken, asked: number): Token {
 /** Milliseconds from when it was asked for. */
 export function tokenLifetime({ expiresIn = 0 }: IssuedToken): number {
   return expiresIn > 0 ? Math.min(expiresIn * 1_000, LONGEST_LIFETIME) : DEFAULT_LIFETIME;
-}
-
-/** The promise's result, or the signal's reason: a wait shared with others must not outlive the one who gave up. */
-async function unlessAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise;
-  signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

@@ -4,74 +4,64 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
   allowInsecureRequests,
-  clientCredentialsGrantRequest,
   customFetch,
-  processClientCredentialsResponse,
 } from 'oauth4webapi';
 import { SyncError, messageOf } from '../../model/errors.ts';
-import type { AuthSettings } from '../../source/auth.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-
-export type OauthSettings = Extract<AuthSettings, { type: 'oauth' }>;
+import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { GRANTS, type OauthSettings } from './grants.ts';
 
 /** A token as the service gave it. */
 export interface IssuedToken {
   value: string;
-  /** Seconds; undefined where the service does not say. */
+  /** Seconds; undefined if the service does not say. */
   expiresIn: number | undefined;
 }
 
-/** Where and how to ask for a token, and the one who sends the request. */
+/** The address of the token endpoint, how the client proves itself there, and the function that sends the request. */
 interface TokenEndpoint {
   url: URL;
   clientAuth: 'body' | 'basic';
   send: (request: WireRequest) => Promise<WireAnswer>;
 }
 
-const TRANSIENT = new Set([0, 408, 425, 429]);
 /** What a bearer token may consist of: `b64token`, RFC 6750, section 2.1. */
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 /** Longer ones go through no usual limit on the headers of a request. */
 const LONGEST_TOKEN = 16_384;
 
 /**
- * Asks for a token with the client's own credentials (RFC 6749, 4.4). Throws `SyncError`: `token_unavailable` (retry)
- * while the endpoint fails, `auth_failed` or `bad_token` (stop) where asking again cannot help. The secret goes to the
- * given URL only: a redirect is an error.
+ * Asks for a token with the client's own credentials. Throws `SyncError`: `token_unavailable` (retry) while the endpoint
+ * fails, `auth_failed`, `bad_token` or `token_redirect` (stop) if asking again cannot help. The secret goes to the given
+ * URL only: a redirect is an error.
  */
 export async function requestToken(auth: OauthSettings, endpoint: TokenEndpoint): Promise<IssuedToken> {
   const server = { issuer: endpoint.url.origin, token_endpoint: endpoint.url.href };
   const client = { client_id: auth.client_id };
   const prove = endpoint.clientAuth === 'basic' ? ClientSecretBasic : ClientSecretPost;
   try {
-    const response = await clientCredentialsGrantRequest(server, client, prove(auth.client_secret), parameters(auth), {
+    const grant = GRANTS.client_credentials;
+    const response = await grant.ask(server, client, prove(auth.client_secret), auth, {
       [allowInsecureRequests]: endpoint.url.protocol === 'http:',
       [customFetch]: async (url, { headers, body }) =>
         usable(await endpoint.send({ url: new URL(url), method: 'POST', headers, body: String(body) }), endpoint.url),
     });
-    const { access_token, expires_in } = await processClientCredentialsResponse(server, client, response);
+    const { access_token, expires_in } = await grant.read(server, client, response);
     return { value: bearerToken(access_token, endpoint.url), expiresIn: expires_in };
   } catch (error) {
     throw tokenError(error, endpoint.url, auth.client_secret);
   }
 }
 
-function parameters(auth: OauthSettings): URLSearchParams {
-  return new URLSearchParams(auth.scope === undefined ? {} : { scope: auth.scope });
-}
-
-/** The answer as the library reads it; failures that say nothing about the client are thrown here. */
+/** The answer as the library reads it; an answer that says nothing about the client throws. */
 function usable(answer: WireAnswer, url: URL): Response {
   const { status, headers, bytes, failure } = answer;
-  if (TRANSIENT.has(status) || status >= 500 || failure !== null) {
-    throw unavailable(`${named(url)} ${status === 0 ? `failed (${failure})` : `answered ${status}`}`);
-  }
-  if (status >= 300 && status < 400) {
-    throw new SyncError('token_redirect', `${named(url)} answered ${status}, a redirect, which is not followed`, {
-      recovery: 'stop',
-      hint: 'Set auth.token_url to the final address of the token endpoint.',
-    });
+  const { outcome, code, reason, hint } = judgeTokenAnswer(answer);
+  if (outcome !== 'ok') {
+    const isFinal = outcome === 'stop';
+    const ending = status === 0 ? `failed (${failure})` : `answered ${status}${isFinal ? `, ${reason}` : ''}`;
+    throw new SyncError(code, `${named(url)} ${ending}`, { recovery: isFinal ? 'stop' : 'retry', hint });
   }
   const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, [value].flat().join(', ')]],
@@ -117,13 +107,6 @@ function refused(url: URL, why: string, error: Error): SyncError {
 /** The library hangs the answer's body, and so perhaps a token, onto its errors: only the message goes on. */
 function withoutBody(error: Error): Error {
   return new Error(snippet(error.message));
-}
-
-function unavailable(message: string): SyncError {
-  return new SyncError('token_unavailable', message, {
-    recovery: 'retry',
-    hint: 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.',
-  });
 }
 
 function named(url: URL): string {

@@ -1,6 +1,7 @@
 import v8 from 'node:v8';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
+import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
 /** So little is always had: ordinary answers never wait for large ones, whoever sends those. */
 const SMALL = 2_097_152;
@@ -33,15 +34,15 @@ export interface AnswerHold {
   release(): void;
 }
 
-/** Who has the turn, and who waits for it, in order. */
-interface Turns {
+/** The answer that has room beside all others, and those that wait for that room, in order. */
+interface ExtraRoom {
   owner: object | null;
-  waiting: { who: object; begin: () => void }[];
+  waiting: { answer: object; begin: () => void }[];
 }
 
 /** An account of `limit` bytes. Where it is full, answers get the room of one more, one after the other. */
 export function createAnswerMemory(limit: number): AnswerMemory {
-  const turns: Turns = { owner: null, waiting: [] };
+  const extra: ExtraRoom = { owner: null, waiting: [] };
   let taken = 0;
 
   function open(): AnswerHold {
@@ -49,7 +50,7 @@ export function createAnswerMemory(limit: number): AnswerMemory {
     const resize = (bytes: number): void => {
       if (bytes > own && bytes > SMALL) {
         if (bytes > limit) throw tooHeavy(limit);
-        if (taken - own + bytes > limit && turns.owner !== hold) throw full();
+        if (taken - own + bytes > limit && extra.owner !== hold) throw full();
       }
       taken += bytes - own;
       own = bytes;
@@ -57,11 +58,12 @@ export function createAnswerMemory(limit: number): AnswerMemory {
     const hold: AnswerHold = {
       resize,
       grow: (bytes) => resize(own + bytes),
-      takeTurn: (clock, ms, signal) => takeTurn(turns, hold, (stop) => clock.sleep(ms, eitherOf(stop, signal))),
+      takeTurn: (clock, ms, signal) =>
+        takeTurn(extra, hold, (turn) => waitAtMost(clock, ms, unlessAborted(turn, signal))),
       release: () => {
         taken -= own;
         own = 0;
-        passOn(turns, hold);
+        passOn(extra, hold);
       },
     };
     return hold;
@@ -76,34 +78,32 @@ export function createAnswerMemory(limit: number): AnswerMemory {
   };
 }
 
-async function takeTurn(turns: Turns, who: object, sleep: (stop: AbortSignal) => Promise<void>): Promise<void> {
-  turns.owner ??= who;
-  if (turns.owner === who) return;
-  const { promise, resolve } = Promise.withResolvers<'begun'>();
-  const waiter = { who, begin: () => resolve('begun') };
-  turns.waiting.push(waiter);
-  const stop = new AbortController();
-  const end = sleep(stop.signal).then(() => 'late' as const);
+/** `wait` returns null if the turn did not come in time. */
+async function takeTurn(
+  extra: ExtraRoom,
+  answer: object,
+  wait: (turn: Promise<void>) => Promise<unknown>,
+): Promise<void> {
+  extra.owner ??= answer;
+  if (extra.owner === answer) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const waiter = { answer, begin: resolve };
+  extra.waiting.push(waiter);
   try {
-    if ((await Promise.race([promise, end])) === 'late') throw full();
+    if ((await wait(promise)) === null) throw full();
   } catch (error) {
-    turns.waiting = turns.waiting.filter((other) => other !== waiter);
-    passOn(turns, who);
+    extra.waiting = extra.waiting.filter((other) => other !== waiter);
+    passOn(extra, answer);
     throw error;
   } finally {
-    stop.abort();
-    end.catch(() => undefined);
+    resolve();
   }
 }
 
-function eitherOf(stop: AbortSignal, signal: AbortSignal | undefined): AbortSignal {
-  return signal === undefined ? stop : AbortSignal.any([stop, signal]);
-}
-
-function passOn(turns: Turns, who: object): void {
-  if (turns.owner !== who) return;
-  const next = turns.waiting.shift();
-  turns.owner = next?.who ?? null;
+function passOn(extra: ExtraRoom, answer: object): void {
+  if (extra.owner !== answer) return;
+  const next = extra.waiting.shift();
+  extra.owner = next?.answer ?? null;
   next?.begin();
 }
 

@@ -5,18 +5,20 @@ import { parseJson } from '../../shape/json/parse-json.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import { decodeText, type DecodedText } from '../body/decode-text.ts';
 import type { WireAnswer } from '../exchange.ts';
+import type { Profile } from '../../source/profile.ts';
+import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import type { Seen } from './outcome-row.ts';
 
 /** What is kept of the body of an error answer, in bytes. */
 const EXCERPT = 65_536;
 const AROUND = 40;
 
-/** What an answer says, before anybody judges it. */
+/** An answer's content, before it is judged. */
 export interface AnswerReading {
-  seen: Seen;
+  seen: Omit<Seen, 'limits'>;
   /** The body of a 2xx as UTF-8, empty otherwise. */
   bytes: Buffer;
-  /** What is wrong with the body, as a sentence; empty where the code of the failure says it all. */
+  /** The defect of the body, as a sentence; empty if the code of the failure says it all. */
   defect: string;
 }
 
@@ -58,7 +60,6 @@ export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => b
     seen: {
       status: answer.status,
       headers: answer.headers,
-      receivedAt: answer.receivedAt,
       transport: answer.failure,
       content: content.code,
       json,
@@ -135,4 +136,19 @@ function looseJson(text: string): JsonValue | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Says whether a body holds records, or is one, by the places and keys that the profile's resources name. */
+export function recordFinder(profile: Pick<Profile, 'resources'>): (body: JsonValue) => boolean {
+  const resources = Object.values(profile.resources);
+  const places = [...new Set(resources.map((resource) => resource.records))].filter((place) => place !== '');
+  const keys = [...new Set(resources.flatMap((resource) => [resource.id].flat()))];
+  return (body) => {
+    if (!isObject(body)) return Array.isArray(body);
+    return places.some((place) => isFilled(fieldAt(body, place))) || keys.some((key) => Object.hasOwn(body, key));
+  };
+}
+
+function isFilled(value: JsonValue | undefined): boolean {
+  return Array.isArray(value) ? value.length > 0 : isObject(value) && Object.keys(value).length > 0;
 }

@@ -1,8 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
-import { retryAfter } from '../../queue/limits/rate-headers.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import { jsonText } from './body-place.ts';
-import type { OutcomeRow, Seen } from './outcome-row.ts';
+import type { OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 
 /** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
 const BODY_ATTEMPTS = 3;
@@ -183,6 +181,23 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
   row('ok', 'ok', 'a success', { status: ['2xx'] }),
 ];
 
+const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
+
+/** Rows for answers of a token endpoint, where a credential is asked for: all that says nothing about the client. */
+export const TOKEN_ROWS: readonly StatusRow[] = [
+  row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
+  row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
+  row('retry', 'token_unavailable', 'the token endpoint fails', {
+    status: ['408', '425', '5xx', '6xx', '7xx', '8xx', '9xx'],
+    hint: TOKEN_HINT,
+  }),
+  row('stop', 'token_redirect', 'a redirect, which is not followed', {
+    status: ['3xx'],
+    hint: 'Set auth.token_url to the final address of the token endpoint.',
+  }),
+  row('ok', 'ok', 'an answer that the grant reads', {}),
+];
+
 /** The built-in part of the table, in the order in which it is asked. */
 export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
@@ -191,23 +206,16 @@ function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest:
 }
 
 /** True for a Retry-After that the governor waits for. */
-function namesWait(seen: Seen): boolean {
-  return retryAfter(seen) !== null;
+function namesWait({ limits }: Seen): boolean {
+  return limits.retryAfterMs !== null;
 }
 
 /** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */
 function saysThrottled(seen: Seen): boolean {
-  return (
-    namesWait(seen) ||
-    ['x-ratelimit-remaining', 'x-rate-limit-remaining', 'ratelimit-remaining'].some(
-      (name) => Number(seen.headers[name] ?? 1) === 0,
-    ) ||
-    /\b(r|remaining)=0\b/.test(String(seen.headers['ratelimit'] ?? '')) ||
-    THROTTLED.test(seen.excerpt)
-  );
+  return namesWait(seen) || seen.limits.isExhausted || THROTTLED.test(seen.excerpt);
 }
 
-/** The error that a body without records carries at its top, as text; empty where there is none. */
+/** The error that a body without records carries at its top, as text; empty if there is none. */
 function errorText({ json, hasRecords }: Seen): string {
   if (!isObject(json) || hasRecords) return '';
   const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
@@ -217,4 +225,13 @@ function errorText({ json, hasRecords }: Seen): string {
 function isSaid(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length > 0;
   return value !== null && value !== false && value !== '' && value !== 0;
+}
+
+/** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
+export function jsonText(value: JsonValue): string {
+  try {
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  } catch {
+    return '…';
+  }
 }

@@ -1,9 +1,10 @@
+import type { JsonValue } from '../../model/json.ts';
+import { fieldAt } from '../../shape/records/field-at.ts';
 import type { OutcomeRule } from '../../source/outcome-rule.ts';
-import { textAt } from './body-place.ts';
-import type { AnswerHeaders, OutcomeRow, Seen } from './outcome-row.ts';
-import { BUILT_IN_ROWS } from './outcome-table.ts';
+import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
+import { BUILT_IN_ROWS, jsonText, TOKEN_ROWS } from './outcome-table.ts';
 
-/** What to do about one attempt, and how to say it. */
+/** The decision about one attempt, and how to say it. */
 export type OutcomeVerdict = Pick<OutcomeRow, 'outcome' | 'code' | 'reason' | 'hint' | 'attempts'>;
 
 /** Decides every answer and failure by one table: the profile's rows first, then the built-in ones. */
@@ -24,15 +25,20 @@ const NO_ROW: OutcomeVerdict = {
   hint: 'Add a row to outcomes in the profile that says what this status means.',
 };
 
-function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
-  return rows.find((row) => matches(row, seen));
+/** Decides an answer of a token endpoint: `ok` is one that the grant itself reads. */
+export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
+  return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
 }
 
-function matches(row: OutcomeRow, seen: Seen): boolean {
+function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
+  const failure = seen.transport ?? seen.content;
+  return rows.find((row) => fits(row, seen.status, failure) && (row.when === undefined || row.when(seen)));
+}
+
+function fits(row: StatusRow, status: number, failure: string | null): boolean {
   return (
-    (row.failure === undefined || isFailure(row.failure, seen.transport ?? seen.content)) &&
-    (row.status === undefined || row.status.some((pattern) => isStatus(pattern, seen.status))) &&
-    (row.when === undefined || row.when(seen))
+    (row.failure === undefined || isFailure(row.failure, failure)) &&
+    (row.status === undefined || row.status.some((pattern) => isStatus(pattern, status)))
   );
 }
 
@@ -59,7 +65,7 @@ function rowOfRule(rule: OutcomeRule): OutcomeRow {
   };
 }
 
-/** All values of a header as one text; undefined where the header is absent. */
+/** All values of a header as one text; undefined if the header is absent. */
 function headerText(headers: AnswerHeaders, name: string): string | undefined {
   const value = headers[name.toLowerCase()];
   return Array.isArray(value) ? value.join(', ') : value;
@@ -67,4 +73,10 @@ function headerText(headers: AnswerHeaders, name: string): string | undefined {
 
 function contains(text: string | undefined, part: string | undefined): boolean {
   return text !== undefined && (part === undefined || text.toLowerCase().includes(part.toLowerCase()));
+}
+
+/** The value at a dotted path as text, JSON unless it is a string; undefined if it is absent or null. */
+function textAt(body: JsonValue | undefined, path: string): string | undefined {
+  const value = body === undefined ? undefined : fieldAt(body, path);
+  return value === undefined || value === null ? undefined : jsonText(value);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { DeferredError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { BudgetAnswer } from './budget.ts';
+import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
 import type { Waiters } from '../lane-queue.ts';
 
 /** One request that waits, and since when by the monotonic clock. */
@@ -10,7 +10,7 @@ export interface Arrival {
   at: number;
 }
 
-/** The requests of this process that wait for their turn. */
+/** The requests of this process that wait. */
 export interface WaitingLine extends Waiters {
   /** How many of this process may start beside those that are under way. */
   readonly free: number;
@@ -21,27 +21,30 @@ export interface WaitingLine extends Waiters {
   refuse(reason: Error): void;
 }
 
+export interface KeeperOptions {
+  clock: Clock;
+  /** A longer wait than this is not waited for. */
+  maxWaitMs: number;
+  budget: BudgetOptions;
+}
+
 /** Holds the budget of one origin and credential, and opens the line when it allows the next request. */
 export interface BudgetKeeper {
+  /** As it was last computed. */
+  readonly budget: Budget;
   /** Milliseconds of the clock that the budget goes by. */
   now(): number;
   /** To be called whenever a request has come or has ended: lets through what may start, now or when it is time. */
   pump(): void;
   /** Counts a request of the line as started; returns its number. */
   start(lane: Lane): number;
-  /** What became of it; null where no answer came. */
+  /** Takes in the end of a request; null if no answer came. */
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void;
-  /** Requests per second that the service is understood to allow; null while nothing is known. */
-  allowedRate(): number | null;
-  /** By `now()`; null when the way is open. */
-  closedUntil(): number | null;
-  /** What must survive a restart. */
-  state(): string;
   /** Starts nothing more. */
   close(): void | Promise<void>;
 }
 
-/** What those are told who would have to wait for longer than they may. */
+/** The error of requests that would have to wait for longer than they may. */
 export function deferredBy(delay: number, clock: Clock): DeferredError {
   const until = Math.ceil(clock.now() + delay);
   const when = new Date(until).toISOString();

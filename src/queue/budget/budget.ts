@@ -1,13 +1,13 @@
 import type { RateDialect } from '../../source/rate-dialect.ts';
 import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../concurrency-limit.ts';
-import { learn, nominalRate, opensAt, paceOf, quotaFrom, type Quota } from '../limits/quota.ts';
+import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../limits/quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
-import type { QuotaHint, RateHint } from '../limits/rate-headers.ts';
+import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
 import { LONGEST_WAIT_MS } from '../limits/rate-time.ts';
 
 export interface BudgetOptions {
   dialect: RateDialect;
-  /** What the service is known to allow, if anything; `share` counts here as well. */
+  /** The limit that the service is known to have; `share` counts here as well. */
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
@@ -16,9 +16,9 @@ export interface BudgetOptions {
   random: () => number;
 }
 
-/** One answer as the budget sees it; `hint` is what its headers and body say. */
+/** One answer as the budget sees it. */
 export interface BudgetAnswer {
-  hint: RateHint;
+  limits: AnswerLimits;
   latencyMs: number;
   limited: boolean;
   /** When its headers arrived. */
@@ -29,7 +29,7 @@ export interface BudgetAnswer {
 export interface RestoredBudget {
   pausedUntil: number;
   refusals: number;
-  /** When the latest request was due; null where nothing holds the next one back. */
+  /** When the latest request was due; null if nothing holds the next one back. */
   due: number | null;
   peak: number | null;
   quotas: Quota[];
@@ -42,7 +42,7 @@ export interface RestoredBudget {
  */
 export interface Budget {
   readonly options: BudgetOptions;
-  /** What is known beforehand, as requests per second; null where nothing is. */
+  /** The limit that is known beforehand, in requests per second; null if none is. */
   readonly knownRate: number | null;
   quotas: Map<string, Quota>;
   ceiling: RateCeiling;
@@ -63,7 +63,7 @@ export interface Budget {
   shutAt: number;
 }
 
-/** What a stall of the process may catch up on: this much of the pace, not more. */
+/** After a stall of the process so much of the pace is caught up on. */
 const CATCH_UP_MS = 250;
 /** A refusal is never answered with a hot loop, whatever wait it states. */
 const SHORTEST_PAUSE_MS = 1_000;
@@ -129,7 +129,7 @@ export function allowedRate(budget: Budget, at: number): number | null {
 
 /** Counts one request as started; returns its number, by which its answer is told. */
 export function noteStart(budget: Budget, at: number): number {
-  // What a stall of the process or slow answers cost is made good, within limits; time behind a shut gate is not.
+  // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
   const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
@@ -151,15 +151,15 @@ export function noteBudgetAnswer(budget: Budget, request: number, answer: Budget
   learnQuotas(budget, request, sentAt, answer);
   if (answer.limited) refused(budget, answer, sentAt);
   else accepted(budget, answer.at, sentAt);
-  if (answer.hint.waitMs) stop(budget, answer, answer.hint.waitMs);
+  if (answer.limits.waitMs) stop(budget, answer, answer.limits.waitMs);
 }
 
-function learnQuotas(budget: Budget, request: number, sentAt: number, { hint, at }: BudgetAnswer): void {
+function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, at }: BudgetAnswer): void {
   const earlierOpen = [...budget.open.keys()].filter((other) => other < request).length;
   const position = { request, started: budget.started, earlierOpen, sentAt, at };
-  for (const said of hint.quotas) learn(quotaOf(budget, said), said, position);
-  if (hint.quotas.length === 0) return forgetUnspoken(budget, at);
-  const named = new Set(hint.quotas.map((said) => said.name));
+  for (const said of limits.quotas) learn(quotaOf(budget, said), said, position);
+  if (limits.quotas.length === 0) return forgetUnspoken(budget, at);
+  const named = new Set(limits.quotas.map((said) => said.name));
   for (const quota of budget.quotas.values()) if (!named.has(quota.name)) notNamed(budget, quota, at);
 }
 
@@ -178,7 +178,7 @@ function forgetUnspoken(budget: Budget, at: number): void {
 }
 
 function quotaOf(budget: Budget, hint: QuotaHint): Quota {
-  const quota = budget.quotas.get(hint.name) ?? quotaFrom(hint);
+  const quota = budget.quotas.get(hint.name) ?? newQuota(hint.name, hint.requests);
   budget.quotas.set(hint.name, quota);
   return quota;
 }
@@ -191,16 +191,16 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
   budget.refusals = 0;
 }
 
-/** Too many requests. Where a quota explains it, its own block holds; else the rate was too high, and is cut. */
+/** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
-  const explained = answer.hint.quotas.some((quota) => quota.remaining === 0);
+  const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
   // Answers to what was under way at the first refusal say the same once more.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
   }
   if (!explained) noteLimited(budget.ceiling, answer.at, sentAt);
-  const stated = Boolean(answer.hint.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
+  const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
   pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
 }
 
@@ -212,16 +212,16 @@ function ownPause({ options, refusals }: Budget): number {
 
 /** A stated wait wins over what the quotas of the same answer say about their end. */
 function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  // Others were told the same moment: not all of them should come back in the same millisecond.
+  // Others got the same moment: not all of them should come back in the same millisecond.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
-  for (const said of answer.hint.quotas) {
+  for (const said of answer.limits.quotas) {
     const quota = budget.quotas.get(said.name);
     if (quota && said.remaining === 0) quota.blockedUntil = answer.at + waitMs;
   }
 }
 
-/** Whatever ends a pause, one request goes first to see whether the way is open. */
+/** After a pause one request goes first, to see whether the way is open. */
 function pause(budget: Budget, until: number): void {
   budget.pausedUntil = Math.max(budget.pausedUntil, until);
   budget.probing = true;

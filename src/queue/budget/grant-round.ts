@@ -1,3 +1,4 @@
+import { LANES, type Lane } from '../../model/vocabulary.ts';
 import type { Arrival } from './budget-keeper.ts';
 import {
   delayOf,
@@ -8,8 +9,24 @@ import {
   type Budget,
   type BudgetAnswer,
 } from './budget.ts';
-import { claimFor, goFirst, isLiveClaimed, nextOf, type Claim, type Claims } from './claims.ts';
-import { LIVE_MS, yields, yieldingSlots } from '../lane-queue.ts';
+import { LIVE_MS, OLDEST_EVERY, yields, yieldingSlots } from '../lane-queue.ts';
+
+/** The waiting requests of one process, as the others see them to let those go first that are due. */
+export interface Claim {
+  /** The first lane in which one waits, and since when. */
+  lane: Lane;
+  since: number;
+  /** Since when the one waits that has waited longest, in whatever lane. */
+  oldest: number;
+  /** A process that says nothing more is not waited for. */
+  until: number;
+}
+
+/** By process. */
+export type Claims = Map<string, Claim>;
+
+/** How long a claim holds that is not renewed. */
+export const CLAIM_MS = 1_000;
 
 /** Who has a request under way. */
 export interface Holder {
@@ -17,29 +34,29 @@ export interface Holder {
   yields: boolean;
 }
 
-/** What all processes know of a budget that they share. Times are milliseconds of the clock that they have in common. */
+/** The budget that several processes share, and their parts in it. Times are milliseconds of their common clock. */
 export interface SharedState {
   budget: Budget;
   /** By the number of the request under way. */
   holders: Map<number, Holder>;
-  /** When a process that has requests under way was last heard of. */
+  /** When a process that has requests under way last stored anything. */
   seen: Map<string, number>;
   claims: Claims;
-  /** Requests let through so far, over all processes. */
-  turns: number;
+  /** Requests granted so far, over all processes. */
+  grants: number;
   /** When a live lane was last used. */
   liveAt: number;
 }
 
-/** What became of a request of this process. */
+/** The end of a request of this process. */
 export interface Ended {
   request: number;
   startedAt: number;
-  /** Null where no answer came. */
+  /** Null if no answer came. */
   answer: BudgetAnswer | null;
 }
 
-/** This process, as it comes to the shared state. */
+/** This process, as it asks for grants. */
 export interface Claimant {
   owner: string;
   /** Its requests that wait, in the order in which they came. */
@@ -49,50 +66,51 @@ export interface Claimant {
   /** Its requests under way. */
   running: ReadonlySet<number>;
   ended: readonly Ended[];
-  /** True where those whose turn it was have let it pass. */
+  /** True if the processes that went first have let their grant pass. */
   isOverdue: boolean;
 }
 
-/** What came of a visit; the state has been changed accordingly. */
+/** The result of a round; the state has been changed accordingly. */
 export interface GrantRound {
   /** Numbers of the requests that start now. */
   granted: number[];
-  /** Milliseconds until the budget allows the next one; 0 where it does now, infinite where only an answer can tell. */
+  /** Milliseconds until the budget allows the next one; 0 if it does now, infinite if only an answer can tell. */
   delay: number;
   /** How many other processes go before this one then. */
   ahead: number;
-  /** How long the turn of each of them takes. */
-  turnMs: number;
+  /** How long the grant of each of them takes. */
+  grantMs: number;
 }
 
-/** A process that is not heard of for so long is dead or frozen, and what it had under way is over. */
+/** A process that has stored nothing for so long is dead or frozen, and its requests are over. */
 const GONE_MS = 5_000;
-/** A process may take so many turns at once when several are due. */
-const MOST_IN_A_ROW = 4;
+/** A process may grant itself so many requests at once if several are due. */
+const MOST_GRANTS_IN_A_ROW = 4;
 /** So late that to wait for others, who are busy, would cost more than it is fair. */
 const LATE_MS = 40;
-/** The least that a turn takes. */
-const TURN_MS = 5;
+/** The least that a grant takes. */
+const GRANT_MS = 5;
 
 /** Takes in what has ended here, and lets through what may start now. */
-export function grantRound(state: SharedState, visitor: Claimant, now: number): GrantRound {
+export function grantRound(state: SharedState, claimant: Claimant, now: number): GrantRound {
   const { budget } = state;
-  forgetGone(state, visitor, now);
-  state.seen.set(visitor.owner, now);
+  forgetGone(state, claimant, now);
+  state.seen.set(claimant.owner, now);
   const wasFull = budget.open.size >= budget.slots.current;
-  for (const ended of visitor.ended) takeIn(state, visitor.owner, ended);
-  const waiting = [...visitor.waiting];
-  if (visitor.isOverdue) passOver(state, claimFor(waiting, now));
+  for (const ended of claimant.ended) takeIn(state, claimant.owner, ended);
+  const waiting = [...claimant.waiting];
+  if (claimant.isOverdue) passOver(state, claimFor(waiting, now));
   const granted: number[] = [];
   for (;;) {
-    // To hand a turn over to another process of the same lane costs a look at the state.
+    // Letting another process of the same lane go first costs a read of the state.
     const inARow =
-      (wasFull && granted.length < visitor.ended.length) || (granted.length > 0 && granted.length < MOST_IN_A_ROW);
+      (wasFull && granted.length < claimant.ended.length) ||
+      (granted.length > 0 && granted.length < MOST_GRANTS_IN_A_ROW);
     const favoured = inARow || lateness(budget, now) > LATE_MS;
-    const claim = granted.length < visitor.free ? claimFor(waiting, now) : null;
-    const prospect = prospectOf(state, visitor.owner, claim, favoured, now);
+    const claim = granted.length < claimant.free ? claimFor(waiting, now) : null;
+    const prospect = prospectOf(state, claimant.owner, claim, favoured, now);
     if (prospect.delay > 0 || prospect.ahead > 0) return { granted, ...prospect };
-    granted.push(grant(state, visitor.owner, waiting, now));
+    granted.push(grant(state, claimant.owner, waiting, now));
   }
 }
 
@@ -104,13 +122,13 @@ function prospectOf(
   favoured: boolean,
   now: number,
 ): Omit<GrantRound, 'granted'> {
-  const { budget, claims, turns } = state;
-  const turnMs = Math.max(TURN_MS, 1_000 / paceNow(budget, now));
+  const { budget, claims, grants } = state;
+  const grantMs = Math.max(GRANT_MS, 1_000 / paceNow(budget, now));
   claims.delete(owner);
-  if (claim === null) return { delay: Number.POSITIVE_INFINITY, ahead: 0, turnMs };
+  if (claim === null) return { delay: Number.POSITIVE_INFINITY, ahead: 0, grantMs };
   claims.set(owner, claim);
-  const ahead = goFirst(claims, claim, turns + 1, favoured).length;
-  return { delay: isAdmitted(state, now) ? delayOf(budget, now) : Number.POSITIVE_INFINITY, ahead, turnMs };
+  const ahead = goFirst(claims, claim, grants + 1, favoured).length;
+  return { delay: isAdmitted(state, now) ? delayOf(budget, now) : Number.POSITIVE_INFINITY, ahead, grantMs };
 }
 
 /** As in one process: while somebody waits in a live lane anywhere, or yielding lanes have not all that they may have. */
@@ -120,9 +138,9 @@ function isAdmitted({ budget, claims, holders, liveAt }: SharedState, now: numbe
   return isLiveClaimed(claims) || yielding < (now - liveAt < LIVE_MS ? yieldingSlots(slots) : slots);
 }
 
-/** Who does not take its turn has to ask anew. */
-function passOver({ claims, turns }: SharedState, claim: Claim | null): void {
-  for (const owner of claim === null ? [] : goFirst(claims, claim, turns + 1, false)) claims.delete(owner);
+/** A process that lets its grant pass has to claim anew. */
+function passOver({ claims, grants }: SharedState, claim: Claim | null): void {
+  for (const owner of claim === null ? [] : goFirst(claims, claim, grants + 1, false)) claims.delete(owner);
 }
 
 /** How far the requests are behind the pace. */
@@ -132,9 +150,9 @@ function lateness(budget: Budget, now: number): number {
 
 /** Counts the next of those who wait as started, and takes it out of them. */
 function grant(state: SharedState, owner: string, waiting: Arrival[], now: number): number {
-  state.turns += 1;
-  const next = nextOf(waiting, state.turns);
-  if (next === undefined) throw new Error('a turn that nobody waits for');
+  state.grants += 1;
+  const next = nextOf(waiting, state.grants);
+  if (next === undefined) throw new Error('a grant that no request waits for');
   waiting.splice(waiting.indexOf(next), 1);
   if (!yields(next.lane)) state.liveAt = now;
   const request = noteStart(state.budget, now);
@@ -153,7 +171,7 @@ function takeIn({ budget, holders }: SharedState, owner: string, { request, star
   else noteBudgetAnswer(budget, request, answer);
 }
 
-/** Drops what the dead have left behind, and what was stored for this process without its being told. */
+/** Drops the requests and claims of dead processes, and grants that were stored for this one without its knowing. */
 function forgetGone(state: SharedState, { owner, running, ended }: Claimant, now: number): void {
   const { budget, holders, seen, claims } = state;
   for (const [other, at] of seen) if (now - at > GONE_MS) seen.delete(other);
@@ -164,4 +182,46 @@ function forgetGone(state: SharedState, { owner, running, ended }: Claimant, now
     budget.open.delete(request);
   }
   for (const [other, { until }] of claims) if (until <= now) claims.delete(other);
+}
+
+/** The claim of those that wait; null if none does. */
+function claimFor(waiting: readonly Arrival[], now: number): Claim | null {
+  const [oldest] = waiting;
+  const first = LANES.flatMap((lane) => waiting.find((arrival) => arrival.lane === lane) ?? [])[0];
+  if (oldest === undefined || first === undefined) return null;
+  return { lane: first.lane, since: first.at, oldest: oldest.at, until: now + CLAIM_MS };
+}
+
+/** The waiting request that gets this grant. */
+function nextOf(waiting: readonly Arrival[], grant: number): Arrival | undefined {
+  const first = LANES.flatMap((lane) => waiting.find((arrival) => arrival.lane === lane) ?? [])[0];
+  return isForOldest(grant) ? waiting[0] : first;
+}
+
+/** True if somebody, anywhere, waits in a lane that goes before the yielding ones. */
+function isLiveClaimed(claims: Claims): boolean {
+  return [...claims.values()].some(({ lane }) => !yields(lane));
+}
+
+/**
+ * The processes whose requests go before those of `mine` at this grant. One that has just had a grant, or got a slot back,
+ * may be `favoured`: then those of its own lane do not go before it.
+ */
+function goFirst(claims: Claims, mine: Claim, grant: number, favoured: boolean): string[] {
+  const isFirst = isForOldest(grant)
+    ? (other: Claim) => other.oldest < mine.oldest
+    : (other: Claim) => compareLanes(other, mine) < 0 || (!favoured && compare(other, mine) < 0);
+  return [...claims].filter(([, other]) => other !== mine && isFirst(other)).map(([owner]) => owner);
+}
+
+function isForOldest(grant: number): boolean {
+  return grant % OLDEST_EVERY === 0;
+}
+
+function compare(a: Claim, b: Claim): number {
+  return compareLanes(a, b) || a.since - b.since;
+}
+
+function compareLanes(a: Claim, b: Claim): number {
+  return LANES.indexOf(a.lane) - LANES.indexOf(b.lane);
 }

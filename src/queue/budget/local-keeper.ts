@@ -1,10 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { restoreBudget, storeBudget } from './budget-state.ts';
-import { deferredBy, type BudgetKeeper, type WaitingLine } from './budget-keeper.ts';
+import { restoreBudget } from './budget-codec.ts';
+import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
 import {
-  allowedRate,
-  closedUntil,
   delayOf,
   newBudget,
   noteBudgetAnswer,
@@ -12,22 +10,14 @@ import {
   noteStart,
   type Budget,
   type BudgetAnswer,
-  type BudgetOptions,
 } from './budget.ts';
 import { LIVE_MS, mayStart, yields, yieldingSlots } from '../lane-queue.ts';
 
-export interface KeeperOptions {
-  clock: Clock;
-  /** A longer wait than this is not waited for. */
-  maxWaitMs: number;
-  budget: BudgetOptions;
-}
-
 /** The budget of a process that has it for itself; by the monotonic clock. */
 export class LocalKeeper implements BudgetKeeper {
+  readonly budget: Budget;
   #clock: Clock;
   #maxWaitMs: number;
-  #budget: Budget;
   #line: WaitingLine;
   #alarm: AbortController | null = null;
   /** Requests under way that yield to the live lanes. */
@@ -40,7 +30,8 @@ export class LocalKeeper implements BudgetKeeper {
     this.#clock = clock;
     this.#maxWaitMs = maxWaitMs;
     this.#line = line;
-    this.#budget = newBudget(budget, restoreBudget(restored, this.#moment()), clock.monotonic());
+    const at = clock.monotonic();
+    this.budget = newBudget(budget, restoreBudget(restored, { now: clock.now(), monotonic: at }), at);
   }
 
   now(): number {
@@ -52,7 +43,7 @@ export class LocalKeeper implements BudgetKeeper {
     this.#alarm?.abort();
     this.#alarm = null;
     while (!this.#closed && this.#hasTurn()) {
-      const delay = delayOf(this.#budget, this.#clock.monotonic());
+      const delay = delayOf(this.budget, this.#clock.monotonic());
       if (delay > this.#maxWaitMs && Number.isFinite(delay)) this.#line.refuse(deferredBy(delay, this.#clock));
       else if (delay > 0) return this.#wakeIn(delay);
       else this.#line.open();
@@ -63,25 +54,13 @@ export class LocalKeeper implements BudgetKeeper {
     const at = this.#clock.monotonic();
     if (yields(lane)) this.#yielding += 1;
     else this.#liveAt = at;
-    return noteStart(this.#budget, at);
+    return noteStart(this.budget, at);
   }
 
   end(request: number, lane: Lane, answer: BudgetAnswer | null): void {
     if (yields(lane)) this.#yielding -= 1;
-    if (answer === null) noteFailure(this.#budget, request);
-    else noteBudgetAnswer(this.#budget, request, answer);
-  }
-
-  allowedRate(): number | null {
-    return allowedRate(this.#budget, this.#clock.monotonic());
-  }
-
-  closedUntil(): number | null {
-    return closedUntil(this.#budget, this.#clock.monotonic());
-  }
-
-  state(): string {
-    return storeBudget(this.#budget, this.#moment());
+    if (answer === null) noteFailure(this.budget, request);
+    else noteBudgetAnswer(this.budget, request, answer);
   }
 
   close(): void {
@@ -91,7 +70,7 @@ export class LocalKeeper implements BudgetKeeper {
 
   /** Somebody waits who may have one of the slots that are free. */
   #hasTurn(): boolean {
-    const slots = this.#budget.slots.current;
+    const slots = this.budget.slots.current;
     const live = this.#clock.monotonic() - this.#liveAt < LIVE_MS;
     return this.#line.free > 0 && mayStart(this.#line, this.#yielding, live ? yieldingSlots(slots) : slots);
   }
@@ -105,9 +84,5 @@ export class LocalKeeper implements BudgetKeeper {
       () => this.pump(),
       () => undefined,
     );
-  }
-
-  #moment(): { now: number; monotonic: number } {
-    return { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
   }
 }

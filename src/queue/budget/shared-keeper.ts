@@ -1,26 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { storeBudget } from './budget-state.ts';
-import { deferredBy, type BudgetKeeper, type WaitingLine } from './budget-keeper.ts';
-import { allowedRate, closedUntil, type BudgetAnswer, type BudgetOptions } from './budget.ts';
-import { CLAIM_MS, type Claim } from './claims.ts';
-import type { KeeperOptions } from './local-keeper.ts';
+import { sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
+import { deferredBy, type BudgetKeeper, type KeeperOptions, type WaitingLine } from './budget-keeper.ts';
+import type { Budget, BudgetAnswer, BudgetOptions } from './budget.ts';
 import { SharedRow, type SharedBudget } from './shared-row.ts';
-import { restoreShared, storeShared } from './shared-state.ts';
-import { grantRound, type Ended, type SharedState, type GrantRound } from './grant-round.ts';
+import { restoreShared, storeShared } from './budget-codec.ts';
+import { CLAIM_MS, grantRound, type Claim, type Ended, type GrantRound, type SharedState } from './grant-round.ts';
 
-/** How long the turn of another process may be overdue before it is passed over. */
+/** How long the grant of another process may be overdue before it is passed over. */
 const OVERDUE_MS = 40;
 /** How often to look whether an answer that came to another process has opened the way. */
 const LOOK_MS = 25;
-/** Whoever has requests under way lets itself be heard so often, and whoever waits for long looks so often. */
-const HEARD_MS = 1_500;
+/** A process with requests under way stores so often that it is alive; one that waits for long reads so often. */
+const SEEN_MS = 1_500;
 const LEAVE_MS = 1_000;
 
 /**
- * One process's part in a budget that several share. All of it stands in one row: who wants to send computes what the
- * row will be then, and sends once it has stored that. So nothing is granted twice, and what one was told holds for all.
+ * One process's part in a budget that several share. All of it stands in one row: a process that wants to send
+ * computes the row after that, and sends once it has stored it. So nothing is granted twice, and an answer's limits hold
+ * for all.
  */
 export class SharedKeeper implements BudgetKeeper {
   readonly #owner = randomUUID().slice(0, 8);
@@ -29,16 +28,16 @@ export class SharedKeeper implements BudgetKeeper {
   #options: BudgetOptions;
   #line: WaitingLine;
   #row: SharedRow;
-  /** The row as it was last thought through. */
+  /** The row as it was last computed. */
   #state: SharedState;
   /** The number that was granted to the task that is just being started. */
   #granted: number | null = null;
   /** Requests under way, and since when. */
   #running = new Map<number, number>();
   #ended: Ended[] = [];
-  /** The turn that somebody else lets pass, and since when. */
-  #passing: { turn: number; since: number } | null = null;
-  #isVisiting = false;
+  /** The grant that another process lets pass, and since when. */
+  #passing: { grant: number; since: number } | null = null;
+  #isRunning = false;
   #pause: AbortController | null = null;
   #closed = false;
 
@@ -57,7 +56,7 @@ export class SharedKeeper implements BudgetKeeper {
 
   pump(): void {
     this.#pause?.abort();
-    if (!this.#isVisiting) void this.#visits();
+    if (!this.#isRunning) void this.#runRounds();
   }
 
   start(): number {
@@ -76,89 +75,82 @@ export class SharedKeeper implements BudgetKeeper {
     this.pump();
   }
 
-  allowedRate(): number | null {
-    return allowedRate(this.#state.budget, this.now());
+  get budget(): Budget {
+    return this.#state.budget;
   }
 
-  closedUntil(): number | null {
-    return closedUntil(this.#state.budget, this.now());
-  }
-
-  state(): string {
-    return storeBudget(this.#state.budget, { now: this.#clock.now(), monotonic: this.now() });
-  }
-
-  /** Takes leave, so that nobody waits for this process; where that takes too long, it is forgotten by itself. */
+  /** Takes this process out of the row, so that none waits for it; if that takes too long, it is forgotten by itself. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#pause?.abort();
     if (this.#row.state === null) return;
-    const inTime = new AbortController();
-    const leave = this.#leave().catch(() => undefined);
-    await Promise.race([leave, this.#clock.sleep(LEAVE_MS, inTime.signal).catch(() => undefined)]);
-    inTime.abort();
+    await waitAtMost(
+      this.#clock,
+      LEAVE_MS,
+      this.#leave().catch(() => undefined),
+    );
   }
 
   async #leave(): Promise<void> {
     for (const [request, startedAt] of this.#running) this.#ended.push({ request, startedAt, answer: null });
     this.#running.clear();
     for (let isStored = false; !isStored;) {
-      const state = this.#thoughtThrough();
-      this.#visit(state, 0);
+      const state = this.#restored();
+      this.#grantRound(state, 0);
       state.claims.delete(this.#owner);
       state.seen.delete(this.#owner);
       isStored = await this.#row.store(storeShared(state, this.now()));
     }
   }
 
-  /** One visit to the row after the other, as long as anything waits here or is under way. */
-  async #visits(): Promise<void> {
-    this.#isVisiting = true;
+  /** One grant round after the other, as long as anything waits here or is under way. */
+  async #runRounds(): Promise<void> {
+    this.#isRunning = true;
     try {
       while (!this.#closed && (this.#line.size > 0 || this.#running.size > 0 || this.#ended.length > 0)) {
-        await this.#visitOnce();
+        await this.#runRound();
       }
     } catch (error) {
-      // Where the row cannot be had for so long, what is asked for could not be written either.
+      // If the row cannot be had for so long, the answers could not be written either.
       this.#line.refuse(error instanceof Error ? error : new Error(String(error)));
     } finally {
-      this.#isVisiting = false;
+      this.#isRunning = false;
     }
   }
 
-  async #visitOnce(): Promise<void> {
+  async #runRound(): Promise<void> {
     if (!this.#row.isFresh()) await this.#row.read();
-    const state = this.#thoughtThrough();
+    const state = this.#restored();
     const stored = state.claims.get(this.#owner);
-    const outcome = this.#visit(state, this.#line.free);
+    const outcome = this.#grantRound(state, this.#line.free);
     const { granted, delay } = outcome;
     if (delay > this.#maxWaitMs && Number.isFinite(delay)) return this.#line.refuse(deferredBy(delay, this.#clock));
-    const isUnheard = this.#running.size > 0 && this.#row.sinceStored() >= HEARD_MS;
-    const isNews = granted.length > 0 || this.#ended.length > 0 || isUnheard;
+    const isUnseen = this.#running.size > 0 && this.#row.sinceStored() >= SEEN_MS;
+    const isNews = granted.length > 0 || this.#ended.length > 0 || isUnseen;
     if (isNews || isClaimDue(state.claims.get(this.#owner), stored, delay, this.now())) {
       await this.#store(state, granted);
-    } else await this.#rest(outcome, state.turns);
+    } else await this.#rest(outcome, state.grants);
   }
 
-  #thoughtThrough(): SharedState {
+  #restored(): SharedState {
     this.#state = restoreShared(this.#row.state, this.#options, this.now());
     return this.#state;
   }
 
-  #visit(state: SharedState, free: number): GrantRound {
+  #grantRound(state: SharedState, free: number): GrantRound {
     const arrivals = this.#line.arrivals();
     const waiting = arrivals.map(({ lane, at }) => ({ lane, at: this.#row.commonTime(at) }));
     const running = new Set(this.#running.keys());
-    const { turn, since } = this.#passing ?? { turn: -1, since: 0 };
-    const isOverdue = turn === state.turns && this.#clock.monotonic() - since >= OVERDUE_MS;
-    const visitor = { owner: this.#owner, waiting, free, running, ended: this.#ended, isOverdue };
-    return grantRound(state, visitor, this.now());
+    const { grant, since } = this.#passing ?? { grant: -1, since: 0 };
+    const isOverdue = grant === state.grants && this.#clock.monotonic() - since >= OVERDUE_MS;
+    const claimant = { owner: this.#owner, waiting, free, running, ended: this.#ended, isOverdue };
+    return grantRound(state, claimant, this.now());
   }
 
   async #store(state: SharedState, granted: readonly number[]): Promise<void> {
-    const told = this.#ended.length;
+    const stored = this.#ended.length;
     if (!(await this.#row.store(storeShared(state, this.now())))) return;
-    this.#ended.splice(0, told);
+    this.#ended.splice(0, stored);
     for (const request of granted) this.#open(request);
   }
 
@@ -171,27 +163,27 @@ export class SharedKeeper implements BudgetKeeper {
     this.#ended.push({ request, startedAt: this.now(), answer: null });
   }
 
-  /** Until the budget allows the next one, this process is to be heard of again, or something happens here. */
-  async #rest({ delay, ahead, turnMs }: GrantRound, turn: number): Promise<void> {
+  /** Until the budget allows the next one, this process has to store that it is alive, or something happens here. */
+  async #rest({ delay, ahead, grantMs }: GrantRound, grant: number): Promise<void> {
     const isPassing = delay === 0 && ahead > 0;
     if (!isPassing) this.#passing = null;
-    else if (this.#passing?.turn !== turn) this.#passing = { turn, since: this.#clock.monotonic() };
-    const mayOpen = Number.isFinite(delay) ? delay + ahead * turnMs : LOOK_MS * (1 + ahead);
+    else if (this.#passing?.grant !== grant) this.#passing = { grant, since: this.#clock.monotonic() };
+    const mayOpen = Number.isFinite(delay) ? delay + ahead * grantMs : LOOK_MS * (1 + ahead);
     const look = isPassing ? Math.min(mayOpen, OVERDUE_MS) : mayOpen;
-    await this.#sleep(this.#line.size === 0 ? HEARD_MS : Math.min(look, isNear(delay) ? CLAIM_MS / 2 : HEARD_MS));
-    // Whose turn it is anyway learns what others have done when it stores.
+    await this.#sleep(this.#line.size === 0 ? SEEN_MS : Math.min(look, isNear(delay) ? CLAIM_MS / 2 : SEEN_MS));
+    // A process that goes next anyway learns what others have done when it stores.
     if (ahead > 0 || !Number.isFinite(delay)) this.#row.outdate();
   }
 
   async #sleep(ms: number): Promise<void> {
     const pause = new AbortController();
     this.#pause = pause;
-    await this.#clock.sleep(ms, pause.signal).catch(() => undefined);
+    await sleepOrAbort(this.#clock, ms, pause.signal);
     this.#pause = null;
   }
 }
 
-/** Others must know of those who wait here while their turn is near, and no longer than they wait. */
+/** Others must know of those that wait here while their grant is near, and no longer than they wait. */
 function isClaimDue(claim: Claim | undefined, stored: Claim | undefined, delay: number, now: number): boolean {
   if (claim === undefined) return stored !== undefined;
   return isNear(delay) && (stored?.lane !== claim.lane || stored.until - now < CLAIM_MS / 2);

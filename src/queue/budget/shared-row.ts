@@ -1,21 +1,21 @@
 import type { Clock } from '../../model/clock.ts';
 
-/** The row in which a budget stands for all processes; see `Hub`. */
+/** The row in which a budget stands for all processes; see `Coordination`. */
 export interface SharedBudget {
   read(): Promise<StoredRow>;
-  /** Stores the state where nobody else has since `version`; and says what stands there now. */
+  /** Stores the state if no other process has since `version`; returns the row as it is now. */
   swap(version: number, state: string): Promise<StoredRow & { isStored: boolean }>;
 }
 
 interface StoredRow {
-  /** Null where nothing was stored yet. */
+  /** Null if nothing was stored yet. */
   state: string | null;
   version: number;
   /** Epoch milliseconds of the clock that all go by. */
   now: number;
 }
 
-/** What is known for longer than this is looked at again before anything is decided by it. */
+/** A row that was read longer ago than this is read again before anything is decided by it. */
 const FRESH_MS = 1_000;
 
 /** The row as it was last seen, and the clock that all go by. */
@@ -26,7 +26,7 @@ export class SharedRow {
   #version = 0;
   #seenAt = Number.NEGATIVE_INFINITY;
   #storedAt = Number.NEGATIVE_INFINITY;
-  /** What the common clock shows when ours shows 0. */
+  /** The common clock's time when ours shows 0. */
   #offset: number;
 
   constructor(clock: Clock, shared: SharedBudget) {
@@ -43,7 +43,7 @@ export class SharedRow {
     return this.commonTime(this.#clock.monotonic());
   }
 
-  /** What the common clock showed when the monotonic one showed this. */
+  /** The common clock's time when the monotonic one showed this. */
   commonTime(monotonic: number): number {
     return monotonic + this.#offset;
   }
@@ -52,7 +52,7 @@ export class SharedRow {
     return this.#clock.monotonic() - this.#seenAt < FRESH_MS;
   }
 
-  /** What others do meanwhile is to be seen before anything else is done. */
+  /** Has the row read again before anything is decided by it. */
   outdate(): void {
     this.#seenAt = Number.NEGATIVE_INFINITY;
   }
@@ -67,7 +67,7 @@ export class SharedRow {
     this.#note(await this.#shared.read(), asked);
   }
 
-  /** False where somebody else was first: then the row is seen as that one left it. */
+  /** False if another process was first: then the row is known as that one left it. */
   async store(state: string): Promise<boolean> {
     const asked = this.#clock.monotonic();
     const row = await this.#shared.swap(this.#version, state);
@@ -76,7 +76,7 @@ export class SharedRow {
     return row.isStored;
   }
 
-  /** The common clock was read somewhere between the question and its answer: the offset is kept where that fits. */
+  /** The common clock was read somewhere between the question and its answer: the offset is kept if that fits. */
   #note({ state, version, now }: StoredRow, asked: number): void {
     const answered = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answered];

@@ -1,4 +1,4 @@
-import type { QuotaHint } from './rate-headers.ts';
+import type { QuotaHint } from './answer-limits.ts';
 import { LONGEST_WAIT_MS } from './rate-time.ts';
 import { lowestLevel, noteLevel, refillRate, type RefillMeter } from './refill-meter.ts';
 
@@ -6,16 +6,16 @@ import { lowestLevel, noteLevel, refillRate, type RefillMeter } from './refill-m
 export interface Quota {
   name: string;
   limit: number;
-  /** The window's length as the service states it; null where it does not. */
+  /** The window's length as the service states it; null if it does not. */
   windowMs: number | null;
   requests: boolean;
-  /** `remaining` of the newest answer; null where the service does not say. */
+  /** `remaining` of the newest answer; null if the service does not say. */
   remaining: number | null;
   /** Requests that may surely be sent now: `remaining` less all that may not be counted in it yet. */
   spendable: number;
   /** The earliest end of the window that answers of this window stated. */
   resetAt: number | null;
-  /** What came back between two answers, smoothed: about 0 in a fixed window, about 1 where requests trickle back. */
+  /** Requests that came back between two answers, smoothed: about 0 in a fixed window, about 1 where requests trickle back. */
   trickle: number;
   /** Nothing may be sent before this. */
   blockedUntil: number;
@@ -24,7 +24,7 @@ export interface Quota {
   answeredAt: number;
   /** The longest time to a reset that was stated; stands in for the window's length. */
   longestResetMs: number;
-  /** Requests per second found by watching the level; only where the service states no window. */
+  /** Requests per second found by watching the level; only if the service states no window. */
   learned: number | null;
   /** True once the level was seen to give way: before that `learned` is only a lower bound. */
   proven: boolean;
@@ -33,7 +33,7 @@ export interface Quota {
   lately: { request: number; remaining: number; at: number }[];
 }
 
-/** What the budget knows about the request that was answered. */
+/** The answered request among the others of its budget. */
 export interface Position {
   /** Number of the request, counted from 1. */
   request: number;
@@ -51,7 +51,7 @@ const LONG_WINDOW_MS = 5_000;
 /** Longer windows than this (a day, a month) are not spread evenly while most of them is left. */
 const LONGEST_SPREAD_MS = 3_600_000;
 const SCARCE = 0.2;
-/** Where nothing was seen to come back, it must still be asked now and then whether something does. */
+/** Even if no request was seen to come back, the service is asked now and then whether some do. */
 const LOWEST_PER_SECOND = 0.2;
 const TRICKLE_SMOOTHING = 0.1;
 const TRICKLES = 0.4;
@@ -61,12 +61,13 @@ const SHORT_PATIENCE = 0.15;
 /** Long enough to see that a service gives back at least as fast as it is asked. */
 const GLANCE_MS = 300;
 
-export function quotaFrom(hint: QuotaHint): Quota {
+/** A quota before the first answer speaks of it. */
+export function newQuota(name: string, requests = true): Quota {
   return {
-    name: hint.name,
-    limit: hint.limit ?? hint.remaining ?? 0,
+    name,
+    limit: 0,
     windowMs: null,
-    requests: hint.requests,
+    requests,
     remaining: null,
     spendable: 0,
     resetAt: null,
@@ -104,7 +105,7 @@ function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Po
   return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
 
-/** Nothing is left: the stated time has to pass, or the window where none is stated. */
+/** Nothing is left: the stated time has to pass, or the window if none is stated. */
 function block(quota: Quota, hint: QuotaHint, at: number): void {
   const wait = hint.resetMs ?? quota.windowMs ?? (quota.requests ? quota.longestResetMs : 0);
   quota.blockedUntil = Math.max(quota.blockedUntil, at + wait);
@@ -146,7 +147,7 @@ function measure(quota: Quota, remaining: number, resetMs: number | null, at: nu
   quota.learned = givesWay ? rate : Math.max(quota.learned ?? 0, rate);
 }
 
-/** Requests per second that the quota allows over its window; null where that is not known. */
+/** Requests per second that the quota allows over its window; null if that is not known. */
 export function nominalRate(quota: Quota): number | null {
   if (!quota.requests || quota.limit === 0) return null;
   if (quota.windowMs !== null) return (quota.limit / quota.windowMs) * 1_000;
@@ -168,7 +169,7 @@ export function paceOf(quota: Quota, at: number, share: number): number {
   return share * nominal * (share < 1 ? 1 : evenOut(part));
 }
 
-/** What is left; all of it where the window has ended since the last answer. */
+/** The requests left; all of them if the window has ended since the last answer. */
 function levelOf(quota: Quota, at: number): number {
   const renewed = quota.resetAt !== null && at >= quota.resetAt;
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
@@ -194,7 +195,7 @@ function evenOut(level: number): number {
   return Math.min(MOST_ABOVE_NOMINAL, 1 + EVEN_OUT * (level - 0.5));
 }
 
-/** No window is stated: speed up while the level stays high, hold where it comes near the ground. */
+/** No window is stated: speed up while the level stays high, hold when it comes near the ground. */
 function learnedPace(quota: Quota, at: number, nominal: number, share: number): number {
   if (!quota.proven) return nominal * 2;
   if (share < 1) return share * nominal;

@@ -48,7 +48,7 @@ export function ceilingAt(ceiling: RateCeiling, at: number): number {
   return ceiling.peak * GROWTH[ceiling.phase](seconds, ceiling.share);
 }
 
-/** What the peak is multiplied with, so many seconds after the last cut. */
+/** The factor of the peak, so many seconds after the last cut. */
 const GROWTH: Readonly<Record<RateCeiling['phase'], (seconds: number, share: number) => number>> = {
   guess: (seconds) => 2 ** (seconds / DOUBLES_IN_S),
   measure: (seconds) => 1 - DROP + MEASURING * seconds,
@@ -67,7 +67,7 @@ export function noteAccepted(ceiling: RateCeiling, at: number): void {
 }
 
 /**
- * One collision with the limit; answers to requests that were sent before the last cut belong to the same one. Where
+ * One collision with the limit; answers to requests that were sent before the last cut belong to the same one. If
  * nothing at all was accepted since then, it is not the rate that is wrong.
  */
 export function noteLimited(ceiling: RateCeiling, at: number, sentAt: number): void {
@@ -79,7 +79,7 @@ export function noteLimited(ceiling: RateCeiling, at: number, sentAt: number): v
   ceiling.accepted = 0;
 }
 
-/** What a collision says depends on what went before it. */
+/** The meaning of a collision depends on the phase before it. */
 function collide(ceiling: RateCeiling, at: number): void {
   const seconds = Math.max(1, (at - ceiling.cutAt) / 1_000);
   const measured = ceiling.accepted / seconds;
@@ -98,7 +98,7 @@ function collide(ceiling: RateCeiling, at: number): void {
   ceiling.phase = whole || (ceiling.phase === 'measure' && telling) ? 'hold' : 'measure';
 }
 
-/** What was really sent, where something else than the ceiling held it back. */
+/** The rate that was really sent, if something else than the ceiling held it back. */
 function rateAtCollision(ceiling: RateCeiling, at: number, measured: number): number {
   const allowed = ceilingAt(ceiling, at);
   const sent = Math.max(ceiling.lately.length * 1.1, measured);

@@ -42,7 +42,7 @@ const READERS: Readonly<Record<Unit, Reader>> = {
 };
 
 /**
- * How long a stated time is off, in milliseconds, `LONGEST_WAIT_MS` at most; past moments are 0. Null where the text is
+ * How long a stated time is off, in milliseconds, `LONGEST_WAIT_MS` at most; past moments are 0. Null if the text is
  * not of the unit, or names a moment long past. Absolute times are read against `serverNow`, the epoch milliseconds of
  * the answer's `Date`.
  */
@@ -54,7 +54,7 @@ export function waitIn(text: string, unit: Unit, serverNow: number): number | nu
 /** A comma that does not belong to a date, as stands between the values of a header that came twice. */
 const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
 
-/** The one wait that a header states, or the longest where it came twice; null where any of them cannot be read. */
+/** The one wait that a header states, or the longest if it came twice; null if any of them cannot be read. */
 export function longestWait(text: string, unit: Unit, serverNow: number): number | null {
   const waits = text.split(BETWEEN_VALUES).map((part) => waitIn(part, unit, serverNow));
   return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
@@ -76,6 +76,16 @@ function secondsOrMoment(number: number, now: number): number {
 
 function numberIn(text: string): number {
   return NUMBER.test(text) ? Number(text) : Number.NaN;
+}
+
+/** A count as a header writes it; null for what is no number, or one that no number can hold. */
+export function countIn(text: string): number | null {
+  return Number.isFinite(numberIn(text)) ? Number(text) : null;
+}
+
+/** Seconds as a field states them, in milliseconds; null if it states none. */
+export function milliseconds(seconds: number | undefined): number | null {
+  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }
 
 function goDuration(text: string): number {

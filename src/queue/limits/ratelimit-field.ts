@@ -1,19 +1,19 @@
 import { parseDictionary, parseList, Token, type InnerList, type Item } from 'structured-headers';
 
-/** What one member of a `RateLimit` or `RateLimit-Policy` field says; times are seconds as written there. */
+/** One member of a `RateLimit` or `RateLimit-Policy` field; times are seconds as written there. */
 export interface FieldMember {
   name: string;
   limit?: number;
   remaining?: number;
   reset?: number;
   window?: number;
-  /** False where `qu` names a unit other than requests. */
+  /** False if `qu` names a unit other than requests. */
   requests: boolean;
 }
 
 /**
  * Members of `RateLimit`: the list of draft 8 and later (`"p";r=5;t=2`), or the dictionary of draft 7
- * (`limit=10, remaining=1, reset=7`). Null where the field is neither; members that say nothing are left out.
+ * (`limit=10, remaining=1, reset=7`). Null if the field is neither; members that say nothing are left out.
  */
 export function rateLimitMembers(field: string): FieldMember[] | null {
   const list = attempt(parseList, field);
@@ -22,7 +22,7 @@ export function rateLimitMembers(field: string): FieldMember[] | null {
   return dictionary ? [dictionaryMember(dictionary)].filter((member) => member.remaining !== undefined) : null;
 }
 
-/** Members of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as in draft 7. Null where it is no list. */
+/** Members of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as in draft 7. Null if it is no list. */
 export function policyMembers(field: string): FieldMember[] | null {
   const list = attempt(parseList, field);
   return list ? list.map(listMember).filter((member) => member.limit !== undefined) : null;

@@ -1,4 +1,4 @@
-/** Answers of this long are looked back on, or longer where the caller says so. */
+/** Answers of this long are looked back on, or longer if the caller says so. */
 const HORIZON_MS = 3_000;
 /** How long the lowest level is kept in mind; longer than the window of one second that many services have. */
 const LOW_MS = 1_200;
@@ -42,4 +42,21 @@ export function refillRate(meter: RefillMeter, part: 'whole' | 'latest', spanMs:
 export function lowestLevel(meter: RefillMeter, at: number): number | null {
   const lately = meter.samples.filter((sample) => at - sample.at <= LOW_MS);
   return lately.length === 0 ? null : Math.min(...lately.map((sample) => sample.low));
+}
+
+/** Samples so late are looked at one by one; of the older ones as many are kept as tell the rate. */
+const LATEST_MS = 1_500;
+const OLDER_ONES = 40;
+
+/** The samples that are worth storing. */
+export function thinned({ samples }: RefillMeter): Sample[] {
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const spacing = (last.at - first.at) / OLDER_ONES;
+  let keptAt = Number.NEGATIVE_INFINITY;
+  return samples.filter(({ at }) => {
+    const isKept = at > last.at - LATEST_MS || at - keptAt >= spacing;
+    if (isKept) keptAt = at;
+    return isKept;
+  });
 }

@@ -1,0 +1,87 @@
+import type { SourceRecord } from '../../model/json.ts';
+import { FingerprintSet } from './key-set.ts';
+import { walkError } from './guard-fault.ts';
+import type { Page, PagePosition } from '../page.ts';
+
+/** Empty pages in a row that may still promise a next one. */
+const MOST_EMPTY_PAGES = 10;
+
+/**
+ * In a numbered listing, records that appear at its head push the others one page on: a page so small may then be
+ * the page before it again, this many times in a row, with nobody lying.
+ */
+const DRIFT_RECORDS = 10;
+const MOST_DRIFTED_PAGES = 3;
+
+const REPEATED_HINT =
+  'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
+  'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
+const CYCLE_HINT =
+  'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
+
+type Checked = Pick<Page, 'position' | 'next' | 'records'>;
+
+/**
+ * Watches one walk, page by page and in order, for a service that goes in circles. `admit` throws the `SyncError`
+ * that ends the walk; a page that it lets through may be written.
+ */
+export class WalkGuard {
+  private readonly positions = new FingerprintSet();
+  private readonly contents = new FingerprintSet();
+  private readonly drifts: boolean;
+  private emptyPages = 0;
+  private repeatedPages = 0;
+
+  /** `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. */
+  constructor(drifts: boolean, start: PagePosition) {
+    this.drifts = drifts;
+    this.positions.add(start);
+  }
+
+  admit(page: Checked): void {
+    this.refuseCircle(page);
+    this.refuseEmptiness(page);
+    this.refuseStandstill(page);
+  }
+
+  private refuseCircle({ position, next }: Checked): void {
+    if (next === null || this.positions.add(next)) return;
+    const repeated = next === position;
+    const fault = {
+      code: repeated ? 'guard_repeated_cursor' : 'guard_cycle',
+      message: repeated ? 'The page names itself as the next page' : 'The next page is one that was read before',
+      hint: repeated ? REPEATED_HINT : CYCLE_HINT,
+    };
+    throw walkError(fault, position);
+  }
+
+  private refuseEmptiness({ position, next, records }: Checked): void {
+    this.emptyPages = records.length === 0 ? this.emptyPages + 1 : 0;
+    if (next === null || this.emptyPages <= MOST_EMPTY_PAGES) return;
+    const fault = {
+      code: 'guard_empty_pages',
+      message: `${this.emptyPages} pages in a row were empty, and each promised a next one`,
+      hint: 'Run again; if it stays, check page in the profile (a total that counts more than is listed promises too much).',
+    };
+    throw walkError(fault, position);
+  }
+
+  private refuseStandstill({ position, records }: Checked): void {
+    if (records.length === 0) return;
+    this.repeatedPages = this.contents.add(outlineOf(records)) ? 0 : this.repeatedPages + 1;
+    const patience = this.drifts && records.length < DRIFT_RECORDS ? MOST_DRIFTED_PAGES : 0;
+    if (this.repeatedPages <= patience) return;
+    const fault = {
+      code: 'guard_page_repeated',
+      message: `The page carries the same ${records.length} records as a page before it`,
+      hint: 'The service may not know the page parameter: compare page in the profile with its documentation.',
+    };
+    throw walkError(fault, position);
+  }
+}
+
+/** Tells pages apart without reading all of them: the first and last record, and the length of each. */
+function outlineOf(records: readonly SourceRecord[]): string {
+  const lengths = records.map(({ bytes }) => bytes.length).join(',');
+  return `${records.at(0)?.bytes.toString('latin1')}\n${records.at(-1)?.bytes.toString('latin1')}\n${lengths}`;
+}

@@ -1,0 +1,117 @@
+import { SyncError } from '../../model/errors.ts';
+import { holdsSecret } from '../../observe/scrub/scrub.ts';
+import type { AttemptResult } from '../attempt.ts';
+import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
+
+type Judged = Extract<AttemptResult, { kind: 'judged' }>;
+
+/** The id under which the service's operators find this request; null if the answer has none. */
+export function requestId(headers: Judged['answer']['headers']): string | null {
+  const value = headers['x-request-id'] ?? headers['request-id'];
+  return typeof value === 'string' ? snippet(value, 80) : null;
+}
+
+/**
+ * The error with which a request ends: method, URL (as `shownUrl` writes it), status, request id, attempts, and the
+ * beginning of what came, cleaned. `recovery` is `stop` for a verdict that asking again cannot change.
+ */
+export function requestError(of: {
+  judged: Judged;
+  url: string;
+  attempts: number;
+  hint: string | undefined;
+  secrets: readonly string[];
+  note?: string;
+}): SyncError {
+  const { verdict, answer } = of.judged;
+  const id = requestId(answer.headers);
+  const parts = [
+    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
+    `: ${explanation(of.judged, of.secrets)}`,
+    of.attempts > 1 ? `; ${of.attempts} attempts` : '',
+    of.note === undefined ? '' : `; ${of.note}`,
+  ];
+  const recovery = verdict.outcome === 'stop' || verdict.outcome === 'reauth' ? 'stop' : 'retry';
+  return new SyncError(verdict.code, parts.join(''), { recovery, hint: of.hint });
+}
+
+/** Why, and the beginning of what came. A parser quotes a few characters, which may be a part of a secret. */
+function explanation({ verdict, answer, reading }: Judged, secrets: readonly string[]): string {
+  if (answer.failure !== null) return `${verdict.reason} (${answer.failure})`;
+  if (reading.defect !== '') {
+    return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
+  }
+  const excerpt = scrubbedSnippet(reading.seen.excerpt.trim(), secrets);
+  return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
+}
+
+/** What a request was, besides its answer, as far as it tells what to do about a failure. */
+interface Asked {
+  url: URL;
+  /** The profile's `version_prefix`. */
+  versionPrefix: string;
+  /** Monotonic milliseconds. */
+  now: number;
+}
+
+/** One circumstance that says more than the row of the outcome table, and what to do about it; null if it is not so. */
+type Circumstance = (judged: Judged, asked: Asked) => string | null;
+
+const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenTooShort, otherScheme, tokenRefused];
+
+/** What to do about a failed request: by its circumstances, else by its outcome. Pure. */
+export function hintFor(judged: Judged, asked: Asked): string | undefined {
+  for (const circumstance of CIRCUMSTANCES) {
+    const hint = circumstance(judged, asked);
+    if (hint !== null) return hint;
+  }
+  return judged.verdict.hint;
+}
+
+/** Codes by which a service, or what stands in its place, may say that it does not know an address. */
+const WRONG_PLACE: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
+
+function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): string | null {
+  if (versionPrefix === '' || !WRONG_PLACE.has(verdict.code)) return null;
+  if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;
+  return (
+    `The address has ${versionPrefix} twice. version_prefix adds it: leave it out of base_url and of the paths in the ` +
+    "profile, or set version_prefix: '' in the profile."
+  );
+}
+
+/** Codes of what a port of https does to whoever speaks http to it, besides saying so: it hangs up, or sends an alert. */
+const HUNG_UP: ReadonlySet<string> = new Set(['connection_lost', 'bad_http']);
+
+function openPort({ verdict, answer }: Judged, { url }: Asked): string | null {
+  if (answer.status !== 0 || url.protocol !== 'http:' || !HUNG_UP.has(verdict.code)) return null;
+  return (
+    'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +
+    'service damages its answers or cuts them off.'
+  );
+}
+
+function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null {
+  if (verdict.outcome !== 'reauth' || now < sent.holdsUntil) return null;
+  return (
+    'The access token ran out before the answer came, and so did the one before: have the service issue tokens that ' +
+    'hold longer, or ask for smaller pages (page.size in the profile).'
+  );
+}
+
+/** The schemes that a 401 names (RFC 9110, 11.6.1), where ours is not among them. */
+function otherScheme({ verdict, answer }: Judged): string | null {
+  const challenges = [answer.headers['www-authenticate'] ?? []].flat();
+  const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
+  if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
+  if (challenges.some((text) => /\bbearer\b/i.test(text))) return null;
+  return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
+}
+
+function tokenRefused({ verdict, sent }: Judged): string | null {
+  if (verdict.outcome !== 'reauth' || sent.holdsUntil === Infinity) return null;
+  return (
+    'The token endpoint gave an access token that the service does not accept: check scope and token_url under auth. ' +
+    'A token that holds for less time than the endpoint says is refused so, too.'
+  );
+}

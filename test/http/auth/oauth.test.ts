@@ -1,0 +1,183 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { HandClock } from '../../support/hand-clock.ts';
+import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
+
+describe('OAuth 2.0 client credentials', () => {
+  it('asks for a token in the form of RFC 6749, takes a slot for it, and uses it until it runs out', async () => {
+    const service = await serveOauth();
+    const governor = openGovernor();
+    const secrets: string[] = [];
+    const ask = oauthClient(service, { governor, secrets, auth: { ...AUTH, scope: 'read' } });
+    const meter = newMeter();
+    await ask(meter);
+    await ask(meter);
+    expect(service.tokenCalls()).toMatchObject([
+      { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' } },
+    ]);
+    expect(Object.fromEntries(new URLSearchParams(service.tokenCalls()[0]?.body))).toEqual({
+      grant_type: 'client_credentials',
+      client_id: 'client',
+      client_secret: 'canary-secret',
+      scope: 'read',
+    });
+    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual(['Bearer token-1', 'Bearer token-1']);
+    expect(governor.facts.map((facts) => facts?.status)).toEqual([200, 200, 200]);
+    expect(meter.requests).toBe(2);
+    expect(secrets).toEqual(['canary-secret', 'token-1']);
+  });
+
+  it('proves itself by basic authentication where the profile says so', async () => {
+    const service = await serveOauth();
+    await oauthClient(service, { profile: testProfile({ oauth: { client_auth: 'basic' } }) })();
+    expect(service.tokenCalls()[0]?.headers.authorization).toBe(`Basic ${btoa('client:canary%2Dsecret')}`);
+    expect(service.tokenCalls()[0]?.body).not.toContain('secret');
+  });
+
+  it('a token endpoint at another origin takes no slot of this one', async () => {
+    const tokens = await serveOauth();
+    const service = await serveOauth();
+    const governor = openGovernor();
+    await oauthClient(service, { governor, auth: { ...AUTH, token_url: `${tokens.origin}/oauth/token` } })();
+    expect([tokens.tokenCalls().length, service.tokenCalls().length, governor.lanes.length]).toEqual([1, 0, 1]);
+  });
+
+  it('F036 F221 a 401 in mid-run costs exactly one new token and one replay', async () => {
+    let revoked = '';
+    const service = await serveOauth({ accepts: (token) => token !== revoked });
+    const ask = oauthClient(service);
+    await ask();
+    revoked = 'token-1';
+    const meter = newMeter();
+    expect((await ask(meter)).json).toEqual(PAGE);
+    expect(meter).toMatchObject({ requests: 2, retries: 0 });
+    expect(service.tokenCalls()).toHaveLength(2);
+    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual([
+      'Bearer token-1',
+      'Bearer token-1',
+      'Bearer token-2',
+    ]);
+  });
+
+  it('F036 a second 401 stops', async () => {
+    const service = await serveOauth({ accepts: () => false });
+    expect(await errorOf(oauthClient(service)())).toMatchObject({ code: 'auth_failed', recovery: 'stop' });
+    expect([service.tokenCalls().length, service.apiCalls().length]).toEqual([2, 2]);
+  });
+
+  it('a token that runs out before its request is answered is told as that, not as a wrong client', async () => {
+    const clock = new HandClock();
+    const { origin } = await serve((request, response, nth) => {
+      if (request.url === '/oauth/token') tokenAnswer(response, { access_token: `token-${nth}`, expires_in: 2 });
+      // The answer takes longer than a token holds.
+      else void clock.advance(3_000).then(() => json(response, {}, 401));
+    });
+    const client = clientFor(origin, { auth: AUTH, clock });
+    const { message, hint } = await errorOf(get(client, `${origin}/v1/content`));
+    expect(message).toContain('answered 401');
+    expect(hint).toMatch(/access token ran out before the answer came.*hold longer/);
+    expect(hint).not.toMatch(/wrong|revoked/);
+  });
+
+  it('a fresh token that is not accepted points to scope and endpoint, not to a key', async () => {
+    const service = await serveOauth({ accepts: () => false });
+    const { hint } = await errorOf(oauthClient(service)());
+    expect(hint).toMatch(/gave an access token that the service does not accept: check scope and token_url/);
+    expect(hint).not.toContain('key');
+  });
+
+  it('F222 eight 401s at once cost one new token', async () => {
+    let revoked = '';
+    const service = await serveOauth({ accepts: (token) => token !== revoked });
+    const ask = oauthClient(service);
+    await ask();
+    revoked = 'token-1';
+    await Promise.all(Array.from({ length: 8 }, () => ask()));
+    expect(service.tokenCalls()).toHaveLength(2);
+  });
+
+  it('F222 eight first requests cost one token', async () => {
+    const service = await serveOauth();
+    const ask = oauthClient(service);
+    await Promise.all(Array.from({ length: 8 }, () => ask()));
+    expect(service.tokenCalls()).toHaveLength(1);
+  });
+
+  it('F221 a token is renewed before it runs out, beside the requests', async () => {
+    const clock = new HandClock();
+    const service = await serveOauth();
+    const ask = oauthClient(service, { clock });
+    await ask();
+    await clock.advance(3_539_000);
+    await ask();
+    expect(service.tokenCalls()).toHaveLength(1);
+    await clock.advance(2_000);
+    await ask();
+    await expect.poll(() => service.tokenCalls().length).toBe(2);
+    await expect
+      .poll(async () => (await ask(), service.apiCalls().at(-1)?.headers.authorization))
+      .toBe('Bearer token-2');
+    expect(service.tokenCalls()).toHaveLength(2);
+  });
+
+  it.each([
+    ['500', (response: ServerResponse) => json(response, {}, 500)],
+    ['429', (response: ServerResponse) => json(response, {}, 429)],
+    ['a lost connection', (response: ServerResponse) => void response.socket?.resetAndDestroy()],
+    ['a refusal', (response: ServerResponse) => json(response, { error: 'invalid_client' }, 400)],
+  ])('F223 the old token is used as long as it holds while the token endpoint answers with %s', async (_name, fail) => {
+    const clock = new HandClock();
+    const service = await serveOauth({
+      token: (response, nth) =>
+        nth === 1 ? tokenAnswer(response, { access_token: 'old', expires_in: 100 }) : fail(response),
+    });
+    const ask = oauthClient(service, { clock });
+    await ask();
+    await clock.advance(85_000);
+    await ask();
+    await expect.poll(() => service.tokenCalls().length).toBe(2);
+    await ask();
+    await ask();
+    expect(service.apiCalls().every((call) => call.headers.authorization === 'Bearer old')).toBe(true);
+    // Quiet for a while after the failure.
+    expect(service.tokenCalls()).toHaveLength(2);
+  });
+
+  it('one who gives up does not wait for the token, and the others get it', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const service = await serveOauth({ token: (response) => void released.then(() => tokenAnswer(response, {})) });
+    const client = clientFor(service.origin, { auth: AUTH });
+    const controller = new AbortController();
+    const gaveUp = get(client, `${service.origin}/v1/content`, newMeter(), controller.signal);
+    const waits = get(client, `${service.origin}/v1/content`);
+    await expect.poll(() => service.tokenCalls().length).toBe(1);
+    controller.abort(new Error('interrupted'));
+    await expect(gaveUp).rejects.toThrow('interrupted');
+    release();
+    expect((await waits).status).toBe(200);
+  });
+
+  it('a token that ran out while the request waited for its slot is renewed first', async () => {
+    const clock = new HandClock();
+    const service = await serveOauth({
+      token: (response, nth) => tokenAnswer(response, { access_token: `t${nth}`, expires_in: 60 }),
+    });
+    const open = openGovernor();
+    let slow = true;
+    const governor = {
+      ...open,
+      run: (async (lane, attempt, signal) => {
+        // The first slot after the token opens late.
+        if (slow && service.tokenCalls().length === 1) {
+          slow = false;
+          await clock.advance(120_000);
+        }
+        return open.run(lane, attempt, signal);
+      }) as typeof open.run,
+    };
+    await oauthClient(service, { clock, governor })();
+    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual(['Bearer t2']);
+  });
+});

@@ -1,0 +1,231 @@
+import { describe, expect, it } from 'vitest';
+import { createJudge } from '../../../src/http/outcome/outcome.ts';
+import { rateDialectSchema } from '../../../src/source/rate-dialect.ts';
+import type { Seen } from '../../../src/http/outcome/outcome-row.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { readAnswerLimits } from '../../../src/queue/limits/answer-limits.ts';
+import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
+
+const judge = createJudge([]);
+const NOW = Date.parse('2026-11-20T08:00:00Z');
+
+function seen(over: Partial<Seen>): Seen {
+  const { headers = {} } = over;
+  return {
+    status: 200,
+    headers,
+    limits: readAnswerLimits({ headers, receivedAt: NOW }, rateDialectSchema.parse('auto')),
+    transport: null,
+    content: null,
+    json: undefined,
+    excerpt: '',
+    hasRecords: false,
+    ...over,
+  };
+}
+
+describe('the outcome table', () => {
+  it.each<[string, Partial<Seen>, string, string]>([
+    ['200 with records', { json: { data: [{ id: '1' }] }, hasRecords: true }, 'ok', 'ok'],
+    ['204 without content', { status: 204, content: 'empty_body' }, 'retry', 'empty_body'],
+    ['304 that nobody asked for', { status: 304 }, 'stop', 'unexpected_status'],
+    ['400', { status: 400 }, 'stop', 'bad_request'],
+    ['401', { status: 401 }, 'reauth', 'auth_failed'],
+    ['F028 403 of a permission', { status: 403, excerpt: '{"message":"no access"}' }, 'stop', 'forbidden'],
+    [
+      'F028 403 that says rate limit',
+      { status: 403, excerpt: 'You have exceeded a secondary rate limit' },
+      'limited',
+      'limited',
+    ],
+    [
+      'F028 403 with nothing remaining',
+      { status: 403, headers: { 'x-ratelimit-remaining': '0' } },
+      'limited',
+      'limited',
+    ],
+    ['F028 403 with ten remaining', { status: 403, headers: { 'x-ratelimit-remaining': '10' } }, 'stop', 'forbidden'],
+    ['F028 403 with r=0', { status: 403, headers: { ratelimit: '"default";r=0;t=20' } }, 'limited', 'limited'],
+    ['F028 403 with r=05', { status: 403, headers: { ratelimit: '"default";r=05;t=20' } }, 'stop', 'forbidden'],
+    ['F028 403 with a wait', { status: 403, headers: { 'retry-after': '60' } }, 'limited', 'limited'],
+    ['404', { status: 404 }, 'stop', 'not_found'],
+    ['407', { status: 407 }, 'stop', 'not_the_api'],
+    ['410', { status: 410 }, 'stop', 'gone'],
+    ['422', { status: 422 }, 'stop', 'bad_request'],
+    ['F019 429', { status: 429 }, 'limited', 'limited'],
+    ['501', { status: 501 }, 'stop', 'not_supported'],
+    ['500', { status: 500 }, 'retry', 'service_error'],
+    ['F029 503 with a wait', { status: 503, headers: { 'retry-after': '600' } }, 'limited', 'limited'],
+    ['F021 503 with a fraction', { status: 503, headers: { 'retry-after': '2.0' } }, 'limited', 'limited'],
+    [
+      'F020 503 with a date',
+      { status: 503, headers: { 'retry-after': 'Fri, 20 Nov 2026 08:00:30 GMT' } },
+      'limited',
+      'limited',
+    ],
+    ['F021 503 with "soon"', { status: 503, headers: { 'retry-after': 'soon' } }, 'retry', 'service_error'],
+    ['F021 503 with -5', { status: 503, headers: { 'retry-after': '-5' } }, 'retry', 'service_error'],
+    ['F021 503 with two waits', { status: 503, headers: { 'retry-after': ['1', '2'] } }, 'limited', 'limited'],
+    ...['408', '409', '421', '423', '425'].map((status): [string, Partial<Seen>, string, string] => [
+      `F040 ${status}`,
+      { status: Number(status) },
+      'retry',
+      'busy',
+    ]),
+    ...['502', '504', '520', '521', '522', '523', '524', '529'].map(
+      (status): [string, Partial<Seen>, string, string] => [
+        `F040 ${status}`,
+        { status: Number(status) },
+        'retry',
+        'service_error',
+      ],
+    ),
+    ['F001 a refused connection', { status: 0, transport: 'ECONNREFUSED' }, 'retry', 'unreachable'],
+    ['F001 an unknown name', { status: 0, transport: 'ENOTFOUND' }, 'retry', 'unreachable'],
+    ['F001 a name server that is away', { status: 0, transport: 'EAI_AGAIN' }, 'retry', 'unreachable'],
+    ['F002 a reset in the middle', { transport: 'ECONNRESET' }, 'retry', 'connection_lost'],
+    ['F003 a body that ends early', { transport: 'UND_ERR_SOCKET' }, 'retry', 'connection_lost'],
+    ['F010 too large headers', { status: 0, transport: 'UND_ERR_HEADERS_OVERFLOW' }, 'stop', 'headers_too_large'],
+    ['F011 no HTTP', { status: 0, transport: 'HPE_INVALID_CONSTANT' }, 'retry', 'bad_http'],
+    ['F012 an expired certificate', { status: 0, transport: 'CERT_HAS_EXPIRED' }, 'stop', 'tls'],
+    ['a code of Node that is new', { status: 0, transport: 'WHATEVER' }, 'stop', 'network'],
+    ['F034 declared as a web page', { headers: { 'content-type': 'text/html; charset=utf-8' } }, 'stop', 'not_the_api'],
+    ['F032 an error in the body', { json: { error: { code: 'boom' } } }, 'retry', 'error_in_body'],
+    ['F032 errors in the body', { json: { errors: ['boom'] } }, 'retry', 'error_in_body'],
+    ['an error that is null', { json: { error: null } }, 'ok', 'ok'],
+    ['a record with a field named error', { json: { id: '1', error: 'x' }, hasRecords: true }, 'ok', 'ok'],
+    ['a throttled answer by its body', { json: { errors: [{ code: 'THROTTLED' }] } }, 'limited', 'limited'],
+  ])('%s', (_name, over, outcome, code) => {
+    expect(judge(seen(over))).toMatchObject({ outcome, code });
+  });
+
+  it.each<[string, object, Partial<Seen>, string]>([
+    ['a status', { status: '404', outcome: 'skip' }, { status: 404 }, 'skip'],
+    ['one of several statuses', { status: ['404', '5xx'], outcome: 'skip' }, { status: 502 }, 'skip'],
+    [
+      'a header',
+      { header: { name: 'Stripe-Should-Retry', contains: 'false' }, outcome: 'stop' },
+      { status: 500, headers: { 'stripe-should-retry': 'false' } },
+      'stop',
+    ],
+    ['a header that is not there', { header: { name: 'x-no' }, outcome: 'stop' }, { status: 500 }, 'retry'],
+    [
+      'a place in the body',
+      { body: { path: 'status.state', contains: 'maintenance' }, outcome: 'limited' },
+      { json: { status: { state: 'Maintenance' } } },
+      'limited',
+    ],
+    [
+      'the whole body',
+      { status: '200', body: { path: '', contains: 'later' }, outcome: 'retry' },
+      { json: ['try later'] },
+      'retry',
+    ],
+    ['a place that is null', { body: { path: 'error' }, outcome: 'stop' }, { json: { error: null } }, 'ok'],
+    ['an answer that did not come', { status: '2xx', outcome: 'skip' }, { transport: 'ECONNRESET' }, 'retry'],
+    ['a status as ok whose body is unreadable', { status: '200', outcome: 'ok' }, { content: 'bad_json' }, 'retry'],
+    ['nothing at all, which holds for everything', { outcome: 'skip' }, { status: 403 }, 'skip'],
+  ])("the profile's row decides first: %s", (_name, rule, over, outcome) => {
+    const { outcomes } = testProfile({ outcomes: [rule] });
+    expect(createJudge(outcomes)(seen(over)).outcome).toBe(outcome);
+  });
+});
+
+describe('Retry-After', () => {
+  it.each([
+    ['7', 'limited'],
+    ['2.0', 'limited'],
+    ['0', 'limited'],
+    ['1h', 'limited'],
+    ['1m30s', 'limited'],
+    ['2026-11-20T08:00:30Z', 'limited'],
+    ['Fri, 20 Nov 2026 08:00:30 GMT', 'limited'],
+    ['Friday, 20-Nov-26 08:00:30 GMT', 'limited'],
+    ['Fri Nov 20 08:00:30 2026', 'limited'],
+    ['86401', 'limited'],
+    [String(NOW / 1_000 + 60), 'limited'],
+    [String(NOW + 60_000), 'limited'],
+    ['9'.repeat(40), 'limited'],
+    [['1', '2'], 'limited'],
+    ['', 'retry'],
+    ['soon', 'retry'],
+    ['-5', 'retry'],
+    ['1e3', 'retry'],
+    ['Nov 2026', 'retry'],
+    ['1 month', 'retry'],
+    ['in March', 'retry'],
+    ['Fri, 20 Nov 2026 08:00:30', 'retry'],
+    ['Sat, 01 Jan 2022 00:00:00 GMT', 'retry'],
+    [String(NOW / 1_000 - 7_200), 'retry'],
+  ])('%j means the same to the outcome and to the governor', (value, outcome) => {
+    const headers = { 'retry-after': value };
+    const hint = readAnswerLimits({ headers, body: undefined, receivedAt: NOW }, testProfile().rate_limit);
+    for (const status of [503, 408]) expect(judge(seen({ status, headers })).outcome).toBe(outcome);
+    expect(hint.waitMs !== null).toBe(outcome === 'limited');
+  });
+});
+
+describe('what an outcome does', () => {
+  it('F019 a limited answer goes again, as often as it is said, and the governor hears of it', async () => {
+    const stage = await serve((_request, response, nth) => {
+      json(
+        response,
+        nth <= 12 ? { m: 'slow down' } : PAGE,
+        nth <= 12 ? 429 : 200,
+        nth <= 12 ? { 'retry-after': '7' } : {},
+      );
+    });
+    const governor = openGovernor();
+    const meter = newMeter();
+    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`, meter);
+    expect(meter).toMatchObject({ requests: 13, retries: 0, limited: 12 });
+    expect(governor.facts[0]).toMatchObject({
+      status: 429,
+      limited: true,
+      limits: { retryAfterMs: 7_000, waitMs: 7_000 },
+    });
+    expect(governor.facts[12]).toMatchObject({ status: 200, limited: false, limits: { waitMs: null } });
+  });
+
+  it('the governor learns what a body says about the limits', async () => {
+    const stage = await serve((_request, response, nth) =>
+      json(response, nth === 1 ? { retry_after: 9 } : PAGE, nth === 1 ? 429 : 200),
+    );
+    const governor = openGovernor('discord');
+    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`);
+    expect(governor.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
+  });
+
+  it('a service that limits for ever is given up', async () => {
+    const stage = await serve((_request, response) => json(response, '', 429));
+    expect(await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).toMatchObject({
+      code: 'limited',
+      recovery: 'retry',
+    });
+    expect(stage.seen).toHaveLength(50);
+  });
+
+  it.each([
+    [404, 'not_found'],
+    [410, 'gone'],
+    [403, 'forbidden'],
+    [401, 'auth_failed'],
+  ])('F028 F036 %s stops at once', async (status, code) => {
+    const stage = await serve((_request, response) => json(response, { detail: 'no' }, status));
+    expect(await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).toMatchObject({
+      code,
+      recovery: 'stop',
+    });
+    expect(stage.seen).toHaveLength(1);
+  });
+
+  it('F037 a skip by the profile has no value', async () => {
+    const stage = await serve((_request, response) => json(response, { detail: 'no' }, 404));
+    const profile = testProfile({ outcomes: [{ status: '404', outcome: 'skip' }] });
+    expect(await get(clientFor(stage.origin, { profile }), `${stage.origin}/v1/content/1`)).toMatchObject({
+      outcome: 'skip',
+      status: 404,
+      json: null,
+    });
+  });
+});
