@@ -12,7 +12,7 @@ import { inboxAddress } from '../warehouse/open-inbox.ts';
 import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceiverFigures, SourceFigures } from '../web/receiver/figures.ts';
-import type { ReceiverNote } from '../web/receiver/messages.ts';
+import type { ReceiverNote } from '../web/receiver/calls.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import { createCollector, type Collector, type StatusParts } from '../serve/status/collect.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
 import { isAuthorized, type Access } from './basic-auth.ts';
-import type { PageRequest } from './receiver/messages.ts';
+import type { PageRequest } from './receiver/calls.ts';
 
 /**
  * `in`: may see everything. `unnamed`: says no name and password, where there are any. `wrong`: says others. `busy`: is

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { PageAnswer, PageRequest } from './receiver/messages.ts';
+import type { PageAnswer, PageRequest } from './receiver/calls.ts';
 import { CHALLENGE } from './basic-auth.ts';
 import type { Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';

@@ -10,8 +10,8 @@ export interface LazyInbox extends Inbox {
   readonly problem: unknown;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
   open(): Promise<void>;
-  /** Closes what is open, if anything is: what is asked of it next opens it anew, at once. */
-  letGo(): Promise<void>;
+  /** Closes the file if it is open; the next call opens it anew, at once. */
+  closeFile(): Promise<void>;
 }
 
 /** Between two attempts, which somebody has to ask for: a disk that is not mounted yet, or a file that is put back. */
@@ -45,7 +45,7 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
     throw notOpen(problem);
   }
 
-  async function letGo(): Promise<void> {
+  async function closeFile(): Promise<void> {
     await opening;
     const was = open;
     [open, notBefore] = [null, -Infinity];
@@ -66,10 +66,10 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
     waiting: async (...asked) => (await opened()).waiting(...asked),
     settle: async (settlements) => (await opened()).settle(settlements),
     nameState: () => open?.nameState() ?? NAMED,
-    letGo,
+    closeFile,
     close: async () => {
       isClosed = true;
-      await letGo();
+      await closeFile();
     },
   };
 }

@@ -1,11 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError } from '../../model/errors.ts';
+import type { Clock } from '../../../model/clock.ts';
+import { SyncError } from '../../../model/errors.ts';
+import { waitAtMost } from '../../../model/waiting.ts';
 
 export interface GroupCommitOptions<T, R> {
   /** Stores all items in one transaction, or none; one effect per item. */
   write: (items: readonly T[]) => Promise<readonly R[]>;
-  /** True where the same write may work in a moment: the lock is held, the disk is full. */
+  /** True if the same write may work in a moment: the lock is held, the disk is full. */
   mayPass: (error: unknown) => boolean;
   clock: Clock;
   /** Items of one transaction. */
@@ -15,16 +16,16 @@ export interface GroupCommitOptions<T, R> {
 interface Terms {
   /** How long to try at most. */
   patienceMs: number;
-  /** Refuse at once where so many wait already. */
+  /** Refuse at once if so many wait already. */
   bound?: number;
 }
 
 /** Writes what arrives at about the same time as one transaction: the disk is waited for once, not once for each. */
 export interface GroupCommit<T, R> {
   /**
-   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once where too many wait, and when the
+   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and when the
    * patience is over with the error of the last attempt, or `inbox_slow` where that has brought none yet; such an item
-   * may be stored all the same where an answer of the database was lost.
+   * may be stored all the same if an answer of the database was lost.
    */
   add(item: T, terms: Terms): Promise<R>;
   /** Items that are not committed yet. */
@@ -92,24 +93,21 @@ class OneAtATime<T, R> implements GroupCommit<T, R> {
   }
 
   async #attempt(group: readonly Waiting<T, R>[]): Promise<unknown> {
-    const over = new AbortController();
-    void this.#watch(over.signal);
     try {
-      const effects = await this.#options.write(group.map(({ item }) => item));
+      const effects = await this.#answerOf(this.#options.write(group.map(({ item }) => item)));
       for (const [at, { resolve }] of group.entries()) resolve(effectAt(effects, at));
       return null;
     } catch (error) {
       return error ?? new Error('a write failed without an error');
-    } finally {
-      over.abort();
     }
   }
 
-  /** A database that does not answer keeps nobody waiting: each is told when its patience is over. */
-  async #watch(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await this.#options.clock.sleep(LOOK_MS, signal).catch(() => undefined);
-      if (!signal.aborted) this.#giveUpOn(slow());
+  /** A database that does not answer keeps nobody waiting: each item is rejected when its patience is over. */
+  async #answerOf(writing: Promise<readonly R[]>): Promise<readonly R[]> {
+    for (;;) {
+      const written = await waitAtMost(this.#options.clock, LOOK_MS, writing);
+      if (written !== null) return written.value;
+      this.#giveUpOn(slow());
     }
   }
 

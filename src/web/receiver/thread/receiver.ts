@@ -1,25 +1,26 @@
-import type { Clock } from '../../model/clock.ts';
-import type { Settlement } from '../../warehouse/inbox.ts';
+import pMap from 'p-map';
+import type { Clock } from '../../../model/clock.ts';
+import { waitAtMost } from '../../../model/waiting.ts';
+import type { Settlement } from '../../../warehouse/inbox.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+import { sourceFigures, type ReceiverFigures } from '../figures.ts';
+import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections } from './connections.ts';
-import { fewAtATime } from './few-at-a-time.ts';
-import { sourceFigures, type ReceiverFigures } from './figures.ts';
 import { maskedSecrets } from './mask-delivery.ts';
-import { openSourceInbox, type SourceInbox } from './inbox.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
-import { keepMsOf, recipientOf } from './recipient.ts';
+import { recipientOf } from './recipient.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import type { ReceivedSource, ReceiverSetup } from './setup.ts';
+import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
 
-/** What the receiver needs of whoever runs it. */
+/** What the receiver is given by the thread that it runs in. */
 export interface ReceiverHost {
   clock: Clock;
-  /** A page that is not for the receiver to make; null where nobody has made it in time. */
+  /** Asks for a page that the receiver does not make; null if none came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
   isAlive: () => boolean;
-  /** Deliveries were stored that have to be worked on. */
+  /** Called when deliveries were stored that have to be worked on. */
   arrived: (source: string, count: number) => void;
   note: (note: ReceiverNote) => void;
 }
@@ -54,28 +55,34 @@ interface Received extends Addressee {
 }
 
 /**
- * Opens inboxes and address. Throws `ConfigError`, or Node's own error, where the address or none of the inboxes can be
+ * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or none of the inboxes can be
  * used; a source whose inbox cannot be does not keep the others from theirs, and answers 503 until it can.
  */
 export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
   const opened = new AsyncDisposableStack();
   try {
-    const sources = new Map<string, Received>();
     const masked = maskedSecrets(setup.secrets ?? []);
     const until = host.clock.monotonic() + OPENING_MS;
-    const all = await fewAtATime(OPENED_AT_ONCE, setup.sources, async (source) => {
-      const received = await openSource(source, { setup, host, masked, isOpenedNow: host.clock.monotonic() < until });
+    const open = async (source: ReceivedSource): Promise<[string, Received]> => {
+      const isOpenedNow = host.clock.monotonic() < until;
+      const received = await openSource(source, { setup, host, masked, isOpenedNow });
       opened.defer(() => received.inbox.close());
-      return [source.name, received] as const;
-    });
-    for (const [name, received] of all) sources.set(name, received);
+      return [source.name, received];
+    };
+    // All are opened or refused before an error is thrown, so that all that are open are closed again.
+    const all = await pMap(setup.sources, open, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
+    const sources = new Map(all);
     refuseWithoutInbox([...sources.values()]);
-    const open = await serve(setup, host, sources, opened);
-    return { ...open, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
+    const serving = await serve(setup, host, sources, opened);
+    return { ...serving, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
   } catch (error) {
     await opened.disposeAsync();
     throw error;
   }
+}
+
+function throwFirst(error: unknown): never {
+  throw error instanceof AggregateError ? error.errors[0] : error;
 }
 
 function refuseWithoutInbox(sources: readonly Received[]): void {
@@ -91,24 +98,17 @@ interface Opening {
 }
 
 async function openSource(source: ReceivedSource, { setup, host, masked, isOpenedNow }: Opening): Promise<Received> {
-  const { name, inbox: address, asks = 'nobody' } = source;
   // Before any file is made: a secret that cannot be used is for the operator to mend.
-  const recipient = recipientOf(source, masked, (delivery) => inbox.store(delivery));
+  const recipient = recipientOf(source, masked);
   const inbox = await openSourceInbox({
-    source: name,
-    address,
-    asks,
+    ...host,
+    source,
     isOpenedNow,
-    turn: setup.sources.indexOf(source) / setup.sources.length,
+    offset: setup.sources.indexOf(source) / setup.sources.length,
     inboxes: setup.sources.length,
-    keepMs: keepMsOf(source),
-    most: { rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size },
-    clock: host.clock,
     limits: setup.limits,
-    arrived: (count) => host.arrived(name, count),
-    note: host.note,
   });
-  return { recipient, inbox, figures: sourceFigures() };
+  return { recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
 }
 
 async function serve(
@@ -122,8 +122,8 @@ async function serve(
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
   const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
-  const hearer = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
-  const server = createReceiverServer(limits, { ...hearer, connection: connections.opened });
+  const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
   const bound = await listen(server, address, port);
   opened.defer(() => closeServer(server, limits.closeMs));
   return {
@@ -148,10 +148,7 @@ async function figuresOf(
     // What was read last stays where it cannot be read now.
     figures.inbox = await inbox.figures().catch(() => figures.inbox);
   };
-  const over = new AbortController();
-  const patience = clock.sleep(COUNTING_MS, over.signal).catch(() => undefined);
-  await Promise.race([fewAtATime(COUNTED_AT_ONCE, [...sources.values()], read), patience]);
-  over.abort();
-  const told = [...sources].map(([name, { figures }]) => [name, structuredClone(figures)] as const);
-  return { ...totals, sources: Object.fromEntries(told) };
+  await waitAtMost(clock, COUNTING_MS, pMap(sources.values(), read, { concurrency: COUNTED_AT_ONCE }));
+  const figures = [...sources].map(([name, { figures }]) => [name, structuredClone(figures)] as const);
+  return { ...totals, sources: Object.fromEntries(figures) };
 }

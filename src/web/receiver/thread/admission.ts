@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import { hasToken } from '../../source/signature-template.ts';
-import { challengeMethods } from '../../trigger/signature/challenges.ts';
-import type { RefusalReason } from './outcome.ts';
+import type { SignatureScheme } from '../../../source/signature-scheme.ts';
+import { hasToken } from '../../../source/signature-template.ts';
+import { challengeMethods } from '../../../trigger/signature/challenges.ts';
+import type { RefusalReason } from './answer.ts';
 
 /** What a source takes at all. */
 export interface Admission {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { signatureSchema } from '../../src/source/signature-scheme.ts';
-import { deliveryMask, maskedSecrets } from '../../src/web/receiver/mask-delivery.ts';
+import { signatureSchema } from '../../../../src/source/signature-scheme.ts';
+import { deliveryMask, maskedSecrets } from '../../../../src/web/receiver/thread/mask-delivery.ts';
 
 const SECRET = 'canary/secret+4711';
 const DIGITS = '8204711930';

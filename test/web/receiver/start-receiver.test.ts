@@ -2,18 +2,16 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/open.ts';
-import type { ReceiverFigures } from '../../src/web/receiver/figures.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from '../../src/web/receiver/messages.ts';
-import { RECEIVER_LIMITS } from '../../src/web/receiver/setup.ts';
-import { startReceiverThread } from '../../src/web/receiver/thread-port.ts';
-import { startReceiver, type Receiver, type ReceiverOptions } from '../../src/web/receiver/start-receiver.ts';
-import { startScript } from '../support/child-script.ts';
-import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
-import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../src/warehouse/open.ts';
+import type { ReceiverFigures } from '../../../src/web/receiver/figures.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from '../../../src/web/receiver/calls.ts';
+import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/web/receiver/start-receiver.ts';
+import { startScript } from '../../support/child-script.ts';
+import { DATABASES, SQLITE, type TestDatabase } from '../../support/databases.ts';
+import { receivedSource, rowsOf, send, signed } from '../receiver-stage.ts';
 
-const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
+const HOLDER = new URL('../../support/lock-holder.ts', import.meta.url);
 const LATER = '2999-01-01 00:00:00.000';
 const SETTLED = {
   attempts: 1,
@@ -142,7 +140,7 @@ describe('the receiver in its thread', () => {
     onTestFinished(() => warehouse.close());
     const holder = startScript(HOLDER, [fileOf(address), '2500']);
     await holder.ready;
-    const sender = startScript(new URL('sending.ts', import.meta.url), [String(port), '20', JSON.stringify(source)]);
+    const sender = startScript(new URL('../sending.ts', import.meta.url), [String(port), '20', JSON.stringify(source)]);
     await sender.ready;
     // As long as a page of 64 MiB may take, and longer than its silence is borne.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
@@ -206,16 +204,27 @@ describe('the receiver in its thread', () => {
 
   it('F152 tells when it has died: nothing that was promised can be kept any more', async () => {
     const script = `import { parentPort } from 'node:worker_threads';
-      parentPort.postMessage({ kind: 'listening', body: { port: 1 } });
-      parentPort.once('message', () => { throw new Error('a bug'); });`;
-    const setup = { host: '127.0.0.1', port: 0, sources: [], limits: RECEIVER_LIMITS };
-    const hearers = { pages: noPages, onArrival: nothing, onFigures: nothing, onNote: nothing };
-    const thread = startReceiverThread(setup, hearers, new URL(`data:text/javascript,${encodeURIComponent(script)}`));
-    expect(await thread.listening).toBe(1);
+      parentPort.once('message', ({ i }) => {
+        parentPort.postMessage({ t: 's', i, r: 1 });
+        parentPort.once('message', () => { throw new Error('a bug'); });
+      });`;
+    const receiver = await startReceiver(
+      {
+        serve: { host: '127.0.0.1', port: 0 },
+        sources: [receivedSource(await SQLITE.address())],
+        clock: systemClock,
+        pages: noPages,
+        onArrival: nothing,
+        onFigures: nothing,
+        onNote: nothing,
+      },
+      new URL(`data:text/javascript,${encodeURIComponent(script)}`),
+    );
+    expect(receiver.url).toBe('http://127.0.0.1:1');
     const gone = { code: 'receiver_gone', message: expect.stringContaining('a bug') };
-    await expect(thread.figures()).rejects.toMatchObject(gone);
-    await expect(thread.failed).rejects.toMatchObject(gone);
-    await expect(thread.settle('blog')([])).rejects.toMatchObject({ code: 'receiver_gone' });
-    await thread.close();
+    await expect(receiver.figures()).rejects.toMatchObject(gone);
+    await expect(receiver.failed).rejects.toMatchObject(gone);
+    await expect(receiver.inbox('blog').settle([])).rejects.toMatchObject({ code: 'receiver_gone' });
+    await receiver.close();
   });
 });

@@ -1,11 +1,30 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { messageOf } from '../../model/errors.ts';
-import { sendOutcome, sendPage } from './answer.ts';
+import { messageOf } from '../../../model/errors.ts';
+import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
 import type { Connections } from './connections.ts';
-import { countUp } from './figures.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
-import { refused, type Outcome, type RefusalReason } from './outcome.ts';
-import { routeOf, type Route } from './route.ts';
+import { countUp } from '../figures.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+
+/** What a request is for. */
+type Route =
+  | { kind: 'webhook'; source: string }
+  | { kind: 'health' }
+  /** Made by the main thread; it decides whether there is such a page. */
+  | { kind: 'page' }
+  | { kind: 'none' };
+
+const WEBHOOK = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})$/;
+/** Nothing that a proxy and we might read differently: no escapes, no parameters, no empty or dotted segments. */
+const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
+
+/** The route of a request target as it was sent; only its path decides. */
+export function routeOf(target: string): Route {
+  const [path = ''] = target.split('?', 1);
+  const source = WEBHOOK.exec(path)?.groups?.['source'];
+  if (source !== undefined) return { kind: 'webhook', source };
+  if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) return { kind: 'none' };
+  return path === '/healthz' ? { kind: 'health' } : { kind: 'page' };
+}
 
 interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;

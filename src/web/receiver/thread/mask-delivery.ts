@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { isJson } from '../../observe/scrub/scrub-json.ts';
-import { scrub } from '../../observe/scrub/scrub.ts';
-import type { WebhookSettings } from '../../settings/settings.ts';
-import type { SignatureScheme } from '../../source/signature-scheme.ts';
-import type { NewDelivery } from '../../warehouse/inbox.ts';
+import { isJson } from '../../../observe/scrub/scrub-json.ts';
+import { scrub } from '../../../observe/scrub/scrub.ts';
+import type { WebhookSettings } from '../../../settings/settings.ts';
+import type { SignatureScheme } from '../../../source/signature-scheme.ts';
+import type { NewDelivery } from '../../../warehouse/inbox.ts';
 
 /** Shorter ones may be words of any event, which must stay readable. */
 const LEAST_LENGTH = 8;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReceiverLimits } from './setup.ts';
+import type { ReceiverLimits } from '../setup.ts';
 
 /** What is known of a connection. */
 interface ConnectionState {

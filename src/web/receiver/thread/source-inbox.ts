@@ -1,59 +1,53 @@
-import { createGroupCommit, type GroupCommit } from './group-commit.ts';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { askDrain } from '../../serve/work-items/ask-drain.ts';
-import { queueName } from '../../serve/work-items/queue-name.ts';
+import type { Clock } from '../../../model/clock.ts';
+import { SyncError, messageOf } from '../../../model/errors.ts';
+import { timestampText } from '../../../model/timestamp-text.ts';
+import { repeatUntilAborted, sleepOrAbort } from '../../../model/waiting.ts';
+import { askDrain } from '../../../serve/work-items/ask-drain.ts';
+import { queueName } from '../../../serve/work-items/queue-name.ts';
 import {
   TO_WORK_ON,
   type Inbox,
   type InboxEffect,
-  type InboxEntry,
   type InboxFigures,
   type NewDelivery,
   type Settlement,
-} from '../../warehouse/inbox.ts';
-import type { InboxOptions } from '../../warehouse/open-inbox.ts';
-import { sizeOf } from '../../warehouse/repetition.ts';
-import { lazyInbox } from './lazy-inbox.ts';
-import type { ReceiverNote } from './messages.ts';
-import type { Asks, ReceiverLimits } from './setup.ts';
-import { createWaitingRoom, type Entry, type Load, type WaitingRoom } from './waiting-room.ts';
+} from '../../../warehouse/inbox.ts';
+import type { InboxOptions } from '../../../warehouse/open-inbox.ts';
+import { sizeOf } from '../../../warehouse/repetition.ts';
+import type { ReceiverNote } from '../calls.ts';
+import { lazyInbox } from '../lazy-inbox.ts';
+import type { Asks, ReceivedSource, ReceiverLimits } from '../setup.ts';
+import { createGroupCommit } from './group-commit.ts';
+import { createWaitingRoom, type Entry, type WaitingRoom } from './waiting-room.ts';
 
 /** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
 export interface SourceInbox {
-  /** Why it cannot be opened so far; null where it is open. */
+  /** Why it cannot be opened so far; null if it is open. */
   readonly problem: unknown;
-  /** Resolves once the delivery is committed; rejects where it is not stored. */
-  store(delivery: NewDelivery): Promise<InboxEffect>;
+  /** Resolves once the delivery is committed; rejects if it is not stored. */
+  store: (delivery: NewDelivery) => Promise<InboxEffect>;
   settle(settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
   /** While it is held back, nothing is stored: who moves the warehouse moves the inbox next. */
   hold(isHeld: boolean): void;
-  /** Opens the file anew that has its name now. Does not throw: where it cannot be opened, that is its `problem`. */
+  /** Opens the file anew that has its name now. Does not throw: if it cannot be opened, that is its `problem`. */
   reopen(): Promise<void>;
   /** Commits what waits, and closes. */
   close(): Promise<void>;
 }
 
 interface SourceInboxOptions {
-  source: string;
-  address: string;
-  asks: Asks;
-  /** True where it is to be open before anything is asked of it. */
+  source: ReceivedSource;
+  /** True if it is to be open before anything is asked of it. */
   isOpenedNow: boolean;
   /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
-  turn: number;
+  offset: number;
   /** How many share the thread, and perhaps one database. */
   inboxes: number;
-  /** How long what is finished is kept. */
-  keepMs: number;
-  /** What may wait in it. */
-  most: Load;
   clock: Clock;
   limits: ReceiverLimits;
-  /** Deliveries were stored that have to be worked on. */
-  arrived: (count: number) => void;
+  /** Called when deliveries were stored that have to be worked on. */
+  arrived: (source: string, count: number) => void;
   note: (note: ReceiverNote) => void;
 }
 
@@ -79,21 +73,23 @@ const FIGURES_PART = 50;
 const COUNTED_AT_ONCE = 20;
 const COUNTED_EVERY_MS = 50;
 
-/** How a delivery asks for its work, by who is asked. */
+/** How a stored delivery asks for its work, by who is asked. */
 const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
   nobody: () => ({}),
   workers: (address) => ({ asked: (execute) => askDrain(queueName(address), execute) }),
 };
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
-  const { source, address, asks, isOpenedNow, clock, limits, note } = options;
+  const { source, isOpenedNow, clock, limits, note } = options;
+  const { name, inbox: address, asks = 'nobody', webhook } = source;
   const inbox = lazyInbox(address, clock, ASKED[asks](address));
   if (isOpenedNow) await inbox.open();
-  const { problem } = inbox;
-  if (problem !== null) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
-  const commits = createGroupCommit({ write: tellingWrite(inbox, options), mayPass, clock });
-  const room = createWaitingRoom(options.most);
-  const figures = sparingly(clock, restOf(options), () => countedFigures(inbox, room));
+  const noteProblem = (): void =>
+    note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
+  if (inbox.problem !== null) noteProblem();
+  const commits = createGroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
+  const room = createWaitingRoom({ rows: webhook.max_waiting, bytes: webhook.max_waiting_size });
+  const figures = cached(clock, leastAge(options), () => countedFigures(inbox, room));
   let isHeld = false;
   const stop = new AbortController();
   const purging = keepPurging(inbox, options, stop.signal);
@@ -105,22 +101,24 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       if (isHeld) throw heldBack();
       const entry = room.enter(sizeOf(delivery));
       if (entry === null) {
-        // Where much was worked on since the last count, the next one to come is let in.
+        // If much was worked on since the last count, the next one to come is let in.
         figures().catch(() => undefined);
-        throw full(options);
+        throw full(source);
       }
       return storedWith(entry, commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }));
     },
     hold: (held) => void (isHeld = held),
-    settle: (settlements) => settleAll(commits, settlements),
+    settle: async (settlements) => {
+      await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
+    },
     figures,
     reopen: async () => {
       // What was meant for the old file is refused by now: none of it must end up in the new one.
       await commits.idle();
-      await inbox.letGo();
+      await inbox.closeFile();
       await inbox.open();
-      if (inbox.problem === null) note({ level: 'info', event: 'inbox_reopened', source });
-      else note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(inbox.problem) });
+      if (inbox.problem === null) note({ level: 'info', event: 'inbox_reopened', source: name });
+      else noteProblem();
     },
     close: async () => {
       stop.abort();
@@ -128,13 +126,6 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       await inbox.close();
     },
   };
-}
-
-async function settleAll(
-  commits: GroupCommit<InboxEntry, InboxEffect>,
-  settlements: readonly Settlement[],
-): Promise<void> {
-  await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
 }
 
 /** What has no answer may wait there all the same: the next count tells. */
@@ -157,8 +148,9 @@ async function countedFigures(inbox: Inbox, room: WaitingRoom): Promise<InboxFig
   return figures;
 }
 
-function full({ source, most }: SourceInboxOptions): SyncError {
-  const message = `as many deliveries for ${source} wait as may: ${most.rows}, or ${most.bytes} bytes of them`;
+function full({ name, webhook }: ReceivedSource): SyncError {
+  const { max_waiting: rows, max_waiting_size: bytes } = webhook;
+  const message = `as many deliveries for ${name} wait as may: ${rows}, or ${bytes} bytes of them`;
   return new SyncError('inbox_full', message, {
     recovery: 'retry',
     hint: 'see why they are not worked on; webhook.max_waiting and webhook.max_waiting_size allow more',
@@ -173,8 +165,8 @@ function mayPass(error: unknown): boolean {
   return error instanceof SyncError && PASSING.has(error.code);
 }
 
-/** A write that says what came of it: arrivals, and trouble when it begins and ends. */
-function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOptions): Inbox['write'] {
+/** A write that passes on arrivals, and notes when trouble begins and ends. */
+function notedWrite(inbox: Inbox, { source: { name: source }, arrived, note }: SourceInboxOptions): Inbox['write'] {
   let trouble: string | null = null;
   return async (entries) => {
     try {
@@ -183,7 +175,7 @@ function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOption
       const count = trouble === null ? effects.filter((effect) => TO_WORK_ON.has(effect)).length : effects.length;
       if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
       trouble = null;
-      if (count > 0) arrived(count);
+      if (count > 0) arrived(source, count);
       return effects;
     } catch (error) {
       const code = error instanceof SyncError ? error.code : 'failed';
@@ -194,29 +186,37 @@ function tellingWrite(inbox: Inbox, { source, arrived, note }: SourceInboxOption
   };
 }
 
-/** Removes what is older than it is kept, some rows at a time so that no answer waits for it. Never throws. */
+/** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
 async function keepPurging(
   inbox: Inbox,
-  { clock, keepMs, turn }: SourceInboxOptions,
+  { clock, source, offset }: SourceInboxOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  if (turn > 0) await clock.sleep(turn * PURGE_MS, signal).catch(() => undefined);
-  while (!signal.aborted) {
+  const keepMs = keepMsOf(source);
+  if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
+  await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
     const now = clock.now();
     const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
-    // A lock or a full disk: the next round will do.
-    const gone = await inbox.purge(before, PURGE_ROWS).catch(() => 0);
-    await clock.sleep(gone >= PURGE_ROWS ? PURGE_PAUSE_MS : PURGE_MS, signal).catch(() => undefined);
-  }
+    // Some rows at a time, so that no answer waits for it.
+    while ((await inbox.purge(before, PURGE_ROWS)) >= PURGE_ROWS && !signal.aborted) {
+      await sleepOrAbort(clock, PURGE_PAUSE_MS, signal);
+    }
+  });
 }
 
-/** Between two counts, so that those of all inboxes together stay few. */
-function restOf({ inboxes }: SourceInboxOptions): number {
+/** What is finished is remembered at least as long as a sender's signature holds, twice over: a repeat is one. */
+function keepMsOf({ webhook, profile }: ReceivedSource): number {
+  const { timestamp } = profile.signature;
+  return Math.max(webhook.keep, timestamp === null ? 0 : 2 * (timestamp.past + timestamp.future));
+}
+
+/** Milliseconds between two counts, so that those of all inboxes together stay few. */
+function leastAge({ inboxes }: SourceInboxOptions): number {
   return inboxes > COUNTED_AT_ONCE ? inboxes * COUNTED_EVERY_MS : 0;
 }
 
 /** Asks anew only when the last answer is old enough for what it has cost, and at least so old; once at a time. */
-function sparingly<T>(clock: Clock, leastMs: number, ask: () => Promise<T>): () => Promise<T> {
+function cached<T>(clock: Clock, leastMs: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { answer: T; until: number } | null = null;
   let asking: Promise<T> | null = null;
 

@@ -1,17 +1,60 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { PageAnswer } from './messages.ts';
-import { statusOf, type Outcome, type RefusalReason } from './outcome.ts';
+import type { ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
+import type { SignatureRefusal } from '../../../trigger/signature/delivery.ts';
+import type { InboxEffect } from '../../../warehouse/inbox.ts';
+import type { PageAnswer } from '../calls.ts';
 
-/** A lock or a full disk is looked at again after so many seconds by whoever was refused for it. */
+/** Why a request is refused before its signature is looked at, with the status of its answer. */
+const REFUSALS = {
+  method: 405,
+  not_found: 404,
+  unknown_source: 404,
+  content_type: 415,
+  expectation: 417,
+  too_large: 413,
+  /** Too much at once; the sender is asked to come again. */
+  overloaded: 503,
+  /** As much waits in the inbox as may. */
+  inbox_full: 503,
+  /** The inbox could not take it. */
+  not_stored: 503,
+  /** A bug of ours: the sender is asked to come again all the same. */
+  failed: 503,
+} as const;
+
+export type RefusalReason = keyof typeof REFUSALS | SignatureRefusal;
+
+/** What a request came to. The sender is told the status only: reasons are for our own figures. */
+export type Outcome =
+  | { kind: 'stored'; effect: InboxEffect }
+  | { kind: 'challenge'; answer: ChallengeAnswer }
+  | { kind: 'refused'; reason: RefusalReason }
+  /** Whoever asked is gone. */
+  | { kind: 'gone' };
+
+/** Whatever is wrong with a signature, the answer is the same 401. */
+function statusOf(reason: RefusalReason): number {
+  return isOwn(reason) ? REFUSALS[reason] : 401;
+}
+
+function isOwn(reason: RefusalReason): reason is keyof typeof REFUSALS {
+  return Object.hasOwn(REFUSALS, reason);
+}
+
+export function refused(reason: RefusalReason): Outcome {
+  return { kind: 'refused', reason };
+}
+
+/** Seconds after which a sender tries again that was refused for a lock or a full disk. */
 const RETRY_AFTER_S = '2';
 /** An inbox that is full has not been worked on for long, and will not be within seconds. */
 const FULL_RETRY_AFTER_S = '60';
-/** A body up to this size that nobody reads is passed over, so that the connection can be used on. */
+/** The unread rest of a body up to this size is skipped, so that the connection can be used on. */
 const SMALL_BODY = 65_536;
 /** How long a connection stays that is to be cut, so that its sender sees the answer before the cut. */
 const LINGER_MS = 300;
 
-/** What is sent, by kind of outcome. Answers to deliveries have no body, so that none tells more than its status. */
+/** Answers by kind of outcome. Those to deliveries have no body, so that none tells more than its status. */
 const SENDERS: {
   readonly [K in Outcome['kind']]: (
     outcome: Extract<Outcome, { kind: K }>,
