@@ -5,10 +5,7 @@ import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { createDrain } from '../trigger/drain/drain.ts';
-import { maskSettlements } from '../trigger/drain/mask-settlements.ts';
 import type { Drain, DrainEvent, DrainOptions } from '../trigger/drain/options.ts';
-import { rowsFirst } from '../trigger/drain/rows-first.ts';
-import type { InboxPort } from '../warehouse/inbox.ts';
 
 /** What a source's drain needs, whoever starts it. */
 export interface DrainParts {
@@ -20,23 +17,19 @@ export interface DrainParts {
 }
 
 /** What differs with the warehouse: how records are read again and resources walked, and for whom. */
-export type DrainWay = Pick<DrainOptions, 'walk' | 'refetch'> &
-  Partial<Pick<DrainOptions, 'concerns' | 'pollMs'>> & {
-    /** Resolves once the rows that were written so far survive a power cut. */
-    persist: () => Promise<void>;
-  };
+export type DrainWay = Pick<DrainOptions, 'walk' | 'refetch' | 'persist' | 'concerns' | 'pollMs'>;
 
 /** Starts a source's drain; null where the source receives no webhooks. */
-export function drainFor(parts: DrainParts, inbox: InboxPort | null, way: DrainWay): Drain | null {
+export function drainFor(parts: DrainParts, inbox: DrainOptions['inbox'] | null, way: DrainWay): Drain | null {
   const { source, clock, log, secrets, watcher } = parts;
-  const { persist, ...rest } = way;
   const { profile, webhook } = source;
   if (inbox === null || webhook === null) return null;
   return createDrain({
     webhooks: profile.webhooks,
     resources: syncedResources(source),
-    ...rest,
-    inbox: rowsFirst(maskSettlements(inbox, secrets), persist),
+    ...way,
+    inbox,
+    secrets,
     clock,
     attempts: webhook.attempts,
     keepMs: webhook.keep,

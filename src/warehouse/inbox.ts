@@ -63,7 +63,7 @@ export type SettledColumns = Pick<
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
-/** What became of a delivery. */
+/** The state of a delivery after an attempt: its last one, or `waiting` for another attempt. */
 export interface Settlement extends SettledColumns {
   /** `events` of the row as it was first read for this: one that has come again since waits on. Null where that does not matter. */
   readEvents: number | null;
@@ -104,16 +104,12 @@ export interface InboxFigures {
   walBytes: number;
 }
 
-/** What the drain sees of an inbox. Both throw `SyncError`. */
-export interface InboxPort {
+/** The inbox of a source. All methods throw `SyncError`. */
+export interface Inbox {
   /** Deliveries that wait and are due at `now`, those behind `after` only, in the order in which they came. */
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
-  /** Stores what became of deliveries; they are settled once it resolves. */
+  /** Gives deliveries their state after an attempt; it is durable once this resolves. Whoever settles tries again. */
   settle(settlements: readonly Settlement[]): Promise<void>;
-}
-
-/** The inbox of a source. All methods throw `SyncError`. */
-export interface Inbox extends InboxPort {
   /**
    * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
    * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is, and

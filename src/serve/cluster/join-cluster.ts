@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { queueName } from '../work-items/queue-name.ts';
-import type { InboxPort } from '../../warehouse/inbox.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import { connectionName, postgresPlace } from '../../warehouse/postgres/connection/address.ts';
 import type { SourceKeeper } from '../source-keeper.ts';
 import { keepLead, type Lead } from './lead.ts';
@@ -27,7 +27,7 @@ export interface Cluster {
   /** Resolves once items can be queued, or after some seconds: a server that is away keeps nobody from starting. */
   ready(): Promise<void>;
   /** Keeps a source fresh together with the others: asks for what is due once this process leads it. */
-  keep(worked: ClusterSource, inbox: InboxPort | null): SourceKeeper;
+  keep(worked: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): SourceKeeper;
   /** Takes the lead of what is kept and nobody else leads. */
   lead(): void;
   /** Gives back work and leads; whoever keeps a source stops it beside. */

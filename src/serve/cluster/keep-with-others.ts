@@ -9,7 +9,7 @@ import type { ScheduleFigures } from '../../trigger/schedule/resource.ts';
 import { createScheduler, type Scheduler } from '../../trigger/schedule/scheduler.ts';
 import type { TickSource } from '../../trigger/schedule/tick.ts';
 import { queueName } from '../work-items/queue-name.ts';
-import type { InboxPort } from '../../warehouse/inbox.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import { NAMED, type NameState } from '../../warehouse/name-state.ts';
 import { openWarehouse } from '../../warehouse/open.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -24,7 +24,7 @@ interface TogetherOptions extends Omit<KeeperOptions, 'watcher' | 'secrets'> {
   /** Opens sources, some at a time; hundreds start together. */
   opening: { add<T>(work: () => Promise<T>): Promise<T> };
   /** Null where no webhooks are received. */
-  inbox: InboxPort | null;
+  inbox: Pick<Inbox, 'waiting'> | null;
 }
 
 /** A source that is kept together with other processes: whoever leads it asks for work, and anybody does it. */

@@ -5,7 +5,7 @@ import type { Drain, DrainOptions } from '../../trigger/drain/options.ts';
 import { queueName } from '../work-items/queue-name.ts';
 import { resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import type { Inbox, InboxPort } from '../../warehouse/inbox.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import { drainFor, refetchBy, type DrainParts } from '../drain-for.ts';
 import { walkNow } from './ask-walk.ts';
 
@@ -58,7 +58,7 @@ export class SourceDrain {
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = drainFor(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
+    this.#drain = drainFor(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist });
     this.#yielding = this.#keepYielding();
   }
 
@@ -86,8 +86,8 @@ export class SourceDrain {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
       await clock.sleep(LOOK_MS, signal);
-      const { inHand = 0, left = 0 } = this.#drain?.figures() ?? {};
-      if (inHand > left) since = clock.monotonic();
+      const { inProgress = 0, left = 0 } = this.#drain?.figures() ?? {};
+      if (inProgress > left) since = clock.monotonic();
     }
   }
 
@@ -123,20 +123,12 @@ export class SourceDrain {
 
   async #wanted(): Promise<ReadonlySet<string>> {
     const { queue, source } = this.#options;
-    const { inHand = 0 } = this.#drain?.figures() ?? {};
-    if (inHand === 0) return new Set();
+    const { inProgress = 0 } = this.#drain?.figures() ?? {};
+    if (inProgress === 0) return new Set();
     const keys = source.resources.map((resource) => resourceKey(this.#name, resource));
     const back = await queue.comingBack('walk', keys);
     return new Set(source.resources.filter((resource) => back.has(resourceKey(this.#name, resource))));
   }
-}
-
-/** Settles in transactions of its own: on Postgres every process may write to the inbox. */
-function portOf(inbox: Inbox): InboxPort {
-  return {
-    waiting: (...asked) => inbox.waiting(...asked),
-    settle: async (settlements) => void (await inbox.write(settlements.map((settlement) => ({ settlement })))),
-  };
 }
 
 function madeWay(resource: string): SyncError {

@@ -43,7 +43,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
   const once = execute(database, { patienceMs: 0 });
   const purge = purgeStatement(table);
 
-  const write = (entries: readonly InboxEntry[], terms?: TransactOptions): Promise<InboxEffect[]> =>
+  const write = (entries: readonly InboxEntry[]): Promise<InboxEffect[]> =>
     transact(
       database,
       async (session) => {
@@ -51,7 +51,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
         if (effects.some((effect) => TO_WORK_ON.has(effect))) await asked?.(session.execute);
         return effects;
       },
-      terms,
+      ONCE,
     );
 
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
@@ -63,7 +63,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: PostgresInb
   return {
     ...read,
     settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
-    write: (entries) => write(entries, ONCE),
+    write,
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
     nameState: () => NAMED,

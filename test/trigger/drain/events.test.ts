@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts';
-import { readDelivery, type DeliveryContent, type EventTarget } from '../../src/trigger/drain/events.ts';
-import { hasCorpus, jsonSuite, naughtyStrings } from '../shape/corpus.ts';
+import { profileSchema, type WebhookProfile } from '../../../src/source/profile.ts';
+import { readDelivery, type DeliveryContent, type EventTarget } from '../../../src/trigger/drain/events.ts';
+import { hasCorpus, jsonSuite, naughtyStrings } from '../../shape/corpus.ts';
 
 const NO_TIMES = { updated: null, times: {} };
 const RESOURCES = {

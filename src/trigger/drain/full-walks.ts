@@ -1,32 +1,32 @@
 import type { Clock } from '../../model/clock.ts';
 import { faultOf, type DrainFault } from './faults.ts';
-import { Line, type LineOptions } from './line.ts';
+import { PacedWork, type PacedWorkOptions } from './paced-work.ts';
 import type { Request } from './ticket.ts';
 
-/** However many deletes cannot be confirmed: a whole walk may be long. */
+/** However many deletes cannot be confirmed: a full walk may be long. */
 const PACE = { everyMs: 600_000, burst: 1, restMs: 600_000 };
-/** When a delivery that waits for a whole walk is looked at again. */
+/** After so long, a delivery that waits for a full walk is looked at again. */
 const LOOK_MS = 30_000;
 
-type WholeWalksOptions = Pick<LineOptions<number>, 'clock' | 'random' | 'signal' | 'threw'> & {
+type FullWalksOptions = Pick<PacedWorkOptions<number>, 'clock' | 'random' | 'signal' | 'threw'> & {
   resources: number;
-  /** Walks a resource as a whole. */
+  /** Runs a full walk of a resource. */
   walk: (resource: string) => Promise<void>;
 };
 
-/** Whole walks, asked for by events that say that a record is gone where nothing else can tell. */
-export class WholeWalks {
+/** Full walks, asked for by events that say that a record is gone if nothing else can tell. */
+export class FullWalks {
   readonly #clock: Clock;
-  readonly #line: Line<number>;
+  readonly #work: PacedWork<number>;
   /** Resources that are to be walked. */
   readonly #asked = new Set<string>();
   /** When the last one began that has ended well, by resource; epoch milliseconds. */
   readonly #begun = new Map<string, number>();
 
-  constructor({ resources, walk, ...parts }: WholeWalksOptions) {
+  constructor({ resources, walk, ...parts }: FullWalksOptions) {
     const { clock } = parts;
     this.#clock = clock;
-    this.#line = new Line({
+    this.#work = new PacedWork({
       ...parts,
       ...PACE,
       atOnce: resources,
@@ -48,21 +48,21 @@ export class WholeWalks {
   }
 
   get underWay(): number {
-    return this.#line.underWay;
+    return this.#work.underWay;
   }
 
-  /** True where a whole walk of this process has begun after the delivery came, and has ended. */
+  /** True if a full walk of this process has begun after the delivery came, and has ended well. */
   hasServed({ target, ticket }: Request): boolean {
     return (this.#begun.get(target.resource) ?? -Infinity) > ticket.receivedAt;
   }
 
-  /** Asks for a walk; returns what the delivery waits for meanwhile. */
+  /** Asks for a walk; returns the fault with which the delivery waits meanwhile. */
   ask(request: Request): DrainFault {
     const { resource } = request.target;
     if (!this.#asked.has(resource)) {
       this.#asked.add(resource);
-      this.#line.add(request);
-      this.#line.pump();
+      this.#work.add(request);
+      this.#work.pump();
     }
     return {
       kind: 'passing',
@@ -74,7 +74,7 @@ export class WholeWalks {
   }
 
   idle(): Promise<void> {
-    return this.#line.idle();
+    return this.#work.idle();
   }
 
   #forget(served: readonly Request[]): void {

@@ -1,38 +1,37 @@
 import type { Clock } from '../../model/clock.ts';
 import { Coalescer, type CoalescerOptions, type Work } from './coalesce.ts';
-import type { DrainFault } from './faults.ts';
-import { Pauses } from './pauses.ts';
+import { waitAfter, type DrainFault } from './faults.ts';
 import type { Request } from './ticket.ts';
 
-export interface LineOptions<Outcome> extends CoalescerOptions {
+export interface PacedWorkOptions<Outcome> extends CoalescerOptions {
   clock: Clock;
   random: () => number;
-  /** Aborted when the drain stops: nothing new begins, and what fails then is not held against anybody. */
+  /** Aborted when the drain stops: nothing new begins, and a failure after that counts for nothing. */
   signal: AbortSignal;
-  /** What a request has to share with others to be served by the same work. */
+  /** Requests of one resource with the same key are served by the same work. */
   keyOf: (request: Request) => string;
   /** Does the work for `served`; it may take later ones out of `work.waiting` and put them in. */
   perform: (work: Work<Request>, served: Request[]) => Promise<Outcome>;
   faultOf: (error: unknown) => DrainFault;
   done: (served: readonly Request[], outcome: Outcome) => void;
   failed: (served: readonly Request[], fault: DrainFault) => void;
-  /** Told what was thrown, once per work. */
+  /** Called once per work that has thrown. */
   threw: (work: Work<Request>, error: unknown) => void;
 }
 
 /** One kind of work: coalesced, spaced, bounded, and put off for a resource for which it cannot be done right now. */
-export class Line<Outcome> {
-  readonly #options: LineOptions<Outcome>;
+export class PacedWork<Outcome> {
+  readonly #options: PacedWorkOptions<Outcome>;
   readonly #coalescer: Coalescer<Request>;
-  readonly #pauses: Pauses;
+  readonly #pauses: ResourcePauses;
   readonly #running = new Set<Promise<void>>();
-  /** When alarms go off on the monotonic clock, the next one last. One that is not needed any more does no harm. */
+  /** Times of the alarms that are set, on the monotonic clock, the next one last. One that is not needed any more does no harm. */
   readonly #alarms: number[] = [];
 
-  constructor(options: LineOptions<Outcome>) {
+  constructor(options: PacedWorkOptions<Outcome>) {
     this.#options = options;
     this.#coalescer = new Coalescer(options);
-    this.#pauses = new Pauses(options.random);
+    this.#pauses = new ResourcePauses(options.random);
   }
 
   get underWay(): number {
@@ -78,7 +77,7 @@ export class Line<Outcome> {
     }
   }
 
-  /** What is to be done once it is over. */
+  /** Returns what is to be done once the work has ended. */
   async #performed(work: Work<Request>, served: Request[]): Promise<() => void> {
     try {
       const outcome = await this.#options.perform(work, served);
@@ -118,5 +117,47 @@ export class Line<Outcome> {
   #ring(): void {
     this.#alarms.pop();
     this.pump();
+  }
+}
+
+interface Pause {
+  fault: DrainFault;
+  /** Epoch milliseconds. */
+  until: number;
+  /** Pauses in a row without anything that worked between them. */
+  failures: number;
+}
+
+/**
+ * Resources that are left alone for a while, and why: a service or a warehouse that does not answer does not answer for
+ * the next record either.
+ */
+class ResourcePauses {
+  readonly #pauses = new Map<string, Pause>();
+  readonly #random: () => number;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Notes a passing fault; returns it with the time of the next attempt. Those that failed along with it lengthen nothing. */
+  note(resource: string, fault: DrainFault, now: number): DrainFault {
+    const before = this.#pauses.get(resource);
+    const failures = (before?.failures ?? 0) + 1;
+    const isKnown = before !== undefined && now < before.until && fault.until === null;
+    const until = isKnown ? before.until : now + waitAfter(fault, failures, now, this.#random);
+    if (!isKnown) this.#pauses.set(resource, { fault, until, failures });
+    return { ...fault, until };
+  }
+
+  /** Called when something has worked. */
+  clear(resource: string): void {
+    this.#pauses.delete(resource);
+  }
+
+  /** Returns why the resource is left alone at this moment, and until when; null if it is not. */
+  at(resource: string, now: number): DrainFault | null {
+    const pause = this.#pauses.get(resource);
+    return pause === undefined || now >= pause.until ? null : { ...pause.fault, until: pause.until };
   }
 }

@@ -12,7 +12,7 @@ const MOST_READINGS = 6;
 const AHEAD =
   'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
 
-/** What a reading came to, and those whose event is of a later time than what was read: they wait for another one. */
+/** The outcome of a reading, and the requests whose event tells a later time than was read: they wait for another one. */
 export interface RecordReading {
   outcome: RefetchOutcome;
   behind: readonly Request[];

@@ -1,22 +1,23 @@
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { DeliveryRow, InboxPort } from '../../warehouse/inbox.ts';
+import { repeatUntilAborted } from '../../model/waiting.ts';
+import type { DeliveryRow, Inbox } from '../../warehouse/inbox.ts';
 
 export interface ScanOptions {
-  inbox: InboxPort;
+  inbox: Pick<Inbox, 'waiting'>;
   clock: Clock;
   signal: AbortSignal;
-  /** How many more may be taken. */
+  /** How many more deliveries may be begun. */
   room: () => number;
-  /** Gets deliveries that wait and are due, also such as it has got before. */
-  take: (rows: readonly DeliveryRow[]) => void;
-  /** Told of every look that failed; it is taken again by itself. */
+  /** Called with deliveries that wait and are due, also with those that it was called with before. */
+  begin: (rows: readonly DeliveryRow[]) => void;
+  /** Called for every look that failed; the next one comes by itself. */
   failed: (error: unknown) => void;
   /** How often all that waits is looked through, for what has become due or was set waiting from outside. */
   pollMs: number;
 }
 
-/** Where much is in hand, and would be read again along with the rest, only so often. */
+/** While much is in progress, which would be read again along with the rest. */
 const BUSY_POLL_MS = 30_000;
 const MUCH = 2_000;
 const BATCH = 500;
@@ -38,11 +39,11 @@ export class InboxScan {
 
   /** Looks through all that waits, now and from time to time until the signal is aborted. */
   start(): void {
-    this.#look('all');
-    void this.#poll();
+    const { clock, signal, pollMs } = this.#options;
+    void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => this.#poll());
   }
 
-  /** Something new has come, or there is room again. */
+  /** Called when something new has come, or there is room again. */
   wake(): void {
     this.#look('new');
   }
@@ -52,13 +53,10 @@ export class InboxScan {
     await this.#looking;
   }
 
-  async #poll(): Promise<void> {
-    const { clock, signal, room, pollMs } = this.#options;
-    while (!signal.aborted) {
-      await clock.sleep(pollMs, signal).catch(() => undefined);
-      const isBusy = this.#most - room() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
-      this.#look(isBusy ? 'new' : 'all');
-    }
+  #poll(): void {
+    const { clock, room } = this.#options;
+    const isBusy = this.#most - room() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
+    this.#look(isBusy ? 'new' : 'all');
   }
 
   #look(wanted: 'all' | 'new'): void {
@@ -84,11 +82,11 @@ export class InboxScan {
   }
 
   async #readFrom(from: number): Promise<void> {
-    const { inbox, clock, take, room, signal } = this.#options;
+    const { inbox, clock, begin, room, signal } = this.#options;
     if (from === 0) this.#lookedAt = clock.monotonic();
     for (let after = from; !signal.aborted;) {
       const rows = await inbox.waiting(after, timestampText(clock.now()), BATCH);
-      take(rows);
+      begin(rows);
       after = rows.at(-1)?.seq ?? after;
       this.#seen = Math.max(this.#seen, after);
       if (rows.length < BATCH) return;

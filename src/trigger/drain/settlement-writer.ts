@@ -1,14 +1,14 @@
-import type { Clock } from '../../model/clock.ts';
-import type { InboxPort, Settlement } from '../../warehouse/inbox.ts';
+import { sleepOrAbort } from '../../model/waiting.ts';
+import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import type { Settlement } from '../../warehouse/inbox.ts';
+import type { DrainOptions } from './options.ts';
 
-export interface SettlingOptions {
-  inbox: InboxPort;
-  clock: Clock;
+export interface SettlementWriterOptions extends Pick<DrainOptions, 'inbox' | 'persist' | 'secrets' | 'clock'> {
   /** Aborted when the drain stops: what cannot be stored then is left, and is done again by the next process. */
   signal: AbortSignal;
-  /** Told of what is stored. */
+  /** Called with what is stored. */
   stored: (settlements: readonly Settlement[]) => void;
-  /** Told of every attempt that failed. */
+  /** Called for every attempt that failed. */
   failed: (error: unknown) => void;
 }
 
@@ -16,13 +16,16 @@ const MOST_AT_ONCE = 1_000;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 15_000;
 
-/** Stores what became of deliveries, all those of one moment together, and tries until it works. */
-export class Settling {
-  readonly #options: SettlingOptions;
+/**
+ * Settles deliveries, all those of one moment together, and tries until it works. The rows come first: the inbox is
+ * synced with every commit, the warehouse is not, and a delivery that is done is never looked at again.
+ */
+export class SettlementWriter {
+  readonly #options: SettlementWriterOptions;
   #waiting: Settlement[] = [];
   #writing: Promise<void> | null = null;
 
-  constructor(options: SettlingOptions) {
+  constructor(options: SettlementWriterOptions) {
     this.#options = options;
   }
 
@@ -48,7 +51,8 @@ export class Settling {
         this.#options.stored(batch);
         wait = FIRST_WAIT_MS;
       } else {
-        goesOn = await this.#rest(wait);
+        await sleepOrAbort(this.#options.clock, wait, this.#options.signal);
+        goesOn = !this.#options.signal.aborted;
         wait = Math.min(2 * wait, LONGEST_WAIT_MS);
       }
     }
@@ -57,20 +61,20 @@ export class Settling {
   }
 
   async #store(batch: readonly Settlement[]): Promise<boolean> {
+    const { inbox, persist, secrets, failed } = this.#options;
     try {
-      await this.#options.inbox.settle(batch);
+      await persist();
+      await inbox.settle(batch.map((settlement) => masked(settlement, secrets)));
       return true;
     } catch (error) {
-      this.#options.failed(error);
+      failed(error);
       return false;
     }
   }
+}
 
-  async #rest(ms: number): Promise<boolean> {
-    const { clock, signal } = this.#options;
-    return clock.sleep(ms, signal).then(
-      () => true,
-      () => false,
-    );
-  }
+/** Without secrets: errors quote what the service answered. */
+function masked({ kind, record_id, reason, ...rest }: Settlement, secrets: readonly string[]): Settlement {
+  const clean = (text: string | null): string | null => (text === null ? null : scrubOwn(text, secrets));
+  return { ...rest, kind: clean(kind), record_id: clean(record_id), reason: clean(reason) };
 }

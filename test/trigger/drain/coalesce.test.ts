@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Coalescer, type Work } from '../../src/trigger/drain/coalesce.ts';
+import { Coalescer, type Work } from '../../../src/trigger/drain/coalesce.ts';
 
 const PACE = { everyMs: 1_000, burst: 2, restMs: 100 };
 /** As walks are paced: no second one at once, and from the end of the one before. */
