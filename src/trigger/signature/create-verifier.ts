@@ -6,12 +6,11 @@ import { deliveryIdReader, signedIdReader } from './delivery-id.ts';
 import { keysOf, type Key } from './keys.ts';
 import { signatureReader, type SentItem } from './read-signature.ts';
 import { schemeInFamily } from './scheme-in-family.ts';
-import { sentTime } from './sent-time.ts';
+import { checkTimestamp, timestampIn } from './timestamp.ts';
 import { contentWriter } from './signed-content.ts';
-import { textAt } from './text-at.ts';
 import { signedPath, urlForms } from './url-forms.ts';
 
-/** Says of a delivery whether to believe it; `now` in epoch milliseconds. Never throws, whatever is sent. */
+/** Decides whether a delivery is authentic; `now` in epoch milliseconds. Never throws, whatever is sent. */
 export type Verify = (delivery: Delivery, now: number) => SignatureVerdict;
 
 /**
@@ -71,7 +70,7 @@ function planOf(scheme: SignatureScheme, publicUrl: string | null): Plan {
     verify: (keys, delivery, now) => {
       const sent = readSignature(delivery);
       if (typeof sent === 'string') return sent;
-      const ts = timestamp === null ? '' : textAt(timestamp.from, delivery, sent.parts);
+      const ts = timestampIn(delivery, scheme, sent.parts);
       if (ts === null) return 'no_timestamp';
       const id = readSignedId(delivery, sent.parts);
       if (id === null) return 'no_id';
@@ -80,7 +79,7 @@ function planOf(scheme: SignatureScheme, publicUrl: string | null): Plan {
         write({ ...facts, url, secret }),
       );
       if (proved !== true) return proved;
-      const sentAt = timestamp === null ? null : sentTime(ts, timestamp, now);
+      const sentAt = timestamp === null ? null : checkTimestamp(ts, timestamp, now);
       if (typeof sentAt === 'string') return sentAt;
       return { ok: true, ...readDeliveryId(delivery, sent.parts), sentAt };
     },

@@ -54,36 +54,20 @@ const SMALL_BODY = 65_536;
 /** How long a connection stays that is to be cut, so that its sender sees the answer before the cut. */
 const LINGER_MS = 300;
 
-/** Answers by kind of outcome. Those to deliveries have no body, so that none tells more than its status. */
-const SENDERS: {
-  readonly [K in Outcome['kind']]: (
-    outcome: Extract<Outcome, { kind: K }>,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ) => void;
-} = {
-  stored: (_, __, response) => void response.writeHead(202, { 'content-length': '0' }).end(),
-  challenge: ({ answer }, _, response) => {
-    const headers = {
-      'content-type': answer.contentType,
-      'content-length': String(Buffer.byteLength(answer.body)),
-      'x-content-type-options': 'nosniff',
-    };
-    response.writeHead(answer.status, headers).end(answer.body);
-  },
-  refused: ({ reason }, request, response) => sendRefusal(reason, request, response),
-  gone: (_, __, response) => void response.destroy(),
-};
-
+/** Answers to deliveries have no body, so that none tells more than its status. */
 export function sendOutcome(outcome: Outcome, request: IncomingMessage, response: ServerResponse): void {
-  send(outcome.kind, outcome);
-
-  function send<K extends Outcome['kind']>(kind: K, one: Extract<Outcome, { kind: K }>): void {
-    SENDERS[kind](one, request, response);
-  }
+  if (outcome.kind === 'gone') response.destroy();
+  else if (outcome.kind === 'stored') response.writeHead(202, { 'content-length': '0' }).end();
+  else if (outcome.kind === 'challenge') sendChallenge(outcome.answer, response);
+  else sendRefusal(outcome.reason, request, response);
 }
 
-/** A page, as the main thread made it. */
+function sendChallenge({ status, contentType, body }: ChallengeAnswer, response: ServerResponse): void {
+  const headers = { 'content-type': contentType, 'x-content-type-options': 'nosniff' };
+  sendPage({ status, headers, body }, response);
+}
+
+/** Sends a page as the main thread made it. */
 export function sendPage({ status, headers, body }: PageAnswer, response: ServerResponse): void {
   response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body);
 }
@@ -102,11 +86,11 @@ function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: 
   response.once('close', () => clearTimeout(timer));
 }
 
-/** Whether the rest of the request is soon passed over. */
+/** True if the rest of the request is soon skipped. */
 function hasLittleLeft(request: IncomingMessage): boolean {
   if (request.readableEnded) return true;
   const { 'content-length': length, 'transfer-encoding': encoding, expect } = request.headers;
-  // Whoever asked first may never send it: what comes next would be taken for it.
+  // A sender that asks first may never send it: what comes next would be taken for it.
   if (expect !== undefined) return false;
   return request.readableFlowing === null && encoding === undefined && Number(length ?? 0) <= SMALL_BODY;
 }

@@ -28,7 +28,7 @@ export function routeOf(target: string): Route {
 
 interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
-  /** Null where nobody has made the page in time. */
+  /** Returns null if no page came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
   isAlive: () => boolean;
   isStopping: () => boolean;
@@ -50,14 +50,14 @@ const TEXT = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Null, with the header that says so, for a method that pages do not have: they are only there to be read. */
+/** Returns null, and sets the header that says so, for a method that pages do not have. */
 function readingMethod({ request: { method }, response }: Exchange): PageRequest['method'] | null {
   if (method === 'GET' || method === 'HEAD') return method;
   response.setHeader('allow', 'GET, HEAD');
   return null;
 }
 
-/** What to do with a request once its headers are there. Never throws, whatever is sent. */
+/** Handlers for requests whose headers are there. They never throw, whatever is sent. */
 export function requestHandler(parts: RequestParts) {
   const { webhook, page, isAlive, isStopping, connections, unclaimed, note } = parts;
 
@@ -72,40 +72,25 @@ export function requestHandler(parts: RequestParts) {
     finish(refused(reason), exchange);
   }
 
-  async function makePage(exchange: Exchange): Promise<void> {
+  async function answerPage(route: 'health' | 'page', exchange: Exchange): Promise<void> {
     const { url: path = '/', headers } = exchange.request;
     const method = readingMethod(exchange);
     if (method === null) return refuse('method', exchange);
-    const answer = await page({ method, path, headers });
+    const answer = route === 'health' ? health(isAlive()) : await page({ method, path, headers });
     if (answer === null) refuse('overloaded', exchange);
     else sendPage(answer, exchange.response);
   }
 
-  const answers: { readonly [K in Route['kind']]: (e: Exchange, route: Extract<Route, { kind: K }>) => Promise<void> } =
-    {
-      webhook: async (exchange, { source }) => {
-        const { request, invite } = exchange;
-        finish(await webhook(request, source, invite), exchange);
-      },
-      health: async (exchange) => {
-        if (readingMethod(exchange) === null) return refuse('method', exchange);
-        const answer = isAlive() ? { status: 200, body: 'ok\n' } : { status: 503, body: 'stuck\n' };
-        sendPage({ ...answer, headers: TEXT }, exchange.response);
-      },
-      page: makePage,
-      none: async (exchange) => refuse('not_found', exchange),
-    };
-
-  async function answer<K extends Route['kind']>(
-    exchange: Exchange,
-    kind: K,
-    route: Extract<Route, { kind: K }>,
-  ): Promise<void> {
+  async function answer(exchange: Exchange): Promise<void> {
+    const { request, response, invite } = exchange;
+    const route = routeOf(request.url ?? '');
     try {
-      await answers[kind](exchange, route);
+      if (route.kind === 'webhook') finish(await webhook(request, route.source, invite), exchange);
+      else if (route.kind === 'none') refuse('not_found', exchange);
+      else await answerPage(route.kind, exchange);
     } catch (error) {
       note({ level: 'error', event: 'request_failed', error: messageOf(error) });
-      if (exchange.response.headersSent) exchange.response.destroy();
+      if (response.headersSent) response.destroy();
       else refuse('failed', exchange);
     }
   }
@@ -114,11 +99,14 @@ export function requestHandler(parts: RequestParts) {
     request: (request: IncomingMessage, response: ServerResponse, invite: () => void): void => {
       if (!connections.begin(request, response)) return countUp(unclaimed, 'pipelined');
       if (isStopping()) response.shouldKeepAlive = false;
-      const route = routeOf(request.url ?? '');
-      void answer({ request, response, invite }, route.kind, route);
+      void answer({ request, response, invite });
     },
     unexpected: (request: IncomingMessage, response: ServerResponse): void =>
       refuse('expectation', { request, response, invite: () => undefined }),
     malformed: (reason: string): void => countUp(unclaimed, reason),
   };
+}
+
+function health(isAlive: boolean): PageAnswer {
+  return isAlive ? { status: 200, headers: TEXT, body: 'ok\n' } : { status: 503, headers: TEXT, body: 'stuck\n' };
 }

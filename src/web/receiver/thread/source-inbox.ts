@@ -15,7 +15,7 @@ import {
 import type { InboxOptions } from '../../../warehouse/open-inbox.ts';
 import { sizeOf } from '../../../warehouse/repetition.ts';
 import type { ReceiverNote } from '../calls.ts';
-import { lazyInbox } from '../lazy-inbox.ts';
+import { lazyInbox, type LazyInbox } from '../lazy-inbox.ts';
 import type { Asks, ReceivedSource, ReceiverLimits } from '../setup.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { createWaitingRoom, type Entry, type WaitingRoom } from './waiting-room.ts';
@@ -141,7 +141,7 @@ async function storedWith(entry: Entry, storing: Promise<InboxEffect>): Promise<
   }
 }
 
-async function countedFigures(inbox: Inbox, room: WaitingRoom): Promise<InboxFigures> {
+async function countedFigures(inbox: LazyInbox, room: WaitingRoom): Promise<InboxFigures> {
   const counted = room.counting();
   const figures = await inbox.figures();
   counted({ rows: figures.waiting, bytes: figures.waitingBytes });
@@ -166,7 +166,7 @@ function mayPass(error: unknown): boolean {
 }
 
 /** A write that passes on arrivals, and notes when trouble begins and ends. */
-function notedWrite(inbox: Inbox, { source: { name: source }, arrived, note }: SourceInboxOptions): Inbox['write'] {
+function notedWrite(inbox: LazyInbox, { source: { name: source }, arrived, note }: SourceInboxOptions): Inbox['write'] {
   let trouble: string | null = null;
   return async (entries) => {
     try {
@@ -188,7 +188,7 @@ function notedWrite(inbox: Inbox, { source: { name: source }, arrived, note }: S
 
 /** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
 async function keepPurging(
-  inbox: Inbox,
+  inbox: LazyInbox,
   { clock, source, offset }: SourceInboxOptions,
   signal: AbortSignal,
 ): Promise<void> {
