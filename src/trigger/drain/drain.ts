@@ -162,7 +162,7 @@ class InboxDrain implements Drain {
       this.#failed(behind, BEHIND);
       return this.#done(behind.length === 0 ? served : served.filter((each) => !behind.includes(each)), outcome);
     }
-    // What says that a record is gone is not done by a walk that shows no deletes.
+    // An event that says that a record is gone is not served by a walk that shows no deletes.
     this.#waitForFullWalk(served.filter(({ target }) => target.isDelete));
     const others = served.filter(({ target }) => !target.isDelete);
     if (outcome === 'unconfirmed' && others.length > 0) return this.#done(others, outcome);

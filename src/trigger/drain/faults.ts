@@ -10,12 +10,12 @@ export type FaultKind = 'record' | 'passing';
 
 export interface DrainFault {
   kind: FaultKind;
-  /** Stable, as in `SyncError`; `behind` where the reading was older than the event. */
+  /** Stable, as in `SyncError`; `behind` if the reading was older than the event. */
   code: string;
   reason: string;
-  /** Epoch milliseconds before which it must not be tried again; null where our own backoff decides. */
+  /** Epoch milliseconds before which it must not be tried again; null if our own backoff decides. */
   until: number | null;
-  /** True where another process works on it, out of the same inbox: what is put off there is put off for both. */
+  /** True if another process works on it, out of the same inbox: what is put off there is put off for both. */
   isOthers: boolean;
 }
 
@@ -52,7 +52,7 @@ const FAULTS: readonly FaultRow[] = [
     kind: 'record',
     waits: RECORD_WAITS,
   },
-  // Somebody holds it for a moment: whoever waits for minutes comes too late.
+  // Another process holds it for a moment: minutes would be too long.
   { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
   { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: MOMENT_WAITS },
 ];

@@ -47,11 +47,11 @@ export interface DrainOptions extends EventRules {
   /** Deliveries in progress at once, 20,000 if absent; further ones stay in the inbox until there is room. */
   mostInProgress?: number;
   /**
-   * Whether this process works on a delivery for these resources (none where it is about no resource of ours); the rest
-   * is left to whoever does. All of them if absent.
+   * Returns true if this process works on a delivery for these resources (none if it is about no resource of ours); the
+   * others are left to another process. All of them if absent.
    */
   concerns?: (resources: readonly string[]) => boolean;
-  /** How often the inbox is looked through without being told to; 2 s if absent. */
+  /** How often the whole inbox is scanned without a call of `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
   /** 0 up to 1, for jitter. */

@@ -88,7 +88,7 @@ export class PacedWork<Outcome> {
     }
   }
 
-  /** What keeps one record from being read may keep all of its resource: then those who wait for them wait longer. */
+  /** A passing fault of one record concerns all of its resource: the requests for them wait along with it. */
   #fail(work: Work<Request>, served: readonly Request[], error: unknown): void {
     const { signal, threw, failed, faultOf, clock } = this.#options;
     if (signal.aborted) return;
@@ -102,7 +102,7 @@ export class PacedWork<Outcome> {
     threw(work, error);
   }
 
-  /** None where an earlier one is set. */
+  /** Sets none if an earlier one is set. */
   #setAlarm(): void {
     const { clock, signal } = this.#options;
     const at = signal.aborted ? null : this.#coalescer.nextAt();

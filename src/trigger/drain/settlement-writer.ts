@@ -40,7 +40,7 @@ export class SettlementWriter {
   }
 
   async #write(): Promise<void> {
-    // What is decided in this same moment goes along.
+    // Settlements of this same moment go along.
     await Promise.resolve();
     let wait = FIRST_WAIT_MS;
     let goesOn = true;

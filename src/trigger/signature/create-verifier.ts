@@ -17,9 +17,9 @@ export type Verify = (delivery: Delivery, now: number) => SignatureVerdict;
  * Prepares keys and places once, for thousands of deliveries per second. `publicUrl` is the whole address at which the
  * sender sees this source's receiver; only schemes that sign it look at it.
  *
- * Every refusal costs a digest over the body with every active key, also where the header alone tells enough: how long
- * an answer takes is to tell as little as can be. Throws `ConfigError` for secrets that the scheme cannot use, or where
- * the public URL is missing.
+ * Every refusal costs a digest over the body with every active key, also if the header alone is enough: the time of an
+ * answer is to show as little as can be. Throws `ConfigError` for secrets that the scheme cannot use, or if the public
+ * URL is missing.
  */
 export function createVerifier(
   scheme: SignatureScheme,
@@ -38,7 +38,7 @@ export function createVerifier(
     const plan = plans.find((one) => one.isMeant(delivery)) ?? plans[0];
     if (plan === undefined || active.length === 0) return refused('no_secret');
     const verdict = plan.verify(active, delivery, now);
-    // What was refused before a digest was made still takes as long as a digest.
+    // A refusal before the digest still takes as long as a digest.
     if (typeof verdict === 'string' && !AFTER_DIGEST.has(verdict))
       for (const key of active) key.prove([delivery.body], []);
     return typeof verdict === 'string' ? refused(verdict) : verdict;

@@ -33,8 +33,8 @@ export interface SignedDelivery extends Delivery {
 }
 
 /**
- * Signs as the scheme's sender would; the body and the query may change where the scheme puts something there. Throws
- * `ConfigError` where secret, address or a header that must be signed is missing.
+ * Signs as the scheme's sender would; the body and the query may change if the scheme puts something there. Throws
+ * `ConfigError` if secret, address or a header that must be signed is missing.
  */
 export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, draft: DeliveryDraft): SignedDelivery {
   const own = schemeInFamily(scheme, scheme.families[0] ?? '');
@@ -134,7 +134,7 @@ interface SigningKey {
   sign: (content: readonly Buffer[]) => Buffer;
 }
 
-/** What stands before the 32 bytes of an Ed25519 private key in its DER form (RFC 8410). */
+/** The bytes before the 32 of an Ed25519 private key in its DER form (RFC 8410). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SEED_BYTES = 32;
 

@@ -95,7 +95,7 @@ export function isForm(delivery: Delivery): boolean {
 
 /**
  * Names and values of a form, one after the other without anything between, as Twilio signs them: sorted by name,
- * values of one name sorted and each only once. Null where the body is no well-formed form.
+ * values of one name sorted and each only once. Null if the body is no well-formed form.
  */
 function sortedForm(body: Buffer): string | null {
   const text = utf8Text(body);

@@ -41,11 +41,11 @@ export interface Receiver {
   figures(): Promise<ReceiverFigures>;
   /** Rejects when the thread has died: the process cannot keep its promises any more. Never resolves. */
   failed: Promise<never>;
-  /** Takes nothing new, answers what is in hand, and ends the thread. */
+  /** Takes nothing new, answers open requests, and ends the thread. */
   close(): Promise<void>;
 }
 
-/** TypeScript where this file is, JavaScript where it was built. */
+/** TypeScript as this file is, or JavaScript once it was built. */
 const SCRIPT = new URL(`thread/thread${path.extname(import.meta.filename)}`, import.meta.url);
 const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
 
@@ -67,7 +67,7 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
   const life = watchThread(worker, (error) => thread.$close(error));
   const port = await thread.open();
   const inboxes = new Map<string, LazyInbox>();
-  // By now they are made and migrated where they can be: this thread only reads them, some of them perhaps never.
+  // By now they are made and migrated if they can be: this thread only reads them, some of them perhaps never.
   for (const { name, inbox } of sources) inboxes.set(name, lazyInbox(inbox, clock, { isReader: true }));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -112,7 +112,7 @@ function mainCalls(
   };
 }
 
-/** Notices when the thread ends; that is a failure unless it was told to. */
+/** Notices when the thread ends; that is a failure unless it was closed. */
 function watchThread(worker: Worker, onEnd: (error: SyncError) => void) {
   const failed = Promise.withResolvers<never>();
   const ended = Promise.withResolvers<void>();
@@ -126,7 +126,7 @@ function watchThread(worker: Worker, onEnd: (error: SyncError) => void) {
   };
   worker.on('error', end);
   worker.on('exit', (code) => end(`its thread ended with ${code}`));
-  // Whoever looks at it later still sees it.
+  // It may be looked at later.
   failed.promise.catch(() => undefined);
   return {
     failed: failed.promise,

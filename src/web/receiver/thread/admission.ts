@@ -4,7 +4,7 @@ import { hasToken } from '../../../source/signature-template.ts';
 import { challengeMethods } from '../../../trigger/signature/challenges.ts';
 import type { RefusalReason } from './answer.ts';
 
-/** What a source takes at all. */
+/** Requests that a source takes at all. */
 export interface Admission {
   methods: ReadonlySet<string>;
   isTaken: (contentType: string) => boolean;
@@ -14,8 +14,7 @@ export interface Admission {
 const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 
 /**
- * JSON; forms where the scheme signs their fields; plain text where the sender asks with it whether the address is
- * right. Browsers send the latter two to any address without asking, JSON they do not.
+ * JSON; forms if the scheme signs their fields; plain text if the sender asks with it whether the address is right. Browsers send the latter two to any address without asking, JSON they do not.
  */
 export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
   const others = new Set<string>();
@@ -28,7 +27,7 @@ export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission
   };
 }
 
-/** Why a request is refused before its body is read; null where it is not. */
+/** Why a request is refused before its body is read; null if it is not. */
 export function refusalBeforeBody(
   { methods, isTaken, maxBody }: Admission,
   method: string,
@@ -38,7 +37,7 @@ export function refusalBeforeBody(
   if (method !== 'GET') {
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
     if (!isTaken(type.trim().toLowerCase())) return 'content_type';
-    // What is signed are the bytes as they are sent: nobody compresses them.
+    // The bytes are signed as they are sent: nobody compresses them.
     if ((headers['content-encoding'] ?? 'identity') !== 'identity') return 'content_type';
   }
   return Number(headers['content-length'] ?? 0) > maxBody ? 'too_large' : null;

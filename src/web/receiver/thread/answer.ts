@@ -24,12 +24,12 @@ const REFUSALS = {
 
 export type RefusalReason = keyof typeof REFUSALS | SignatureRefusal;
 
-/** What a request came to. The sender is told the status only: reasons are for our own figures. */
+/** The outcome of a request. The sender sees the status only: reasons are for our own figures. */
 export type Outcome =
   | { kind: 'stored'; effect: InboxEffect }
   | { kind: 'challenge'; answer: ChallengeAnswer }
   | { kind: 'refused'; reason: RefusalReason }
-  /** Whoever asked is gone. */
+  /** The sender has gone. */
   | { kind: 'gone' };
 
 /** Whatever is wrong with a signature, the answer is the same 401. */
@@ -54,7 +54,7 @@ const SMALL_BODY = 65_536;
 /** How long a connection stays that is to be cut, so that its sender sees the answer before the cut. */
 const LINGER_MS = 300;
 
-/** Answers to deliveries have no body, so that none tells more than its status. */
+/** Answers to deliveries have no body, so that none shows more than its status. */
 export function sendOutcome(outcome: Outcome, request: IncomingMessage, response: ServerResponse): void {
   if (outcome.kind === 'gone') response.destroy();
   else if (outcome.kind === 'stored') response.writeHead(202, { 'content-length': '0' }).end();

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 
 /** Bytes of bodies that are held in memory, over all connections. */
 export interface BodyBudget {
-  /** Counts `bytes` more for a body. Where that is too much in all, the largest one that is being received is cut. */
-  take(body: HeldBody, bytes: number): void;
-  giveBack(body: HeldBody): void;
+  /** Counts `bytes` more for a body. If that is too much in all, the largest one that is being received is cut. */
+  add(body: HeldBody, bytes: number): void;
+  release(body: HeldBody): void;
   readonly held: number;
 }
 
@@ -19,14 +19,14 @@ export function bodyBudget(limit: number): BodyBudget {
   const bodies = new Set<HeldBody>();
   let held = 0;
   return {
-    take: (body, bytes) => {
+    add: (body, bytes) => {
       bodies.add(body);
       body.bytes += bytes;
       held += bytes;
-      // Deliveries are small: whoever holds most is the likeliest not to be one.
+      // Deliveries are small: the largest body is the likeliest not to be one.
       if (held > limit) largest(bodies)?.cut?.();
     },
-    giveBack: (body) => {
+    release: (body) => {
       if (bodies.delete(body)) held -= body.bytes;
     },
     get held() {
@@ -44,8 +44,8 @@ function largest(bodies: ReadonlySet<HeldBody>): HeldBody | null {
 const FIRST_BYTES = 2_048;
 
 /**
- * Reads a body of at most `limit` bytes. It is counted in the budget until whoever asked gives it back. Resolves with
- * why there is none where it is too large, was cut, or its sender has gone; the rest of the request is then unread.
+ * Reads a body of at most `limit` bytes, counted in the budget until the caller releases it. Resolves with the reason if
+ * it is too large, was cut, or its sender has gone; the rest of the request is then unread.
  */
 export function readBody(
   request: IncomingMessage,
@@ -67,7 +67,7 @@ export function readBody(
     }
     chunk.copy(buffer, length);
     length += chunk.length;
-    budget.take(held, chunk.length);
+    budget.add(held, chunk.length);
   };
   const onEnd = (): void => end(buffer.subarray(0, length));
   const onGone = (): void => end('gone');

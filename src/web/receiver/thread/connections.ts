@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ReceiverLimits } from '../setup.ts';
 
-/** What is known of a connection. */
 interface ConnectionState {
   /** Requests that are not answered yet. */
   open: number;
@@ -12,20 +11,20 @@ interface ConnectionState {
   proven: boolean;
 }
 
-/** Keeps those who only take up room from keeping others out. */
+/** Keeps connections that only take up room from keeping others out. */
 export interface Connections {
   opened: (socket: Socket) => void;
-  /** False where the connection asks for more at once than anybody honest does, and was cut. */
+  /** False if the connection asks for more at once than anybody honest does, and was cut. */
   begin(request: IncomingMessage, response: ServerResponse): boolean;
   believed(request: IncomingMessage): void;
-  /** True where the connection should be closed with this answer. */
+  /** True if the connection should be closed with this answer. */
   refused(request: IncomingMessage): boolean;
   readonly count: number;
 }
 
 /**
- * Where all places are taken, the connection goes that has waited longest without ever having sent anything that was
- * believed, rather than the one that comes. A connection on which everything is refused is closed after a while.
+ * If all places are taken, the connection goes that has waited longest without having sent anything that was believed,
+ * rather than the new one. A connection on which everything is refused is closed after a while.
  */
 export function guardConnections(limits: ReceiverLimits): Connections {
   const known = new Map<Socket, ConnectionState>();
@@ -43,27 +42,27 @@ export function guardConnections(limits: ReceiverLimits): Connections {
       });
     },
     begin: ({ socket }, response) => {
-      const standing = known.get(socket);
-      if (standing === undefined || standing.open >= limits.pipelined) {
+      const state = known.get(socket);
+      if (state === undefined || state.open >= limits.pipelined) {
         socket.destroy();
         return false;
       }
-      standing.open += 1;
-      response.once('close', () => (standing.open -= 1));
+      state.open += 1;
+      response.once('close', () => (state.open -= 1));
       return true;
     },
     believed: ({ socket }) => {
-      const standing = known.get(socket);
-      if (standing === undefined) return;
-      standing.refused = 0;
-      standing.proven = true;
+      const state = known.get(socket);
+      if (state === undefined) return;
+      state.refused = 0;
+      state.proven = true;
       unproven.delete(socket);
     },
     refused: ({ socket }) => {
-      const standing = known.get(socket);
-      if (standing === undefined) return true;
-      standing.refused += 1;
-      return standing.refused >= limits.refusals;
+      const state = known.get(socket);
+      if (state === undefined) return true;
+      state.refused += 1;
+      return state.refused >= limits.refusals;
     },
     get count() {
       return known.size;

@@ -20,11 +20,11 @@ interface Terms {
   bound?: number;
 }
 
-/** Writes what arrives at about the same time as one transaction: the disk is waited for once, not once for each. */
+/** Writes items that arrive at about the same time in one transaction: the disk is waited for once, not for each. */
 export interface GroupCommit<T, R> {
   /**
    * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and when the
-   * patience is over with the error of the last attempt, or `inbox_slow` where that has brought none yet; such an item
+   * patience is over with the error of the last attempt, or `inbox_slow` if that has brought none yet; such an item
    * may be stored all the same if an answer of the database was lost.
    */
   add(item: T, terms: Terms): Promise<R>;

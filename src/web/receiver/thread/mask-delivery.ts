@@ -8,7 +8,7 @@ import type { NewDelivery } from '../../../warehouse/inbox.ts';
 
 /** Shorter ones may be words of any event, which must stay readable. */
 const LEAST_LENGTH = 8;
-/** Stands for a secret where `***` would break the JSON: in a number, or a list of bytes. */
+/** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
 const DIGIT_STAND_IN = '1';
 
 /** Those of the secrets that a delivery to any source must not bring into an inbox. */

@@ -14,7 +14,7 @@ import { closeServer, createReceiverServer, listen } from './server.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
 
-/** What the receiver is given by the thread that it runs in. */
+/** The thread that the receiver runs in, as it uses it. */
 export interface ReceiverHost {
   clock: Clock;
   /** Asks for a page that the receiver does not make; null if none came in time. */
@@ -37,7 +37,7 @@ export interface OpenReceiver {
   hold(source: string, isHeld: boolean): void;
   /** From now on these are not stored either. */
   mask: (secrets: readonly string[]) => void;
-  /** Answers what is in hand, commits it, and closes everything. */
+  /** Answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
 
@@ -145,7 +145,7 @@ async function figuresOf(
   totals: Omit<ReceiverFigures, 'sources'>,
 ): Promise<ReceiverFigures> {
   const read = async ({ figures, inbox }: Received): Promise<void> => {
-    // What was read last stays where it cannot be read now.
+    // The last ones stay if they cannot be read now.
     figures.inbox = await inbox.figures().catch(() => figures.inbox);
   };
   await waitAtMost(clock, COUNTING_MS, pMap(sources.values(), read, { concurrency: COUNTED_AT_ONCE }));

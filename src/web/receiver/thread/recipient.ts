@@ -34,7 +34,7 @@ export function recipientOf({ webhook, profile }: ReceivedSource, masked: readon
   };
 }
 
-/** Stands for sources that do not exist: it takes as long as one that does, so that its answer's time tells nothing. */
+/** Stands for sources that do not exist: it takes as long as one that does, so that the time of its answer shows nothing. */
 export function decoyRecipient(recipient: Recipient): Recipient {
   return {
     ...recipient,

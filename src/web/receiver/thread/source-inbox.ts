@@ -69,7 +69,7 @@ const PURGE_PAUSE_MS = 100;
 const DEAD_FACTOR = 4;
 /** Counting a long queue takes its time: at most one part in so many of the thread's. */
 const FIGURES_PART = 50;
-/** Inboxes that are counted with every look; where there are more, each is counted less often. */
+/** Inboxes that are counted every time; if there are more, each is counted less often. */
 const COUNTED_AT_ONCE = 20;
 const COUNTED_EVERY_MS = 50;
 
@@ -113,7 +113,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
     },
     figures,
     reopen: async () => {
-      // What was meant for the old file is refused by now: none of it must end up in the new one.
+      // Deliveries for the old file are refused by now: none of them must end up in the new one.
       await commits.idle();
       await inbox.closeFile();
       await inbox.open();
@@ -128,7 +128,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   };
 }
 
-/** What has no answer may wait there all the same: the next count tells. */
+/** A delivery without an answer of the database may be stored all the same: the next count shows it. */
 async function storedWith(entry: Entry, storing: Promise<InboxEffect>): Promise<InboxEffect> {
   try {
     const effect = await storing;
@@ -171,7 +171,7 @@ function notedWrite(inbox: LazyInbox, { source: { name: source }, arrived, note 
   return async (entries) => {
     try {
       const effects = await inbox.write(entries);
-      // What had no answer may have been stored, and looks like a repeat now.
+      // Deliveries without an answer may have been stored, and look like repeats now.
       const count = trouble === null ? effects.filter((effect) => TO_WORK_ON.has(effect)).length : effects.length;
       if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
       trouble = null;
@@ -204,7 +204,7 @@ async function keepPurging(
   });
 }
 
-/** What is finished is remembered at least as long as a sender's signature holds, twice over: a repeat is one. */
+/** Finished deliveries are remembered at least as long as a sender's signature holds, twice over: a repeat is one. */
 function keepMsOf({ webhook, profile }: ReceivedSource): number {
   const { timestamp } = profile.signature;
   return Math.max(webhook.keep, timestamp === null ? 0 : 2 * (timestamp.past + timestamp.future));

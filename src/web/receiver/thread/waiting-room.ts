@@ -5,13 +5,13 @@ export interface Load {
 }
 
 /**
- * How much waits in an inbox, known without a look at it for each delivery: what was counted last, and what has come in
- * since. What was worked on meanwhile is still counted in, so it is never less than there is but for what others write.
+ * How much waits in an inbox, known without a query for each delivery: the last count, and what has come in since. What
+ * was settled meanwhile is still counted in, so it is never too low but for what others write.
  */
 export interface WaitingRoom {
-  /** Counts one in until it is told what became of it; null where there is no room for it. */
+  /** Counts one in until its entry stays or leaves; returns null if there is no room for it. */
   enter(bytes: number): Entry | null;
-  /** Called when a count begins; what it returns is given the result. */
+  /** Called when a count begins; returns the function to call with the result. */
   counting(): (counted: Load) => void;
 }
 
@@ -28,7 +28,7 @@ export function createWaitingRoom(most: Load): WaitingRoom {
   const open = none();
   let counted = none();
   let since = none();
-  /** What the count that is under way will not have seen for sure. */
+  /** Came in since the count under way began, which may not see it. */
   let next: Load | null = null;
 
   function change(by: Load, sign: 1 | -1): void {

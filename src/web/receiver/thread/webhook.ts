@@ -30,8 +30,8 @@ interface WebhookParts {
 const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: 'overloaded', inbox_full: 'inbox_full' };
 
 /**
- * Receives deliveries by the name in their address, and counts their outcomes. `invite` tells a sender that asks first
- * that it may send the body. Never throws.
+ * Receives deliveries by the name in their address, and counts their outcomes. `invite` lets a sender go on that asks
+ * before it sends the body. Never throws.
  */
 export function webhookReceiver(parts: WebhookParts) {
   const { clock, addressees, unclaimed, note } = parts;
@@ -58,7 +58,7 @@ export function webhookReceiver(parts: WebhookParts) {
       return outcome;
     }
     if (outcome.kind === 'gone') return outcome;
-    // Whatever the decoy refused it for, the sender is told only that there is no such source.
+    // Whatever the decoy refused it for, the answer is only that there is no such source.
     countUp(unclaimed, 'unknown_source');
     return refused('unknown_source');
   };
@@ -89,7 +89,7 @@ async function receive(
     if (method !== 'POST') return refused('method');
     return { kind: 'stored', effect: await store(mask(newDelivery(delivery, verdict, keptHeaders, now))) };
   } finally {
-    budget.giveBack(held);
+    budget.release(held);
   }
 }
 
