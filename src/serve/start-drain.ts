@@ -5,10 +5,7 @@ import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { createDrain } from '../trigger/drain/drain.ts';
-import { maskSettlements } from '../trigger/drain/mask-settlements.ts';
 import type { Drain, DrainEvent, DrainOptions } from '../trigger/drain/options.ts';
-import { rowsFirst } from '../trigger/drain/rows-first.ts';
-import type { InboxPort } from '../warehouse/inbox.ts';
 
 export interface DrainParts {
   source: SourceSettings;
@@ -19,23 +16,19 @@ export interface DrainParts {
 }
 
 /** How records are refetched and resources walked, which depends on who does the work. */
-type DrainWay = Pick<DrainOptions, 'walk' | 'refetch'> &
-  Partial<Pick<DrainOptions, 'concerns' | 'pollMs'>> & {
-    /** Resolves once the rows written so far would survive a power cut. */
-    persist: () => Promise<void>;
-  };
+type DrainWay = Pick<DrainOptions, 'walk' | 'refetch' | 'persist' | 'concerns' | 'pollMs'>;
 
 /** Starts to work on the deliveries of a source; null if the source receives no webhooks. */
-export function startDrain(parts: DrainParts, inbox: InboxPort | null, way: DrainWay): Drain | null {
+export function startDrain(parts: DrainParts, inbox: DrainOptions['inbox'] | null, way: DrainWay): Drain | null {
   const { source, clock, log, secrets, watcher } = parts;
-  const { persist, ...rest } = way;
   const { profile, webhook } = source;
   if (inbox === null || webhook === null) return null;
   return createDrain({
     webhooks: profile.webhooks,
     resources: syncedResources(source),
-    ...rest,
-    inbox: rowsFirst(maskSettlements(inbox, secrets), persist),
+    ...way,
+    inbox,
+    secrets,
     clock,
     attempts: webhook.attempts,
     keepMs: webhook.keep,

@@ -10,16 +10,16 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** One webhook request that proved to be authentic, as it is stored before it is answered. */
 export interface NewDelivery {
-  /** The sender's id of it; where it sends none, the hash of its body. */
+  /** The sender's id of it; if it sends none, the hash of its body. */
   delivery_id: string;
-  /** False where the id is only the hash of the body: the same body may then be a new event. */
+  /** False if the id is only the hash of the body: the same body may then be a new event. */
   is_id_sent: boolean;
   received_at: TimestampText;
   /** JSON object of those headers that the profile reads events from. */
   headers: string;
   /** As it came, but for secrets of ours. */
   body: Uint8Array;
-  /** The sender's id of it, where another body stands under that: then `delivery_id` is one of our own making. */
+  /** The sender's id of it, if another body is stored under that: then `delivery_id` is one of our own making. */
   differs_from?: string;
 }
 
@@ -38,7 +38,7 @@ export interface DeliveryRow {
   finished_at: TimestampText | null;
   /** Why it is dead or ignored, or what went wrong with the last attempt. */
   reason: string | null;
-  /** What it was found to say, once it was read; of several events the first. */
+  /** Its content, once it was read; of several events the first. */
   kind: string | null;
   resource: string | null;
   record_id: string | null;
@@ -48,7 +48,7 @@ export interface DeliveryRow {
   events: number;
   /** Of body and headers, about in bytes; 0 for one that was finished before sizes were written down. */
   size: number;
-  /** The sender's id of it, where another body came under that first; else null. */
+  /** The sender's id of it, if another body came under that first; else null. */
   differs_from: string | null;
 }
 
@@ -63,13 +63,13 @@ export type SettledColumns = Pick<
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
-/** What became of a delivery. */
+/** The state of a delivery after an attempt: its last one, or `waiting` for another attempt. */
 export interface Settlement extends SettledColumns {
-  /** `events` of the row as it was first read for this: one that has come again since waits on. Null where that does not matter. */
+  /** `events` of the row as it was first read for this: one that has come again since waits on. Null if that does not matter. */
   readEvents: number | null;
 }
 
-/** What is written to an inbox in one transaction, in this order. */
+/** One entry of a transaction; they are written in order. */
 export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 
 /**
@@ -80,10 +80,10 @@ export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 export const INBOX_EFFECTS = ['new', 'different', 'repeat', 'again', 'settled', 'overtaken'] as const;
 export type InboxEffect = (typeof INBOX_EFFECTS)[number];
 
-/** What leaves a delivery waiting that nobody may know of yet. */
+/** Effects that leave a delivery waiting that no drain may know of yet. */
 export const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
 
-/** What a person may look at: the newest first. */
+/** For a list that a person reads: the newest first. */
 export interface DeliveryFilter {
   state?: DeliveryState;
   limit: number;
@@ -104,27 +104,24 @@ export interface InboxFigures {
   walBytes: number;
 }
 
-/** What the drain sees of an inbox. Both throw `SyncError`. */
-export interface InboxPort {
+/** The inbox of a source. All methods throw `SyncError`. */
+export interface Inbox {
   /** Deliveries that wait and are due at `now`, those behind `after` only, in the order in which they came. */
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
-  /** Stores what became of deliveries; they are settled once it resolves. */
+  /** Gives deliveries their state after an attempt; durable once this resolves. The caller tries again. */
   settle(settlements: readonly Settlement[]): Promise<void>;
-}
-
-/** The inbox of a source. All methods throw `SyncError`. */
-export interface Inbox extends InboxPort {
   /**
    * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
-   * `warehouse_busy` soon where another program holds the lock, `warehouse_full` where the disk is, and
-   * `warehouse_unreachable` where the server is away, `warehouse_gone` where the file has lost its name; what was on its way then may be stored, and its repeat counts as one.
+   * `warehouse_busy` soon if another program holds the lock, `warehouse_full` if the disk is, `warehouse_unreachable` if
+   * the server is away, `warehouse_gone` if the file has lost its name; entries under way then may be stored, and their
+   * repeats count as such.
    */
   write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
   /** Removes finished deliveries from before a moment, dead ones from before another; returns how many went. */
   purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
   figures(): Promise<InboxFigures>;
   list(filter: DeliveryFilter): Promise<DeliveryRow[]>;
-  /** By number, or by the sender's id; null where there is none. */
+  /** By number, or by the sender's id; null if there is none. */
   get(delivery: number | string): Promise<DeliveryRow | null>;
   /** Makes these deliveries, or all dead ones, wait again from the start; returns how many. */
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;

@@ -6,14 +6,14 @@ export interface Access {
   password: string;
 }
 
-/** What a browser needs to ask for a name and a password. */
+/** Makes a browser ask for a name and a password. */
 export const CHALLENGE = 'Basic realm="content-sync", charset="UTF-8"';
 
-/** True where the header proves the access (RFC 7617). Takes the same time however much of it is right. */
+/** True if the header proves the access (RFC 7617). Takes the same time however much of it is right. */
 export function isAuthorized(access: Access, authorization: string | undefined): boolean {
   const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization ?? '') ?? [];
-  const told = Buffer.from(encoded ?? '', 'base64');
-  return timingSafeEqual(digest(told), digest(Buffer.from(`${access.user}:${access.password}`)));
+  const given = Buffer.from(encoded ?? '', 'base64');
+  return timingSafeEqual(digest(given), digest(Buffer.from(`${access.user}:${access.password}`)));
 }
 
 function digest(bytes: Buffer): Buffer {

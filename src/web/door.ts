@@ -1,32 +1,32 @@
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
 import { isAuthorized, type Access } from './basic-auth.ts';
-import type { PageRequest } from './receiver/messages.ts';
+import type { PageRequest } from './receiver/calls.ts';
 
 /**
- * `in`: may see everything. `unnamed`: says no name and password, where there are any. `wrong`: says others. `busy`: is
- * not listened to, because too many others were wrong just now. `elsewhere`: asks for a host that is not this one.
+ * `in`: may see everything. `unnamed`: sent no name and password, though there are some. `wrong`: sent others. `busy`:
+ * not checked, because too many others were wrong just now. `elsewhere`: asked for a host that is not this one.
  */
 export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
 
 export interface DoorOptions {
-  /** Null where everybody may see everything. */
+  /** Null if everybody may see everything. */
   access: Access | null;
   /** Names by which browsers may know the page, besides those that nobody outside can make lead here. */
   hosts: readonly string[];
   clock: Clock;
-  /** Told of each wrong name or password, and how many there were lately. */
+  /** Called for each wrong name or password, with how many there were lately. */
   refused: (lately: number) => void;
 }
 
-/** Waits of those who are wrong: each twice as long as the one before, until nobody has been wrong for a while. */
+/** Delays of wrong passwords: each twice as long as the one before, until nobody has been wrong for a while. */
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
 const FORGET_MS = 60_000;
 /** Fewer than the pages that may be in work at once, so that guesses keep nobody from his page. */
 const MOST_WAITING = 8;
 
-/** Says who may see the pages. Whoever is right is never kept waiting. */
+/** Decides who may see the pages. Right passwords never wait. */
 export function createDoor({
   access,
   hosts,
@@ -37,7 +37,7 @@ export function createDoor({
   let lastAt = -Infinity;
   let waiting = 0;
 
-  async function turnAway(): Promise<Admission> {
+  async function refuseWrong(): Promise<Admission> {
     const now = clock.monotonic();
     lately = now - lastAt > FORGET_MS ? 1 : lately + 1;
     lastAt = now;
@@ -49,11 +49,11 @@ export function createDoor({
 
   return async ({ headers: { authorization, host } }) => {
     if (access === null) return isOurs(textOf(host) ?? '', hosts) ? 'in' : 'elsewhere';
-    const told = textOf(authorization);
-    if (told === undefined) return 'unnamed';
-    // Unread, so that guesses that are sent all at once tell nothing.
+    const given = textOf(authorization);
+    if (given === undefined) return 'unnamed';
+    // Unread, so that guesses that are sent all at once learn nothing.
     if (waiting >= MOST_WAITING) return 'busy';
-    return isAuthorized(access, told) ? 'in' : turnAway();
+    return isAuthorized(access, given) ? 'in' : refuseWrong();
   };
 }
 
@@ -66,7 +66,7 @@ const PRIVATE = /\.(?:localhost|local|internal|home\.arpa|svc|test)$/;
 
 /**
  * False for a name that whoever owns it may make lead here (DNS rebinding): his own page would then read this one in a
- * visitor's browser. Addresses, names without a dot and those for private use are nobody's. Only browsers always say
+ * reader's browser. Addresses, names without a dot and those for private use are nobody's. Only browsers always say
  * where they believe to be.
  */
 function isOurs(host: string, hosts: readonly string[]): boolean {

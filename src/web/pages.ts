@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { PageAnswer, PageRequest } from './receiver/messages.ts';
+import type { PageAnswer, PageRequest } from './receiver/calls.ts';
 import { CHALLENGE } from './basic-auth.ts';
 import type { Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';
@@ -12,14 +12,14 @@ export interface PagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
-  /** Says who may see the pages. */
+  /** Decides who may see the pages. */
   door: (request: PageRequest) => Promise<Admission>;
-  /** Hears of what went wrong: the answer says nothing of it. */
+  /** Called with errors: the answer does not show them. */
   failed: (error: unknown) => void;
 }
 
 interface Page {
-  /** True where only those may see it who may see everything; else it tells the others less. */
+  /** True if only those may see it who may see everything; else the others see less of it. */
   guarded: boolean;
   answer: (options: PagesOptions, seesAll: boolean) => Promise<PageAnswer>;
 }
@@ -31,7 +31,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   '/readyz': { guarded: false, answer: readyPage },
 };
 
-/** Held against every answer: nothing is cached, framed, sniffed or told to other sites. */
+/** Headers of every answer: nothing is cached, framed, sniffed or passed on to other sites. */
 const ALWAYS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -42,7 +42,7 @@ const ALWAYS = {
 
 const NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** The pages of `serve`, for whoever takes the requests. The returned function never throws. */
+/** The pages of `serve`. The returned function never throws. */
 export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
   return async (request) => {
     const answer = await answerOf(options, request).catch((error: unknown) => {
@@ -58,12 +58,12 @@ async function answerOf(options: PagesOptions, request: PageRequest): Promise<Pa
   const name = request.path.split('?', 1)[0] ?? '';
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   if (page === undefined) return text(404, 'There is no such page.');
-  const visitor = await options.door(request);
-  if (page.guarded && visitor !== 'in') return TURNED_AWAY[visitor]();
-  return page.answer(options, visitor === 'in');
+  const admission = await options.door(request);
+  if (page.guarded && admission !== 'in') return REFUSALS[admission]();
+  return page.answer(options, admission === 'in');
 }
 
-const TURNED_AWAY: Readonly<Record<Exclude<Admission, 'in'>, () => PageAnswer>> = {
+const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => PageAnswer>> = {
   unnamed: askForPassword,
   wrong: askForPassword,
   busy: () => text(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),

@@ -71,6 +71,8 @@ export async function draining(
     webhooks: profile.webhooks,
     resources,
     inbox,
+    persist: () => Promise.resolve(),
+    secrets: [],
     refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
     walk: (resource, command) => walkOf(app, resource, command, signal),
     clock,

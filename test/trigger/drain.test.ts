@@ -255,7 +255,7 @@ describe('many deliveries', () => {
     expect(weather.readsPerSecond / SPEED).toBeLessThanOrEqual(1.1);
     expect(stage.errors).toEqual([]);
     expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(5_000);
-    expect(stage.drain.figures()).toMatchObject({ inHand: 0, reading: 0 });
+    expect(stage.drain.figures()).toMatchObject({ inProgress: 0, reading: 0 });
   });
 
   it('for one record in a row are read twice at once, whatever waits longer', async () => {
@@ -297,13 +297,13 @@ describe('many deliveries', () => {
 
   it('stay in the inbox where there are too many to hold', async () => {
     const hold = Promise.withResolvers<'loaded'>();
-    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, mostInHand: 1_000 });
+    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, mostInProgress: 1_000 });
     const bodies = Array.from({ length: 3_000 }, (_, n) => eventFor('content', `r${n % 60}`));
     await stage.deliver(...bodies);
-    while (stage.drain.figures().inHand < 1_000) await delay(5);
+    while (stage.drain.figures().inProgress < 1_000) await delay(5);
     // Long enough for the inbox to be looked through again.
     await delay(300);
-    expect(stage.drain.figures().inHand).toBe(1_000);
+    expect(stage.drain.figures().inProgress).toBe(1_000);
     hold.resolve('loaded');
     await stage.settled();
     expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(3_000);

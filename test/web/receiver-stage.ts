@@ -5,8 +5,8 @@ import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts'
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { DeliveryRow } from '../../src/warehouse/inbox.ts';
 import { inboxAddress } from '../../src/warehouse/databases.ts';
-import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/receiver.ts';
-import type { ReceiverNote } from '../../src/web/receiver/messages.ts';
+import { openReceiver, type OpenReceiver, type ReceiverHost } from '../../src/web/receiver/thread/receiver.ts';
+import type { ReceiverNote } from '../../src/web/receiver/calls.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits } from '../../src/web/receiver/setup.ts';
 import { SQLITE, type TestDatabase } from '../support/databases.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';

@@ -5,8 +5,8 @@ import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { queueName } from '../work-items/work-items.ts';
-import type { InboxPort } from '../../warehouse/inbox.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import { keepLead, type Lead } from './lead.ts';
 import { queuedWork } from './queued-work.ts';
 import { Keeper } from '../keeper.ts';
@@ -29,7 +29,7 @@ export interface Cluster {
   /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
   ready(): Promise<void>;
   /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
-  keep(source: ClusterSource, inbox: Pick<InboxPort, 'waiting'> | null): Keeper;
+  keep(source: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper;
   /** Takes the lead of those sources that are kept here and not led by another process. */
   lead(): void;
   /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */

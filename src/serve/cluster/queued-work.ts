@@ -1,9 +1,9 @@
+import type { Inbox } from '../../warehouse/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { releasedResources } from '../../state/suspects.ts';
-import type { InboxPort } from '../../warehouse/inbox.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import type { SourceWork } from '../keeper.ts';
@@ -20,7 +20,7 @@ interface QueuedWorkOptions {
   /** Opens warehouses, some at a time: hundreds of sources may start together. */
   opening: { add<T>(work: () => Promise<T>): Promise<T> };
   /** Null if no webhooks are received. */
-  inbox: Pick<InboxPort, 'waiting'> | null;
+  inbox: Pick<Inbox, 'waiting'> | null;
 }
 
 /** The work on a source is queued by the process that leads it, and done by any process of the cluster. */

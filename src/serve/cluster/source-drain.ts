@@ -4,7 +4,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Drain, DrainOptions } from '../../trigger/drain/options.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import type { Inbox, InboxPort } from '../../warehouse/inbox.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
 import { walkNow } from './ask-walk.ts';
 
@@ -57,7 +57,7 @@ export class SourceDrain {
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = startDrain(options, portOf(inbox), { walk, refetch, concerns, pollMs: POLL_MS, persist });
+    this.#drain = startDrain(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist });
     this.#yielding = this.#keepYielding();
   }
 
@@ -85,8 +85,8 @@ export class SourceDrain {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
       await clock.sleep(LOOK_MS, signal);
-      const { inHand = 0, left = 0 } = this.#drain?.figures() ?? {};
-      if (inHand > left) since = clock.monotonic();
+      const { inProgress = 0, left = 0 } = this.#drain?.figures() ?? {};
+      if (inProgress > left) since = clock.monotonic();
     }
   }
 
@@ -122,20 +122,12 @@ export class SourceDrain {
 
   async #wanted(): Promise<ReadonlySet<string>> {
     const { queue, source } = this.#options;
-    const { inHand = 0 } = this.#drain?.figures() ?? {};
-    if (inHand === 0) return new Set();
+    const { inProgress = 0 } = this.#drain?.figures() ?? {};
+    if (inProgress === 0) return new Set();
     const keys = source.resources.map((resource) => resourceKey(this.#name, resource));
     const back = await queue.comingBack('walk', keys);
     return new Set(source.resources.filter((resource) => back.has(resourceKey(this.#name, resource))));
   }
-}
-
-/** Settles in transactions of its own: on Postgres every process may write to the inbox. */
-function portOf(inbox: Inbox): InboxPort {
-  return {
-    waiting: (...asked) => inbox.waiting(...asked),
-    settle: async (settlements) => void (await inbox.write(settlements.map((settlement) => ({ settlement })))),
-  };
 }
 
 function madeWay(resource: string): SyncError {

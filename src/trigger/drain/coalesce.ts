@@ -1,8 +1,8 @@
-/** Work on one record (or, with an empty key, on a resource as a whole), and those who wait for it. */
+/** Work on one record (or, with an empty key, on a resource as a whole), and the requests that wait for it. */
 export interface Work<T> {
   readonly resource: string;
   readonly key: string;
-  /** Not yet served. Whoever starts the work takes them out, and so may who finds that it serves later ones as well. */
+  /** Not yet served. They are taken out when the work starts; so may later ones be that it serves as well. */
   readonly waiting: T[];
 }
 
@@ -10,7 +10,7 @@ export interface Work<T> {
 export interface CoalescerOptions {
   everyMs: number;
   burst: number;
-  /** Milliseconds between the end of some work and the next beginning of the same, also where there are tokens. */
+  /** Milliseconds between the end of some work and the next beginning of the same, even with tokens left. */
   restMs: number;
   /** Most under way at once, in all and for one resource. */
   atOnce: number;
@@ -102,7 +102,7 @@ export class Coalescer<T> {
     return withdrawn;
   }
 
-  /** When it is to be looked at again, because something is rested or can be forgotten; null where nothing is. */
+  /** When it is to be looked at again, because something is rested or can be forgotten; null if nothing is. */
   nextAt(): number | null {
     const [[resting], [rested]] = [this.#resting, this.#rested];
     const next = Math.min(resting?.restsUntil ?? Infinity, rested?.fullAt ?? Infinity);

@@ -11,29 +11,29 @@ import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile, WebhookProfile } from '../../source/profile.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
 
-/** What one event says. It is only a hint: the record itself is read from the service. */
+/** The content of one event. It is only a hint: the record itself is read from the service. */
 export interface EventTarget {
-  /** The service's word for what happened, cut to 200 characters; null where it says none. */
+  /** The service's word for what happened, cut to 200 characters; null if it says none. */
   kind: string | null;
   /** The profile's name of it. */
   resource: string;
-  /** As `shape/record-key.ts` makes it; null where the event names no record: then the resource has to be walked. */
+  /** As `shape/record-key.ts` makes it; null if the event names no record: then the resource has to be walked. */
   key: string | null;
-  /** The record's time of change after the event, in epoch milliseconds; null where it does not say. */
+  /** The record's time of change after the event, in epoch milliseconds; null if it does not say. */
   updated: number | null;
   isDelete: boolean;
 }
 
 /**
- * What a delivery is found to say: `read` with at least one target; `ignored` where nothing in it concerns a resource
- * of ours; `dead` where its body cannot be understood at all.
+ * The content of a delivery: `read` with at least one target; `ignored` if nothing in it concerns a resource of ours;
+ * `dead` if its body cannot be understood at all.
  */
 export type DeliveryContent =
   | { is: 'read'; targets: EventTarget[] }
   | { is: 'ignored'; reason: string; kind: string | null }
   | { is: 'dead'; reason: string };
 
-/** Where a profile says that things stand, and the resources that are synced, by name. */
+/** The places of things in an event by the profile, and the resources that are synced, by name. */
 export interface EventRules {
   webhooks: WebhookProfile;
   resources: Readonly<Record<string, Pick<ResourceProfile, 'id' | 'updated' | 'times'>>>;
@@ -104,7 +104,7 @@ function readEvent(occasion: Occasion, rules: EventRules): EventTarget | { kind:
   };
 }
 
-/** By the event's kind where the profile has a pattern for it, else by the service's word for the resource. */
+/** By the event's kind if the profile has a pattern for it, else by the service's word for the resource. */
 function resourceOf(
   occasion: Occasion,
   kind: string,
@@ -145,7 +145,7 @@ function valueAt({ event, headers }: Occasion, { from, name }: EventPlace): Json
   return isObject(headers) && Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
-/** True where the text is the pattern, in which a star stands for any text. Linear, whatever the text is. */
+/** True if the text is the pattern, in which a star stands for any text. Linear, whatever the text is. */
 function fits(pattern: string, text: string): boolean {
   const [first = '', ...between] = pattern.split('*');
   const last = between.pop();

@@ -2,7 +2,7 @@ import { backoffDelay, type BackoffLimits } from '../../http/backoff.ts';
 import { DeferredError, SyncError, messageOf } from '../../model/errors.ts';
 
 /**
- * Whose fault it is that a delivery could not be worked on. `record`: this record or what the profile says of it; it is
+ * Whose fault it is that a delivery could not be served. `record`: this record or what the profile says of it; it is
  * tried so many times and is then dead. `passing`: the service, the warehouse or another process; that costs no attempt,
  * and the whole resource waits.
  */
@@ -10,24 +10,24 @@ export type FaultKind = 'record' | 'passing';
 
 export interface DrainFault {
   kind: FaultKind;
-  /** Stable, as in `SyncError`; `behind` where the reading was older than the event. */
+  /** Stable, as in `SyncError`; `behind` if the reading was older than the event. */
   code: string;
   reason: string;
-  /** Epoch milliseconds before which it must not be tried again; null where our own backoff decides. */
+  /** Epoch milliseconds before which it must not be tried again; null if our own backoff decides. */
   until: number | null;
-  /** True where another process works on it, out of the same inbox: what is put off there is put off for both. */
+  /** True if another process works on it, out of the same inbox: what is put off there is put off for both. */
   isOthers: boolean;
 }
 
 interface FaultRow {
   codes: readonly string[];
   kind: FaultKind;
-  /** Between attempts, where nobody named a time. */
+  /** Between attempts, if nobody named a time. */
   waits: BackoffLimits;
   isOthers?: true;
 }
 
-/** Long enough for what a person or another team has to mend. */
+/** Long enough for something that a person has to mend. */
 const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
 const MOMENT_WAITS: BackoffLimits = { base: 1_000, cap: 15_000 };
 const PASSING: FaultRow = { codes: [], kind: 'passing', waits: { base: 2_000, cap: 300_000 } };
@@ -52,12 +52,12 @@ const FAULTS: readonly FaultRow[] = [
     kind: 'record',
     waits: RECORD_WAITS,
   },
-  // Somebody holds it for a moment: whoever waits for minutes comes too late.
+  // Another process holds it for a moment: minutes would be too long.
   { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
   { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: MOMENT_WAITS },
 ];
 
-/** What an error means for those who wait for its work. */
+/** The fault with which those deliveries wait whose work has thrown. */
 export function faultOf(error: unknown): DrainFault {
   const code = error instanceof SyncError ? error.code : 'bug';
   const until = error instanceof DeferredError ? error.until : null;
@@ -65,7 +65,7 @@ export function faultOf(error: unknown): DrainFault {
   return { kind, code, reason: `${messageOf(error)} [${code}]`, until, isOthers };
 }
 
-/** What the reading of a record that is older than its event means. */
+/** The fault of a delivery whose record was read in an older state than its event tells. */
 export const BEHIND: DrainFault = {
   kind: 'record',
   code: 'behind',

@@ -1,15 +1,15 @@
 import type { Clock } from '../../model/clock.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { Expectation, RefetchOutcome } from '../../sync/refetch.ts';
-import type { InboxPort } from '../../warehouse/inbox.ts';
+import type { Inbox } from '../../warehouse/inbox.ts';
 import type { EventRules } from './events.ts';
 
-/** What became of deliveries: of their record, of their resource as a whole, or of themselves. */
+/** How deliveries ended: by their record, by their resource as a whole, or by themselves. */
 export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';
 
 /** Some deliveries for one record or resource that came to an end together. */
 export interface DrainEvent {
-  /** Null where a delivery concerns none of ours. */
+  /** Null if a delivery concerns none of ours. */
   resource: string | null;
   outcome: DrainOutcome;
   deliveries: number;
@@ -20,12 +20,16 @@ export interface DrainEvent {
 /** Must not throw. */
 export interface DrainWatcher {
   settled(event: DrainEvent): void;
-  /** Told of every error; nothing is lost by it, the deliveries are tried again. */
+  /** Called for every error; nothing is lost by it, the deliveries are tried again. */
   failed(error: unknown, at: { resource: string; key: string } | null): void;
 }
 
 export interface DrainOptions extends EventRules {
-  inbox: InboxPort;
+  inbox: Pick<Inbox, 'waiting' | 'settle'>;
+  /** Resolves once the rows that were written so far survive a power cut. */
+  persist: () => Promise<void>;
+  /** Texts that no settlement may hold; may grow. */
+  secrets: readonly string[];
   /** Reads a record again (`sync/refetch.ts`). */
   refetch: (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
   /**
@@ -40,14 +44,14 @@ export interface DrainOptions extends EventRules {
   keepMs: number;
   /** Readings under way at once. */
   concurrency: number;
-  /** Deliveries in hand at once, 20,000 where absent; further ones stay in the inbox until there is room. */
-  mostInHand?: number;
+  /** Deliveries in progress at once, 20,000 if absent; further ones stay in the inbox until there is room. */
+  mostInProgress?: number;
   /**
-   * Whether this process works on a delivery for these resources (none where it is about no resource of ours); the rest
-   * is left to whoever does. All of them where absent.
+   * Returns true if this process works on a delivery for these resources (none if it is about no resource of ours); the
+   * others are left to another process. All of them if absent.
    */
   concerns?: (resources: readonly string[]) => boolean;
-  /** How often the inbox is looked through without being told to; 2 s where absent. */
+  /** How often the whole inbox is scanned without a call of `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
   /** 0 up to 1, for jitter. */
@@ -56,7 +60,7 @@ export interface DrainOptions extends EventRules {
 
 export interface DrainFigures {
   /** Deliveries that are being worked on, and readings and walks under way for them. */
-  inHand: number;
+  inProgress: number;
   /** Of those, the ones that are left to another process; they are looked at again later. */
   left: number;
   reading: number;

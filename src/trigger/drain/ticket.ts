@@ -3,7 +3,7 @@ import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
 import { waitAfter, type DrainFault } from './faults.ts';
 import type { EventTarget } from './events.ts';
 
-/** A delivery in hand: what is left to do for it, and what went wrong. Its body is not kept. */
+/** A delivery in progress: what is left to do for it, and what went wrong. Its body is not kept. */
 export interface Ticket {
   readonly seq: number;
   readonly attempts: number;
@@ -18,7 +18,7 @@ export interface Ticket {
   readonly served: EventTarget[];
   /** Of several faults one that passes, because then nothing may be dead; else the last. */
   fault: DrainFault | null;
-  /** What is to be said of it although it is done; null where nothing is. */
+  /** Stored with it although it is done; null if there is nothing to say. */
   remark: string | null;
 }
 
@@ -38,8 +38,8 @@ export interface TicketLimits {
   keepMs: number;
 }
 
-/** What becomes of a delivery for which nothing has to be done, or can be. */
-export type TicketVerdict = Pick<Settlement, 'state' | 'reason'>;
+/** The end of a delivery that is not tried again. */
+export type FinalState = Pick<Settlement, 'state' | 'reason'>;
 
 export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null = null): Ticket {
   const [first] = targets;
@@ -69,8 +69,8 @@ export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, 
 }
 
 /** The row of a delivery that is not tried again. */
-export function finished(ticket: Ticket, verdict: TicketVerdict, now: number): Settlement {
-  return { ...rowOf(ticket), ...verdict, due_at: null, finished_at: timestampText(now) };
+export function finished(ticket: Ticket, end: FinalState, now: number): Settlement {
+  return { ...rowOf(ticket), ...end, due_at: null, finished_at: timestampText(now) };
 }
 
 /** To be behind alone kills no delivery: the last attempt asks for no time. */

@@ -7,14 +7,14 @@ import { VERIFY_TOKEN_ID } from './keys.ts';
 import { PROVERS } from './prove.ts';
 import { textAt } from './text-at.ts';
 
-/** What to answer a sender that tests the address; always with `x-content-type-options: nosniff`. */
+/** The answer to a sender that tests the address; always with `x-content-type-options: nosniff`. */
 export interface ChallengeAnswer {
   status: 200;
   contentType: 'text/plain' | 'application/json';
   body: string;
 }
 
-/** What an answer may need besides the question. */
+/** Facts that an answer may need besides the question. */
 export interface ChallengeFacts {
   /** Whether the signature was right and young enough. */
   verified: boolean;
@@ -25,12 +25,12 @@ export interface ChallengeFacts {
 
 interface Challenge {
   methods: readonly string[];
-  /** Answered only where the signature is right. */
+  /** Answered only if the signature is right. */
   signed: boolean;
   answer: (delivery: Delivery, secrets: readonly WebhookSecret[]) => ChallengeAnswer | null;
 }
 
-/** What may be sent back: no mark-up, no line breaks, nothing long. */
+/** Text that may be sent back: no mark-up, no line breaks, nothing long. */
 const ECHOED = /^[\w .:;,+/=~-]{1,512}$/;
 
 const CHALLENGES: Readonly<Record<NonNullable<SignatureScheme['challenge']>, Challenge>> = {
@@ -74,8 +74,8 @@ const CHALLENGES: Readonly<Record<NonNullable<SignatureScheme['challenge']>, Cha
 };
 
 /**
- * The answer to the question by which the scheme's sender tests a new address; null where the request asks nothing, or
- * is not signed where it must be: then it is a delivery like any other.
+ * The answer to the question by which the scheme's sender tests a new address; null if the request asks nothing, or
+ * is not signed though it must be: then it is a delivery like any other.
  */
 export function answerChallenge(
   scheme: SignatureScheme,

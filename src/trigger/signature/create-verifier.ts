@@ -6,21 +6,20 @@ import { deliveryIdReader, signedIdReader } from './delivery-id.ts';
 import { keysOf, type Key } from './keys.ts';
 import { signatureReader, type SentItem } from './read-signature.ts';
 import { schemeInFamily } from './scheme-in-family.ts';
-import { sentTime } from './sent-time.ts';
+import { checkTimestamp, timestampIn } from './timestamp.ts';
 import { contentWriter } from './signed-content.ts';
-import { textAt } from './text-at.ts';
 import { signedPath, urlForms } from './url-forms.ts';
 
-/** Says of a delivery whether to believe it; `now` in epoch milliseconds. Never throws, whatever is sent. */
+/** Decides whether a delivery is authentic; `now` in epoch milliseconds. Never throws, whatever is sent. */
 export type Verify = (delivery: Delivery, now: number) => SignatureVerdict;
 
 /**
  * Prepares keys and places once, for thousands of deliveries per second. `publicUrl` is the whole address at which the
  * sender sees this source's receiver; only schemes that sign it look at it.
  *
- * Every refusal costs a digest over the body with every active key, also where the header alone tells enough: how long
- * an answer takes is to tell as little as can be. Throws `ConfigError` for secrets that the scheme cannot use, or where
- * the public URL is missing.
+ * Every refusal costs a digest over the body with every active key, also if the header alone is enough: the time of an
+ * answer is to show as little as can be. Throws `ConfigError` for secrets that the scheme cannot use, or if the public
+ * URL is missing.
  */
 export function createVerifier(
   scheme: SignatureScheme,
@@ -39,7 +38,7 @@ export function createVerifier(
     const plan = plans.find((one) => one.isMeant(delivery)) ?? plans[0];
     if (plan === undefined || active.length === 0) return refused('no_secret');
     const verdict = plan.verify(active, delivery, now);
-    // What was refused before a digest was made still takes as long as a digest.
+    // A refusal before the digest still takes as long as a digest.
     if (typeof verdict === 'string' && !AFTER_DIGEST.has(verdict))
       for (const key of active) key.prove([delivery.body], []);
     return typeof verdict === 'string' ? refused(verdict) : verdict;
@@ -71,7 +70,7 @@ function planOf(scheme: SignatureScheme, publicUrl: string | null): Plan {
     verify: (keys, delivery, now) => {
       const sent = readSignature(delivery);
       if (typeof sent === 'string') return sent;
-      const ts = timestamp === null ? '' : textAt(timestamp.from, delivery, sent.parts);
+      const ts = timestampIn(delivery, scheme, sent.parts);
       if (ts === null) return 'no_timestamp';
       const id = readSignedId(delivery, sent.parts);
       if (id === null) return 'no_id';
@@ -80,7 +79,7 @@ function planOf(scheme: SignatureScheme, publicUrl: string | null): Plan {
         write({ ...facts, url, secret }),
       );
       if (proved !== true) return proved;
-      const sentAt = timestamp === null ? null : sentTime(ts, timestamp, now);
+      const sentAt = timestamp === null ? null : checkTimestamp(ts, timestamp, now);
       if (typeof sentAt === 'string') return sentAt;
       return { ok: true, ...readDeliveryId(delivery, sent.parts), sentAt };
     },

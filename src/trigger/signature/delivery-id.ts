@@ -8,7 +8,7 @@ const USABLE_ID = /^[\x21-\x2b\x2d-\x7e]{1,200}$/;
 const NO_PARTS: Parts = new Map();
 
 /**
- * Makes the function that reads the id that is part of what was signed; '' where the scheme signs none, null where the
+ * Makes the function that reads the id that is part of what was signed; '' if the scheme signs none, null if the
  * delivery has none that can be used. The text that parts it from the rest of what is signed may not begin within it:
  * `a.1` and `2` would be signed like `a` and `1.2`.
  */
@@ -24,7 +24,7 @@ export function signedIdReader({ id, signed }: SignatureScheme): (delivery: Deli
 }
 
 /**
- * Makes the function that says by what a delivery is known again when it is repeated. Where neither the id nor a time is
+ * Makes the function that says by what a delivery is known again when it is repeated. If neither the id nor a time is
  * signed, a delivery that somebody has captured is as good under any other id, for ever: then it is known by its body.
  */
 export function deliveryIdReader(scheme: SignatureScheme) {
@@ -37,7 +37,7 @@ export function deliveryIdReader(scheme: SignatureScheme) {
   };
 }
 
-/** By the place at which the id stands, what of the signed content holds it. */
+/** By the place of the id: whether the signed content holds it. */
 const SIGNED_WITH: Readonly<Record<SignatureScheme['id']['from'], (scheme: SignatureScheme, name: string) => boolean>> =
   {
     header: ({ signed, signed_headers }, name) =>

@@ -3,13 +3,13 @@ export interface Delivery {
   method: string;
   /** The target as it was sent: path and query. */
   path: string;
-  /** By lower-case name; a list where one was sent several times. One character is one byte, as Node reads them. */
+  /** By lower-case name; a list if one was sent several times. One character is one byte, as Node reads them. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   body: Buffer;
 }
 
 /**
- * Why a delivery is not believed: for our own log and metrics, never for whoever sent it. What is sent several times
+ * Why a delivery is not believed: for our own log and metrics, never for the sender. What is sent several times
  * counts as not there.
  */
 export type SignatureRefusal =
@@ -28,10 +28,10 @@ export type SignatureRefusal =
 export type SignatureVerdict =
   | {
       ok: true;
-      /** What tells this delivery from others; `sha256:<hex>` of the body where the sender says nothing usable. */
+      /** Distinguishes this delivery from others; `sha256:<hex>` of the body if the sender sends nothing usable. */
       deliveryId: string;
       idFrom: 'sent' | 'body';
-      /** Epoch milliseconds; null where the scheme signs no time. */
+      /** Epoch milliseconds; null if the scheme signs no time. */
       sentAt: number | null;
     }
   | { ok: false; reason: SignatureRefusal };

@@ -24,7 +24,7 @@ const DIGEST_BYTES: Readonly<Record<SignatureMethod['algorithm'], number>> = {
   sha512: 64,
 };
 
-/** What stands before the 32 bytes of an Ed25519 public key in its DER form (RFC 8410). */
+/** The bytes before the 32 of an Ed25519 public key in its DER form (RFC 8410). */
 const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
 const ED25519_SIGNATURE_BYTES = 64;
 

@@ -4,9 +4,9 @@ import { textAt, type Parts } from './text-at.ts';
 
 /** One signature of a delivery, still as text. */
 export interface SentItem {
-  /** Which method made it: `v1`; null where the header holds nothing but the signature. */
+  /** Which method made it: `v1`; null if the header holds nothing but the signature. */
   readonly label: string | null;
-  /** Which secret made it; null where the sender does not say. */
+  /** Which secret made it; null if the sender does not say. */
   readonly keyId: string | null;
   readonly text: string;
 }

@@ -1,13 +1,13 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { ConfigError } from '../../model/errors.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
-import type { WebhookSecret } from '../../source/signature-secret.ts';
+import { keyBytes, secretFault, type WebhookSecret } from '../../source/signature-secret.ts';
 import { needsPublicUrl, type SignatureScheme } from '../../source/signature-scheme.ts';
-import { signingKey, type SigningKey } from './signature-text.ts';
+import type { SignatureMethod } from '../../source/signature-fields.ts';
 import type { Delivery } from './delivery.ts';
 import { schemeInFamily } from './scheme-in-family.ts';
-import { writtenTime } from './sent-time.ts';
+import { writeTimestamp } from './timestamp.ts';
 import { contentWriter, isForm } from './signed-content.ts';
 import { signedPath, urlForms } from './url-forms.ts';
 
@@ -34,8 +34,8 @@ export interface SignedDelivery extends Delivery {
 }
 
 /**
- * Signs as the scheme's sender would; the body and the query may change where the scheme puts something there. Throws
- * `ConfigError` where secret, address or a header that must be signed is missing.
+ * Signs as the scheme's sender would; the body and the query may change if the scheme puts something there. Throws
+ * `ConfigError` if secret, address or a header that must be signed is missing.
  */
 export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, draft: DeliveryDraft): SignedDelivery {
   const own = schemeInFamily(scheme, scheme.families[0] ?? '');
@@ -45,7 +45,7 @@ export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, dra
   const unsigned = withListOfHeaders(own, withPlainFields(own, draft, parts));
   const path = signedPath(draft.publicUrl)(unsigned.path);
   const [url = ''] = urlForms(own.url_form, draft.publicUrl)(unsigned.path);
-  const ts = own.timestamp === null ? '' : writtenTime(draft.at, own.timestamp.unit);
+  const ts = own.timestamp === null ? '' : writeTimestamp(draft.at, own.timestamp.unit);
   const host = draft.publicUrl === null ? '' : new URL(draft.publicUrl).host;
   const facts = { scheme: own, delivery: unsigned, parts, id: draft.id, ts, url, host, path, secret: key.bytes };
   const content = contentWriter(own)(facts);
@@ -58,8 +58,8 @@ function withPlainFields(scheme: SignatureScheme, draft: DeliveryDraft, parts: M
   const { id, timestamp, body_hash } = scheme;
   const headers: Record<string, string> = { 'content-type': 'application/json', ...draft.headers };
   if (id.from === 'header') headers[id.name] = draft.id;
-  if (timestamp?.from.from === 'header') headers[timestamp.from.name] = writtenTime(draft.at, timestamp.unit);
-  if (timestamp?.from.from === 'part') parts.set(timestamp.from.name, writtenTime(draft.at, timestamp.unit));
+  if (timestamp?.from.from === 'header') headers[timestamp.from.name] = writeTimestamp(draft.at, timestamp.unit);
+  if (timestamp?.from.from === 'part') parts.set(timestamp.from.name, writeTimestamp(draft.at, timestamp.unit));
   const delivery = { method: draft.method, path: draft.path, headers, body: draft.body };
   if (body_hash === null || isForm(delivery)) return delivery;
   return put(body_hash, delivery, createHash('sha256').update(draft.body).digest('hex'));
@@ -124,4 +124,80 @@ function withField(body: Buffer, [key = '', ...below]: readonly string[], text: 
 
 function missing(what: string): ConfigError {
   return new ConfigError('webhook_unsigned', `the delivery cannot be signed without ${what}`);
+}
+
+/** The sender's side of a method: its key, and how it signs with it. */
+interface SigningKey {
+  method: SignatureMethod;
+  /** The key's bytes; empty for a private key. */
+  bytes: Buffer;
+  /** The signature as bytes; for types that sign nothing the secret as it is sent. */
+  sign: (content: readonly Buffer[]) => Buffer;
+}
+
+/** The bytes before the 32 of an Ed25519 private key in its DER form (RFC 8410). */
+const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
+const SEED_BYTES = 32;
+
+/**
+ * The key to sign with. For Ed25519 the secret is the private key: PEM, or its 32 bytes as hex or base64, `whsk_` before
+ * them or not. Throws `ConfigError('webhook_secret')`.
+ */
+function signingKey(scheme: SignatureScheme, secret: WebhookSecret): SigningKey {
+  for (const method of scheme.methods) {
+    const key = sharedKey(method, secret) ?? privateKey(method, secret.value);
+    if (key !== null) return key;
+  }
+  const expected = scheme.methods.some(({ type }) => type === 'ed25519') ? PRIVATE_EXPECTED : null;
+  const fault = [secretFault(scheme, secret), expected].filter((text) => text !== null).join('; ');
+  throw new ConfigError('webhook_secret', `cannot sign with this secret: ${fault}`);
+}
+
+const PRIVATE_EXPECTED = 'expected, for Ed25519, the private key: PEM, or 32 bytes as hex or base64';
+
+function sharedKey(method: SignatureMethod, secret: WebhookSecret): SigningKey | null {
+  const { type } = method;
+  const bytes = keyBytes(method, secret);
+  if (type === 'ed25519' || bytes === null) return null;
+  return { method, bytes, sign: (content) => SIGNERS[type](bytes, method, content) };
+}
+
+const SIGNERS: Readonly<
+  Record<
+    Exclude<SignatureMethod['type'], 'ed25519'>,
+    (key: Buffer, method: SignatureMethod, content: readonly Buffer[]) => Buffer
+  >
+> = {
+  hmac: (key, { algorithm }, content) => createHmac(algorithm, key).update(Buffer.concat(content)).digest(),
+  hash: (_key, { algorithm }, content) => createHash(algorithm).update(Buffer.concat(content)).digest(),
+  static: (key) => key,
+  basic: (key) => key,
+};
+
+function privateKey(method: SignatureMethod, text: string): SigningKey | null {
+  const isPem = text.startsWith('-----BEGIN ');
+  const seed = isPem ? null : seedOf(text.replace(/^whsk_/, ''));
+  if (method.type !== 'ed25519' || (seed === null && !isPem)) return null;
+  const key =
+    seed === null
+      ? pemKey(text)
+      : createPrivateKey({ key: Buffer.concat([PKCS8_ED25519, seed]), format: 'der', type: 'pkcs8' });
+  if (key === null) return null;
+  return { method, bytes: Buffer.alloc(0), sign: (content) => sign(null, Buffer.concat(content), key) };
+}
+
+function pemKey(text: string): KeyObject | null {
+  try {
+    const key = createPrivateKey(text);
+    return key.asymmetricKeyType === 'ed25519' ? key : null;
+  } catch {
+    // Its message could hold a piece of the key.
+    return null;
+  }
+}
+
+function seedOf(text: string): Buffer | null {
+  const encoding = /^[0-9a-f]{64}$/i.test(text) ? 'hex' : 'base64';
+  const seed = Buffer.from(text, encoding);
+  return seed.length === SEED_BYTES && /^[A-Za-z0-9+/]+=?$/.test(text) ? seed : null;
 }

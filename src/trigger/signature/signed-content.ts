@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { TokenName } from '../../source/signature-template.ts';
 import type { Delivery } from './delivery.ts';
-import { sortedForm } from './sorted-form.ts';
-import { onlyHeader, textAt, utf8Text, type Parts } from './text-at.ts';
+import { onlyHeader, percentDecoded, textAt, utf8Text, type Parts } from './text-at.ts';
 
-/** All that signed content may be made of. */
+/** Everything that signed content may be made of. */
 export interface Facts {
   scheme: SignatureScheme;
   delivery: Delivery;
@@ -20,7 +19,7 @@ export interface Facts {
   secret: Buffer;
 }
 
-/** Null where the delivery lacks what is to be signed, or says it in a way that nobody signs. */
+/** Returns null if the delivery lacks what is to be signed, or has it in a form that nobody signs. */
 type Piece = (facts: Facts, name: string) => Buffer | null;
 
 const EMPTY = Buffer.alloc(0);
@@ -44,8 +43,8 @@ const PIECES: Readonly<Record<TokenName, Piece>> = {
 };
 
 /**
- * Makes the function that puts together the bytes that were signed; null where they cannot be. Where nothing is signed
- * it is the body, so that a secret that is sent along takes as long to check as a signature.
+ * Makes the function that puts together the bytes that were signed; it returns null if they cannot be. If nothing is
+ * signed it is the body, so that a secret that is sent along takes as long to check as a signature.
  */
 export function contentWriter(scheme: SignatureScheme): (facts: Facts) => Buffer[] | null {
   if (scheme.signed.length === 0) return ({ delivery }) => [delivery.body];
@@ -92,6 +91,29 @@ function wireText(text: string | null): Buffer | null {
 
 export function isForm(delivery: Delivery): boolean {
   return /^application\/x-www-form-urlencoded\s*(;|$)/i.test(onlyHeader(delivery, 'content-type') ?? '');
+}
+
+/**
+ * Names and values of a form, one after the other without anything between, as Twilio signs them: sorted by name,
+ * values of one name sorted and each only once. Null if the body is no well-formed form.
+ */
+function sortedForm(body: Buffer): string | null {
+  const text = utf8Text(body);
+  if (text === null) return null;
+  const values = new Map<string, Set<string>>();
+  for (const pair of text.split('&').filter((piece) => piece !== '')) {
+    const equals = pair.includes('=') ? pair.indexOf('=') : pair.length;
+    const name = formDecoded(pair.slice(0, equals));
+    const value = formDecoded(pair.slice(equals + 1));
+    if (name === null || value === null) return null;
+    values.set(name, (values.get(name) ?? new Set()).add(value));
+  }
+  const names = [...values.keys()].toSorted();
+  return names.flatMap((name) => [...(values.get(name) ?? [])].toSorted().map((value) => name + value)).join('');
+}
+
+function formDecoded(text: string): string | null {
+  return percentDecoded(text.replaceAll('+', ' '));
 }
 
 /**

@@ -19,19 +19,19 @@ const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
   sha256: (_name, { body }) => `sha256:${createHash('sha256').update(body).digest('hex')}`,
 };
 
-/** The text at a place; null where there is none, or not exactly one. */
+/** The text at a place; null if there is none, or not exactly one. */
 export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: Parts): string | null {
   return READERS[from](name, delivery, parts);
 }
 
-/** The one value of a header; null where it was not sent once. */
+/** The one value of a header; null if it was not sent once. */
 export function onlyHeader({ headers }: Delivery, name: string): string | null {
   const given = Object.hasOwn(headers, name) ? headers[name] : undefined;
   if (typeof given !== 'object') return given ?? null;
   return given.length === 1 ? (given[0] ?? null) : null;
 }
 
-/** The one value of a query parameter, percent-decoded; null where it is not there once, or malformed. */
+/** The one value of a query parameter, percent-decoded; null if it is not there once, or malformed. */
 function onlyParameter({ path }: Delivery, name: string): string | null {
   const found = queryOf(path)
     .split(/[?&]/)
@@ -40,13 +40,13 @@ function onlyParameter({ path }: Delivery, name: string): string | null {
   return pair === undefined || found.length > 1 ? null : percentDecoded(pair.slice(name.length + 1));
 }
 
-/** The query with its question mark; empty where there is none. */
+/** The query with its question mark; empty if there is none. */
 export function queryOf(target: string): string {
   const mark = target.indexOf('?');
   return mark === -1 ? '' : target.slice(mark);
 }
 
-/** The text behind `%41`, as strict UTF-8; null where it is malformed. */
+/** The text behind `%41`, as strict UTF-8; null if it is malformed. */
 export function percentDecoded(text: string): string | null {
   try {
     return decodeURIComponent(text);
@@ -55,7 +55,7 @@ export function percentDecoded(text: string): string | null {
   }
 }
 
-/** The body as text, its byte order mark kept; null where it is no UTF-8. */
+/** The body as text, its byte order mark kept; null if it is no UTF-8. */
 export function utf8Text(body: Buffer): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
@@ -64,7 +64,7 @@ export function utf8Text(body: Buffer): string | null {
   }
 }
 
-/** A text or a number in the JSON body; null where the body is no JSON or has neither there. */
+/** A text or a number in the JSON body; null if the body is no JSON or has neither there. */
 function jsonText(body: Buffer, path: string): string | null {
   const value = bodyField(body, path);
   if (typeof value === 'string') return value;

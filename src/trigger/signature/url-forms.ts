@@ -40,7 +40,7 @@ function withoutQuery(url: string): string {
   return url.replace(/[?#].*$/s, '');
 }
 
-/** With the scheme's default port where none is written, without a port where one is. */
+/** With the scheme's default port if none is written, without a port if one is. */
 function withOtherPort(url: string): string {
   const [, start = '', scheme = '', host = '', port = '', rest = ''] =
     /^(([a-z]+:)\/\/)((?:\[[^\]]*\]|[^:/?#])*)(:\d+)?(.*)$/is.exec(url) ?? [];

@@ -10,7 +10,7 @@ export interface Histogram {
   count: number;
 }
 
-/** What one source's address has seen since the process started. */
+/** Requests to one source's address since the process started. */
 export interface SourceFigures {
   received: number;
   /** Answered with a 2xx after they were committed: those that have to be worked on, and those that were there. */
@@ -31,7 +31,7 @@ export interface ReceiverFigures {
   connections: number;
 }
 
-/** What Prometheus conventions take for short waits. */
+/** By the conventions of Prometheus for short waits. */
 const ACK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export function sourceFigures(): SourceFigures {

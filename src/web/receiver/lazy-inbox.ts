@@ -5,23 +5,20 @@ import { NAMED } from '../../warehouse/name-state.ts';
 import type { InboxOptions } from '../../warehouse/database.ts';
 import { openInbox } from '../../warehouse/databases.ts';
 
-/** An inbox that may not be there yet. */
-export interface LazyInbox extends Inbox {
-  /** Why it could not be opened so far; null where it is open. */
+/** An inbox that may not be there yet, as the receiver and its drain use it. */
+export interface LazyInbox extends Pick<Inbox, 'waiting' | 'write' | 'purge' | 'figures' | 'nameState' | 'close'> {
+  /** Why it could not be opened so far; null if it is open. */
   readonly problem: unknown;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
   open(): Promise<void>;
-  /** Closes what is open, if anything is: what is asked of it next opens it anew, at once. */
-  letGo(): Promise<void>;
+  /** Closes the file if it is open; the next call opens it anew, at once. */
+  closeFile(): Promise<void>;
 }
 
-/** Between two attempts, which somebody has to ask for: a disk that is not mounted yet, or a file that is put back. */
+/** Between two attempts, each made by a call: a disk that is not mounted yet, or a file that is put back. */
 const REOPEN_MS = 5_000;
 
-/**
- * An inbox that opens when something is asked of it first. Where it cannot be, all that is asked of it throws the reason
- * until it can.
- */
+/** An inbox that opens with its first call. While it cannot be opened, all calls throw the reason. */
 export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
   let open: Inbox | null = null;
   let problem: unknown = null;
@@ -46,7 +43,7 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
     throw notOpen(problem);
   }
 
-  async function letGo(): Promise<void> {
+  async function closeFile(): Promise<void> {
     await opening;
     const was = open;
     [open, notBefore] = [null, -Infinity];
@@ -61,16 +58,12 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
     write: async (entries) => (await opened()).write(entries),
     purge: async (before, limit) => (await opened()).purge(before, limit),
     figures: async () => (await opened()).figures(),
-    list: async (filter) => (await opened()).list(filter),
-    get: async (delivery) => (await opened()).get(delivery),
-    replay: async (deliveries) => (await opened()).replay(deliveries),
     waiting: async (...asked) => (await opened()).waiting(...asked),
-    settle: async (settlements) => (await opened()).settle(settlements),
     nameState: () => open?.nameState() ?? NAMED,
-    letGo,
+    closeFile,
     close: async () => {
       isClosed = true;
-      await letGo();
+      await closeFile();
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
 import type { WebhookProfile } from '../../source/profile.ts';
 
-/** `workers`: whichever process on the same Postgres has time. `nobody`: the main thread of this one is told, and does it. */
+/** `workers`: any process on the same Postgres that has time. `nobody`: the main thread of this one, which is notified. */
 export type Asks = 'nobody' | 'workers';
 
 /** A source that receives webhooks; plain data, because it goes to a thread of its own. */
@@ -9,7 +9,7 @@ export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
   inbox: string;
-  /** Who is asked, with each delivery's own transaction, to work on it; `nobody` where absent. */
+  /** Who is asked, with each delivery's own transaction, to work on it; `nobody` if absent. */
   asks?: Asks;
   webhook: WebhookSettings;
   profile: WebhookProfile;
@@ -49,11 +49,11 @@ export interface ReceiverLimits {
   /** Until the main thread has made a page, and how many it may have in work. */
   pageMs: number;
   pages: number;
-  /** How often the main thread is told the figures, and shows by its answer that it lives. */
+  /** How often the main thread is sent the figures, and shows by its answer that it lives. */
   figuresMs: number;
   /** The main thread counts as stuck after so long a silence. */
   aliveMs: number;
-  /** What is in hand when the process is told to stop. */
+  /** For requests that are open when the process is stopped. */
   closeMs: number;
 }
 

@@ -1,10 +1,19 @@
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../model/clock.ts';
 import type { ReceivedInbox } from '../../serve/received-inbox.ts';
 import { lazyInbox, type LazyInbox } from './lazy-inbox.ts';
+import { SyncError, messageOf } from '../../model/errors.ts';
+import {
+  connect,
+  type MainCalls,
+  type PageAnswer,
+  type PageRequest,
+  type ReceiverCalls,
+  type ReceiverNote,
+} from './calls.ts';
 import type { ReceiverFigures } from './figures.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from './messages.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
-import { startReceiverThread } from './thread-port.ts';
 
 export interface ReceiverOptions {
   serve: { readonly host: string; readonly port: number };
@@ -14,9 +23,9 @@ export interface ReceiverOptions {
   secrets?: readonly string[];
   /** Makes the pages that are not the receiver's own. */
   pages: (request: PageRequest) => Promise<PageAnswer>;
-  /** Deliveries were stored that have to be worked on. */
+  /** Called when deliveries were stored that have to be worked on. */
   onArrival: (source: string, count: number) => void;
-  /** About once in a second. */
+  /** Called about once per second. */
   onFigures: (figures: ReceiverFigures) => void;
   onNote: (note: ReceiverNote) => void;
   limits?: Partial<ReceiverLimits>;
@@ -30,20 +39,33 @@ export interface Receiver {
   figures(): Promise<ReceiverFigures>;
   /** Rejects when the thread has died: the process cannot keep its promises any more. Never resolves. */
   failed: Promise<never>;
-  /** Takes nothing new, answers what is in hand, and ends the thread. */
+  /** Takes nothing new, answers open requests, and ends the thread. */
   close(): Promise<void>;
 }
 
-/** Starts the thread. Throws `ConfigError` where the address or none of the inboxes can be used. */
-export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
-  const { serve, sources, clock } = options;
+/** TypeScript as this file is, or JavaScript once it was built. */
+const SCRIPT = new URL(`thread/thread${path.extname(import.meta.filename)}`, import.meta.url);
+const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
+
+/** Starts the thread. Throws `ConfigError` if the address or none of the inboxes can be used. */
+export async function startReceiver(options: ReceiverOptions, script: URL = SCRIPT): Promise<Receiver> {
+  const { serve, sources, clock, secrets = [] } = options;
   const { host, port: wanted } = serve;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...(options.secrets ?? [])], limits };
-  const thread = startReceiverThread(setup, options);
-  const port = await thread.listening;
+  const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...secrets], limits };
+  const worker = new Worker(script, { workerData: setup, name: 'receiver' });
+  // Those of the beginning are part of the setup.
+  let sent = secrets.length;
+  const newSecrets = (): readonly string[] => {
+    const added = secrets.slice(sent);
+    sent = secrets.length;
+    return added;
+  };
+  const thread = connect<ReceiverCalls, MainCalls>(worker, mainCalls(options, newSecrets));
+  const life = watchThread(worker, (error) => thread.$close(error));
+  const port = await thread.open();
   const inboxes = new Map<string, LazyInbox>();
-  // By now they are made and migrated where they can be: this thread only reads them, some of them perhaps never.
+  // By now they are made and migrated if they can be: this thread only reads them, some of them perhaps never.
   for (const { name, inbox } of sources) inboxes.set(name, lazyInbox(inbox, clock, { isReader: true }));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -52,22 +74,76 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
       if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);
       return {
         waiting: (...asked) => inbox.waiting(...asked),
-        settle: thread.settle(source),
+        settle: (settlements) => life.while(() => thread.settle(source, settlements)),
         figures: () => inbox.figures(),
         nameState: () => inbox.nameState(),
-        hold: (isHeld) => thread.hold(source, isHeld),
+        hold: (isHeld) => void life.while(() => thread.hold.asEvent(source, isHeld)).catch(() => undefined),
         reopen: async () => {
           // First here: the last one who closes a file folds its log back.
-          await inbox.letGo();
-          await thread.reopen(source);
+          await inbox.closeFile();
+          await life.while(() => thread.reopen(source));
         },
       };
     },
-    figures: thread.figures,
-    failed: thread.failed,
+    figures: () => life.while(() => thread.figures(newSecrets())),
+    failed: life.failed,
     close: async () => {
-      await thread.close();
+      await life.end(() => thread.close());
       for (const inbox of inboxes.values()) await inbox.close();
     },
   };
+}
+
+function mainCalls(
+  { pages, onArrival, onFigures, onNote }: ReceiverOptions,
+  newSecrets: () => readonly string[],
+): MainCalls {
+  return {
+    page: async (request) => ({ answer: await pages(request).catch(() => TROUBLE), secrets: newSecrets() }),
+    figures: (figures) => {
+      onFigures(figures);
+      return { answer: null, secrets: newSecrets() };
+    },
+    // Outside the call: the error of one that is not answered would be lost.
+    arrived: (source, count) => queueMicrotask(() => onArrival(source, count)),
+    note: (note) => queueMicrotask(() => onNote(note)),
+  };
+}
+
+/** Notices when the thread ends; that is a failure unless it was closed. */
+function watchThread(worker: Worker, onEnd: (error: SyncError) => void) {
+  const failed = Promise.withResolvers<never>();
+  const ended = Promise.withResolvers<void>();
+  let state: 'running' | 'closing' | 'ended' = 'running';
+  const end = (cause: unknown): void => {
+    const error = gone(cause);
+    if (state === 'running') failed.reject(error);
+    state = 'ended';
+    onEnd(error);
+    ended.resolve();
+  };
+  worker.on('error', end);
+  worker.on('exit', (code) => end(`its thread ended with ${code}`));
+  // It may be looked at later.
+  failed.promise.catch(() => undefined);
+  return {
+    failed: failed.promise,
+    /** Makes a call; rejects if there is nobody to answer it. */
+    while: <T>(call: () => Promise<T>): Promise<T> => (state === 'ended' ? Promise.reject(gone(null)) : call()),
+    end: async (close: () => Promise<void>): Promise<void> => {
+      if (state === 'ended') return;
+      state = 'closing';
+      await close();
+      await ended.promise;
+    },
+  };
+}
+
+function gone(cause: unknown): SyncError {
+  const why = cause === null ? '' : `: ${messageOf(cause)}`;
+  return new SyncError('receiver_gone', `the webhook receiver has stopped${why}`, {
+    recovery: 'stop',
+    hint: 'start `serve` again; what was acknowledged is in the inbox',
+    cause,
+  });
 }

@@ -32,7 +32,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   const once = execute(database, { patienceMs: 0 });
   const purge = purgeStatement(table);
 
-  const write = (entries: readonly InboxEntry[], terms?: TransactOptions): Promise<InboxEffect[]> =>
+  const write = (entries: readonly InboxEntry[]): Promise<InboxEffect[]> =>
     transact(
       database,
       async (session) => {
@@ -40,7 +40,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
         if (effects.some((effect) => TO_WORK_ON.has(effect))) await asked?.(session.execute);
         return effects;
       },
-      terms,
+      ONCE,
     );
 
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
@@ -52,7 +52,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   return {
     ...read,
     settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
-    write: (entries) => write(entries, ONCE),
+    write,
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
     nameState: () => NAMED,

@@ -1,0 +1,98 @@
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { repeatUntilAborted } from '../../model/waiting.ts';
+import type { DeliveryRow, Inbox } from '../../warehouse/inbox.ts';
+
+export interface ScanOptions {
+  inbox: Pick<Inbox, 'waiting'>;
+  clock: Clock;
+  signal: AbortSignal;
+  /** How many more deliveries may be begun. */
+  room: () => number;
+  /** Called with deliveries that wait and are due, also with those that it was called with before. */
+  begin: (rows: readonly DeliveryRow[]) => void;
+  /** Called for every look that failed; the next one comes by itself. */
+  failed: (error: unknown) => void;
+  /** How often all that waits is looked through, for what has become due or was set waiting from outside. */
+  pollMs: number;
+}
+
+/** While much is in progress, which would be read again along with the rest. */
+const BUSY_POLL_MS = 30_000;
+const MUCH = 2_000;
+const BATCH = 500;
+
+/** Reads the inbox: what is new as it comes, and all that waits now and then. Never two looks at once. */
+export class InboxScan {
+  readonly #options: ScanOptions;
+  readonly #most: number;
+  /** Everything up to here was seen once. */
+  #seen = 0;
+  #wanted: 'all' | 'new' | null = null;
+  #looking: Promise<void> | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ScanOptions) {
+    this.#options = options;
+    this.#most = options.room();
+  }
+
+  /** Looks through all that waits, now and from time to time until the signal is aborted. */
+  start(): void {
+    const { clock, signal, pollMs } = this.#options;
+    void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => this.#poll());
+  }
+
+  /** Called when something new has come, or there is room again. */
+  wake(): void {
+    this.#look('new');
+  }
+
+  /** Resolves when no look is under way. */
+  async idle(): Promise<void> {
+    await this.#looking;
+  }
+
+  #poll(): void {
+    const { clock, room } = this.#options;
+    const isBusy = this.#most - room() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
+    this.#look(isBusy ? 'new' : 'all');
+  }
+
+  #look(wanted: 'all' | 'new'): void {
+    if (this.#options.signal.aborted) return;
+    if (this.#wanted !== 'all') this.#wanted = wanted;
+    this.#looking ??= this.#lookOn();
+  }
+
+  async #lookOn(): Promise<void> {
+    const { signal, room, failed } = this.#options;
+    // Without this it might be over before it is known as the look that is under way.
+    await Promise.resolve();
+    try {
+      while (this.#wanted !== null && room() > 0 && !signal.aborted) {
+        const from = this.#wanted === 'all' ? 0 : this.#seen;
+        this.#wanted = null;
+        await this.#readFrom(from);
+      }
+    } catch (error) {
+      failed(error);
+    }
+    this.#looking = null;
+  }
+
+  async #readFrom(from: number): Promise<void> {
+    const { inbox, clock, begin, room, signal } = this.#options;
+    if (from === 0) this.#lookedAt = clock.monotonic();
+    for (let after = from; !signal.aborted;) {
+      const rows = await inbox.waiting(after, timestampText(clock.now()), BATCH);
+      begin(rows);
+      after = rows.at(-1)?.seq ?? after;
+      this.#seen = Math.max(this.#seen, after);
+      if (rows.length < BATCH) return;
+      if (room() > 0) continue;
+      this.#wanted ??= 'new';
+      return;
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import type { MessagePort, Worker } from 'node:worker_threads';
+import { createBirpc, type BirpcReturn } from 'birpc';
+import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
+import type { Settlement } from '../../warehouse/inbox.ts';
+import type { ReceiverFigures } from './figures.ts';
+
+/** A request for something that the main thread makes: the status page, metrics, readiness. */
+export interface PageRequest {
+  method: 'GET' | 'HEAD';
+  /** Path and query as they were sent. */
+  path: string;
+  /** By lower-case name. */
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+export interface PageAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: string | Uint8Array;
+}
+
+/** Something that the receiver reports; `error` is the message of what was thrown. */
+export interface ReceiverNote {
+  level: 'info' | 'warn' | 'error';
+  event: string;
+  source?: string;
+  error?: string;
+}
+
+/** Calls that the receiver's thread answers. */
+export interface ReceiverCalls {
+  /** Resolves with the port once it listens. The thread ends if it cannot. */
+  open(): Promise<number>;
+  settle(source: string, settlements: readonly Settlement[]): Promise<void>;
+  /** `secrets` are those that the main thread has learned since the last call. */
+  figures(secrets: readonly string[]): Promise<ReceiverFigures>;
+  reopen(source: string): Promise<void>;
+  /** Without an answer. */
+  hold(source: string, isHeld: boolean): Promise<void>;
+  /** The thread ends after its answer. */
+  close(): Promise<void>;
+}
+
+/** An answer of the main thread, which shows that it lives, with the secrets that it has learned since the last one. */
+export interface MainAnswer<T> {
+  answer: T;
+  secrets: readonly string[];
+}
+
+/** Calls that the main thread answers. */
+export interface MainCalls {
+  page(request: PageRequest): Promise<MainAnswer<PageAnswer>>;
+  figures(figures: ReceiverFigures): MainAnswer<null>;
+  /** Without an answer, as `note`. */
+  arrived(source: string, count: number): void;
+  note(note: ReceiverNote): void;
+}
+
+/** Connects a thread with the other one. A call ends with its answer or with the connection, never by time. */
+export function connect<Remote extends object, Local extends object>(
+  port: MessagePort | Worker,
+  local: Local,
+): BirpcReturn<Remote, Local> {
+  return createBirpc<Remote, Local>(local, {
+    post: (message) => port.postMessage(message),
+    on: (receive) => void port.on('message', receive),
+    timeout: -1,
+    serialize: (message: BirpcMessage) => ('e' in message ? { ...message, e: errorMessage(message.e) } : message),
+    deserialize: (message: BirpcMessage) => ('e' in message ? { ...message, e: errorOf(message.e) } : message),
+  });
+}
+
+/** `e` is there in an answer that is an error: structured cloning would take its class. */
+type BirpcMessage = { e: ErrorMessage } | object;
+
+interface ErrorMessage {
+  isConfig: boolean;
+  code: string;
+  message: string;
+  hint: string | undefined;
+}
+
+function errorMessage(error: unknown): ErrorMessage {
+  const message = messageOf(error);
+  if (!(error instanceof SyncError)) return { isConfig: false, code: 'receiver_failed', message, hint: undefined };
+  return { isConfig: error instanceof ConfigError, code: error.code, message, hint: error.hint };
+}
+
+function errorOf({ isConfig, code, message, hint }: ErrorMessage): SyncError {
+  if (isConfig) return new ConfigError(code, message, hint === undefined ? {} : { hint });
+  return new SyncError(code, message, { recovery: 'stop', hint });
+}

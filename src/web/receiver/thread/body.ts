@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Bytes of bodies that are held in memory, over all connections. */
+export interface BodyBudget {
+  /** Counts `bytes` more for a body. If that is too much in all, the largest one that is being received is cut. */
+  add(body: HeldBody, bytes: number): void;
+  release(body: HeldBody): void;
+  readonly held: number;
+}
+
+/** One body, from its first byte until its request is answered. */
+export interface HeldBody {
+  bytes: number;
+  /** Ends its receipt; null once it is complete. */
+  cut: (() => void) | null;
+}
+
+export function bodyBudget(limit: number): BodyBudget {
+  const bodies = new Set<HeldBody>();
+  let held = 0;
+  return {
+    add: (body, bytes) => {
+      bodies.add(body);
+      body.bytes += bytes;
+      held += bytes;
+      // Deliveries are small: the largest body is the likeliest not to be one.
+      if (held > limit) largest(bodies)?.cut?.();
+    },
+    release: (body) => {
+      if (bodies.delete(body)) held -= body.bytes;
+    },
+    get held() {
+      return held;
+    },
+  };
+}
+
+function largest(bodies: ReadonlySet<HeldBody>): HeldBody | null {
+  let found: HeldBody | null = null;
+  for (const body of bodies) if (body.cut !== null && body.bytes > (found?.bytes ?? -1)) found = body;
+  return found;
+}
+
+const FIRST_BYTES = 2_048;
+
+/**
+ * Reads a body of at most `limit` bytes, counted in the budget until the caller releases it. Resolves with the reason if
+ * it is too large, was cut, or its sender has gone; the rest of the request is then unread.
+ */
+export function readBody(
+  request: IncomingMessage,
+  held: HeldBody,
+  limit: number,
+  budget: BodyBudget,
+): Promise<Buffer | 'too_large' | 'overloaded' | 'gone'> {
+  const { promise, resolve } = Promise.withResolvers<Buffer | 'too_large' | 'overloaded' | 'gone'>();
+  let buffer = Buffer.alloc(0);
+  let length = 0;
+
+  /** Copied into one growing buffer: a body of single bytes must not cost a buffer for each. */
+  const onData = (chunk: Buffer): void => {
+    if (length + chunk.length > limit) return end('too_large');
+    if (length + chunk.length > buffer.length) {
+      const grown = Buffer.allocUnsafe(Math.min(limit, Math.max(FIRST_BYTES, (length + chunk.length) * 2)));
+      buffer.copy(grown, 0, 0, length);
+      buffer = grown;
+    }
+    chunk.copy(buffer, length);
+    length += chunk.length;
+    budget.add(held, chunk.length);
+  };
+  const onEnd = (): void => end(buffer.subarray(0, length));
+  const onGone = (): void => end('gone');
+
+  function end(result: Buffer | 'too_large' | 'overloaded' | 'gone'): void {
+    request.off('data', onData).off('end', onEnd).off('close', onGone);
+    request.pause();
+    held.cut = null;
+    resolve(result);
+  }
+
+  held.cut = () => end('overloaded');
+  // `error` (the connection broke) is followed by `close`.
+  request.on('error', () => undefined);
+  request.on('data', onData).on('end', onEnd).on('close', onGone);
+  return promise;
+}

@@ -1,0 +1,154 @@
+import pMap from 'p-map';
+import type { Clock } from '../../../model/clock.ts';
+import { waitAtMost } from '../../../model/waiting.ts';
+import type { Settlement } from '../../../warehouse/inbox.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+import { sourceFigures, type ReceiverFigures } from '../figures.ts';
+import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
+import { bodyBudget } from './body.ts';
+import { guardConnections } from './connections.ts';
+import { maskedSecrets } from './mask-delivery.ts';
+import { recipientOf } from './recipient.ts';
+import { requestHandler } from './requests.ts';
+import { closeServer, createReceiverServer, listen } from './server.ts';
+import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
+import { webhookReceiver, type Addressee } from './webhook.ts';
+
+/** The thread that the receiver runs in, as it uses it. */
+export interface ReceiverHost {
+  clock: Clock;
+  /** Asks for a page that the receiver does not make; null if none came in time. */
+  page: (request: PageRequest) => Promise<PageAnswer | null>;
+  isAlive: () => boolean;
+  /** Called when deliveries were stored that have to be worked on. */
+  arrived: (source: string, count: number) => void;
+  note: (note: ReceiverNote) => void;
+}
+
+/** The HTTP server and its inboxes, in the thread that opened it. */
+export interface OpenReceiver {
+  port: number;
+  /** Resolves once they are committed. */
+  settle(source: string, settlements: readonly Settlement[]): Promise<void>;
+  figures(): Promise<ReceiverFigures>;
+  /** Opens the inbox file of a source anew, which was replaced by another one. */
+  reopen(source: string): Promise<void>;
+  /** While it is held back, deliveries for the source are refused. */
+  hold(source: string, isHeld: boolean): void;
+  /** From now on these are not stored either. */
+  mask: (secrets: readonly string[]) => void;
+  /** Answers open requests, commits their deliveries, and closes everything. */
+  close(): Promise<void>;
+}
+
+/** Fewer than a database lends connections to, so that an inbox that is opened already gets one. */
+const OPENED_AT_ONCE = 4;
+/** Those that are not open by then open when something is asked of them: nobody waits for hundreds at a slow server. */
+const OPENING_MS = 15_000;
+/** Inboxes that are counted at the same time: deliveries need connections too. */
+const COUNTED_AT_ONCE = 2;
+/** The main thread shows by its answer to figures that it lives: a database that hangs is none of its business. */
+const COUNTING_MS = 500;
+
+interface Received extends Addressee {
+  inbox: SourceInbox;
+}
+
+/**
+ * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or none of the inboxes can be
+ * used; a source whose inbox cannot be does not keep the others from theirs, and answers 503 until it can.
+ */
+export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const masked = maskedSecrets(setup.secrets ?? []);
+    const until = host.clock.monotonic() + OPENING_MS;
+    const open = async (source: ReceivedSource): Promise<[string, Received]> => {
+      const isOpenedNow = host.clock.monotonic() < until;
+      const received = await openSource(source, { setup, host, masked, isOpenedNow });
+      opened.defer(() => received.inbox.close());
+      return [source.name, received];
+    };
+    // All are opened or refused before an error is thrown, so that all that are open are closed again.
+    const all = await pMap(setup.sources, open, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
+    const sources = new Map(all);
+    refuseWithoutInbox([...sources.values()]);
+    const serving = await serve(setup, host, sources, opened);
+    return { ...serving, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+function throwFirst(error: unknown): never {
+  throw error instanceof AggregateError ? error.errors[0] : error;
+}
+
+function refuseWithoutInbox(sources: readonly Received[]): void {
+  const [first] = sources;
+  if (first !== undefined && sources.every(({ inbox }) => inbox.problem !== null)) throw first.inbox.problem;
+}
+
+interface Opening {
+  setup: ReceiverSetup;
+  host: ReceiverHost;
+  masked: readonly string[];
+  isOpenedNow: boolean;
+}
+
+async function openSource(source: ReceivedSource, { setup, host, masked, isOpenedNow }: Opening): Promise<Received> {
+  // Before any file is made: a secret that cannot be used is for the operator to mend.
+  const recipient = recipientOf(source, masked);
+  const inbox = await openSourceInbox({
+    ...host,
+    source,
+    isOpenedNow,
+    offset: setup.sources.indexOf(source) / setup.sources.length,
+    inboxes: setup.sources.length,
+    limits: setup.limits,
+  });
+  return { recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
+}
+
+async function serve(
+  { host: address, port, limits }: ReceiverSetup,
+  host: ReceiverHost,
+  sources: ReadonlyMap<string, Received>,
+  opened: AsyncDisposableStack,
+): Promise<Omit<OpenReceiver, 'mask'>> {
+  const unclaimed: Record<string, number> = {};
+  let isStopping = false;
+  const budget = bodyBudget(limits.bodyBytes);
+  const connections = guardConnections(limits);
+  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
+  const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
+  const bound = await listen(server, address, port);
+  opened.defer(() => closeServer(server, limits.closeMs));
+  return {
+    port: bound,
+    settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
+    figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
+    reopen: async (source) => sources.get(source)?.inbox.reopen(),
+    hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
+    close: () => {
+      isStopping = true;
+      return opened.disposeAsync();
+    },
+  };
+}
+
+async function figuresOf(
+  sources: ReadonlyMap<string, Received>,
+  clock: Clock,
+  totals: Omit<ReceiverFigures, 'sources'>,
+): Promise<ReceiverFigures> {
+  const read = async ({ figures, inbox }: Received): Promise<void> => {
+    // The last ones stay if they cannot be read now.
+    figures.inbox = await inbox.figures().catch(() => figures.inbox);
+  };
+  await waitAtMost(clock, COUNTING_MS, pMap(sources.values(), read, { concurrency: COUNTED_AT_ONCE }));
+  const figures = [...sources].map(([name, { figures }]) => [name, structuredClone(figures)] as const);
+  return { ...totals, sources: Object.fromEntries(figures) };
+}

@@ -1,0 +1,50 @@
+import type { DeliveryField } from '../../../source/delivery-field.ts';
+import type { WebhookProfile } from '../../../source/profile.ts';
+import { answerChallenge, type ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
+import { createVerifier, verifierForNobody, type Verify } from '../../../trigger/signature/create-verifier.ts';
+import type { Delivery } from '../../../trigger/signature/delivery.ts';
+import type { InboxEffect, NewDelivery } from '../../../warehouse/inbox.ts';
+import type { ReceivedSource } from '../setup.ts';
+import { admissionOf, type Admission } from './admission.ts';
+import { deliveryMask } from './mask-delivery.ts';
+
+/** A source as the receiver of its deliveries, made ready once. */
+export interface Recipient {
+  admission: Admission;
+  verify: Verify;
+  challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
+  /** Names of the headers that are stored, in lower case. */
+  keptHeaders: readonly string[];
+  /** Takes secrets out before the delivery is stored. */
+  mask: (delivery: NewDelivery) => NewDelivery;
+  /** Resolves once it is committed. */
+  store: (delivery: NewDelivery) => Promise<InboxEffect>;
+}
+
+/** A source's recipient without its inbox; the `masked` secrets do not get there. Throws `ConfigError` for secrets that its scheme cannot use. */
+export function recipientOf({ webhook, profile }: ReceivedSource, masked: readonly string[]): Omit<Recipient, 'store'> {
+  const { secrets } = webhook;
+  const scheme = profile.signature;
+  return {
+    admission: admissionOf(scheme, webhook.max_body),
+    verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
+    challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
+    keptHeaders: headersWithEvents(profile),
+    mask: deliveryMask(masked, scheme, webhook),
+  };
+}
+
+/** Stands for sources that do not exist: it takes as long as one that does, so that the time of its answer shows nothing. */
+export function decoyRecipient(recipient: Recipient): Recipient {
+  return {
+    ...recipient,
+    verify: verifierForNobody(recipient.verify),
+    challenge: () => null,
+    store: () => Promise.reject(new Error('a delivery for nobody was believed')),
+  };
+}
+
+function headersWithEvents({ kind, resource, id, updated }: WebhookProfile): string[] {
+  const places: (DeliveryField | null)[] = [kind, resource, id, updated];
+  return [...new Set(places.flatMap((place) => (place?.from === 'header' ? [place.name] : [])))];
+}

@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { messageOf } from '../../../model/errors.ts';
+import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
+import type { Connections } from './connections.ts';
+import { countUp } from '../figures.ts';
+import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+
+/** What a request is for. */
+type Route =
+  | { kind: 'webhook'; source: string }
+  | { kind: 'health' }
+  /** Made by the main thread; it decides whether there is such a page. */
+  | { kind: 'page' }
+  | { kind: 'none' };
+
+const WEBHOOK = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})$/;
+/** Nothing that a proxy and we might read differently: no escapes, no parameters, no empty or dotted segments. */
+const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
+
+/** The route of a request target as it was sent; only its path decides. */
+export function routeOf(target: string): Route {
+  const [path = ''] = target.split('?', 1);
+  const source = WEBHOOK.exec(path)?.groups?.['source'];
+  if (source !== undefined) return { kind: 'webhook', source };
+  if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) return { kind: 'none' };
+  return path === '/healthz' ? { kind: 'health' } : { kind: 'page' };
+}
+
+interface RequestParts {
+  webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
+  /** Returns null if no page came in time. */
+  page: (request: PageRequest) => Promise<PageAnswer | null>;
+  isAlive: () => boolean;
+  isStopping: () => boolean;
+  connections: Connections;
+  /** Requests that belong to no source, by reason. */
+  unclaimed: Record<string, number>;
+  note: (note: ReceiverNote) => void;
+}
+
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  invite: () => void;
+}
+
+const TEXT = {
+  'content-type': 'text/plain; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+
+/** Returns null, and sets the header that says so, for a method that pages do not have. */
+function readingMethod({ request: { method }, response }: Exchange): PageRequest['method'] | null {
+  if (method === 'GET' || method === 'HEAD') return method;
+  response.setHeader('allow', 'GET, HEAD');
+  return null;
+}
+
+/** Handlers for requests whose headers are there. They never throw, whatever is sent. */
+export function requestHandler(parts: RequestParts) {
+  const { webhook, page, isAlive, isStopping, connections, unclaimed, note } = parts;
+
+  function finish(outcome: Outcome, { request, response }: Exchange): void {
+    if (outcome.kind === 'stored' || outcome.kind === 'challenge') connections.believed(request);
+    if (outcome.kind === 'refused' && connections.refused(request)) response.shouldKeepAlive = false;
+    sendOutcome(outcome, request, response);
+  }
+
+  function refuse(reason: RefusalReason, exchange: Exchange): void {
+    countUp(unclaimed, reason);
+    finish(refused(reason), exchange);
+  }
+
+  async function answerPage(route: 'health' | 'page', exchange: Exchange): Promise<void> {
+    const { url: path = '/', headers } = exchange.request;
+    const method = readingMethod(exchange);
+    if (method === null) return refuse('method', exchange);
+    const answer = route === 'health' ? health(isAlive()) : await page({ method, path, headers });
+    if (answer === null) refuse('overloaded', exchange);
+    else sendPage(answer, exchange.response);
+  }
+
+  async function answer(exchange: Exchange): Promise<void> {
+    const { request, response, invite } = exchange;
+    const route = routeOf(request.url ?? '');
+    try {
+      if (route.kind === 'webhook') finish(await webhook(request, route.source, invite), exchange);
+      else if (route.kind === 'none') refuse('not_found', exchange);
+      else await answerPage(route.kind, exchange);
+    } catch (error) {
+      note({ level: 'error', event: 'request_failed', error: messageOf(error) });
+      if (response.headersSent) response.destroy();
+      else refuse('failed', exchange);
+    }
+  }
+
+  return {
+    request: (request: IncomingMessage, response: ServerResponse, invite: () => void): void => {
+      if (!connections.begin(request, response)) return countUp(unclaimed, 'pipelined');
+      if (isStopping()) response.shouldKeepAlive = false;
+      void answer({ request, response, invite });
+    },
+    unexpected: (request: IncomingMessage, response: ServerResponse): void =>
+      refuse('expectation', { request, response, invite: () => undefined }),
+    malformed: (reason: string): void => countUp(unclaimed, reason),
+  };
+}
+
+function health(isAlive: boolean): PageAnswer {
+  return isAlive ? { status: 200, headers: TEXT, body: 'ok\n' } : { status: 503, headers: TEXT, body: 'stuck\n' };
+}

@@ -1,0 +1,93 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { ConfigError } from '../../../model/errors.ts';
+import type { ReceiverLimits } from '../setup.ts';
+
+export interface ServerHandlers {
+  connection: (socket: Socket) => void;
+  /** `invite` lets a sender go on that asks before it sends its body. */
+  request: (request: IncomingMessage, response: ServerResponse, invite: () => void) => void;
+  /** Called for an expectation that no receiver meets. */
+  unexpected: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called for what is no HTTP, or too slow; it was answered and cut. */
+  malformed: (reason: string) => void;
+}
+
+/** Answers to what never became a request, by Node's code. */
+const MALFORMED: Readonly<Record<string, { status: string; reason: string }>> = {
+  HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', reason: 'headers_too_large' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', reason: 'too_slow' },
+  ECONNRESET: { status: '400 Bad Request', reason: 'connection_lost' },
+};
+const BAD_REQUEST = { status: '400 Bad Request', reason: 'malformed' };
+
+const MAX_HEADER_BYTES = 16_384;
+const MAX_HEADERS = 100;
+
+/** Node's server, with bounds on everything that a stranger may take of it. */
+export function createReceiverServer(limits: ReceiverLimits, handlers: ServerHandlers): Server {
+  const server = createServer({
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // Whatever the process was started with: what one parser forgives, the next one reads as a second request.
+    insecureHTTPParser: false,
+    noDelay: true,
+  });
+  server.maxRequestsPerSocket = limits.requests;
+  server.maxHeadersCount = MAX_HEADERS;
+  server.on('connection', handlers.connection);
+  server.on('request', (request, response) => handlers.request(request, response, () => undefined));
+  server.on('checkContinue', (request, response) =>
+    handlers.request(request, response, () => response.writeContinue()),
+  );
+  server.on('checkExpectation', handlers.unexpected);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const { status, reason } = MALFORMED[error.code ?? ''] ?? BAD_REQUEST;
+    handlers.malformed(reason);
+    cut(socket, status);
+  });
+  return server;
+}
+
+function cut(socket: Duplex, status: string): void {
+  if (socket.destroyed || !socket.writable) return void socket.destroy();
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
+}
+
+/** Why an address cannot be listened on, by Node's own code. */
+const LISTEN_FAULTS: Readonly<Record<string, { code: string; hint: string }>> = {
+  EADDRINUSE: { code: 'address_in_use', hint: 'another program listens there: end it, or set another serve.port' },
+  EACCES: { code: 'address_refused', hint: 'this user may not listen there: set a serve.port of 1024 or more' },
+  EADDRNOTAVAIL: { code: 'address_unknown', hint: 'set serve.host to an address of this machine' },
+  ENOTFOUND: { code: 'address_unknown', hint: 'set serve.host to an address of this machine' },
+};
+
+/** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
+export function listen(server: Server, host: string, port: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const fail = (error: NodeJS.ErrnoException): void => {
+    const known = LISTEN_FAULTS[error.code ?? ''];
+    reject(known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint }));
+  };
+  server.once('error', fail);
+  server.listen({ host, port }, () => {
+    const address = server.address();
+    server.off('error', fail);
+    resolve(typeof address === 'object' && address !== null ? address.port : port);
+  });
+  return promise;
+}
+
+/** Takes nothing new, lets open requests end, and cuts those that have not after `graceMs`. */
+export async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+  await promise;
+  clearTimeout(timer);
+}

@@ -1,0 +1,232 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import type { ReceiverFigures } from '../../../src/web/receiver/figures.ts';
+import type { PageAnswer } from '../../../src/web/receiver/calls.ts';
+import type { PageRequest, ReceiverNote } from '../../../src/web/receiver/calls.ts';
+import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/web/receiver/start-receiver.ts';
+import { startScript } from '../../support/child-script.ts';
+import { DATABASES, SQLITE, type TestDatabase } from '../../support/databases.ts';
+import { receivedSource, send } from '../receiver-stage.ts';
+import { rowsOf, signed } from '../receiver-stage.ts';
+
+const HOLDER = new URL('../../support/lock-holder.ts', import.meta.url);
+const LATER = '2999-01-01 00:00:00.000';
+const SETTLED = {
+  attempts: 1,
+  due_at: null,
+  reason: null,
+  kind: null,
+  resource: 'content',
+  record_id: '1',
+  readEvents: null,
+};
+
+interface Threaded {
+  receiver: Receiver;
+  port: number;
+  source: ReturnType<typeof receivedSource>;
+  /** Of the warehouse. */
+  address: string;
+  arrivals: [string, number][];
+  notes: ReceiverNote[];
+}
+
+const nothing = (): void => undefined;
+const noPages = (): Promise<never> => Promise.reject(new Error('there are none'));
+
+async function threaded(options: Partial<ReceiverOptions> = {}, database: TestDatabase = SQLITE): Promise<Threaded> {
+  const address = await database.address();
+  const source = receivedSource(address);
+  const [arrivals, notes]: [[string, number][], ReceiverNote[]] = [[], []];
+  const receiver = await startReceiver({
+    serve: { host: '127.0.0.1', port: 0 },
+    sources: [source],
+    clock: systemClock,
+    pages: noPages,
+    onArrival: (source, count) => arrivals.push([source, count]),
+    onFigures: nothing,
+    onNote: (note) => notes.push(note),
+    ...options,
+  });
+  onTestFinished(() => receiver.close());
+  return { receiver, port: Number(new URL(receiver.url).port), source, address, arrivals, notes };
+}
+
+function fileOf(address: string): string {
+  return address.slice('sqlite:'.length);
+}
+
+describe.for(DATABASES)('the receiver in its thread, on $name', (database) => {
+  it('stores, tells the main thread, and settles what that says', async () => {
+    const { receiver, port, source, arrivals } = await threaded({}, database);
+    expect((await send(port, signed(source, { id: 'msg_a' }))).status).toBe(202);
+    await vi.waitFor(() => expect(arrivals).toEqual([['blog', 1]]));
+    const inbox = receiver.inbox('blog');
+    const [row, ...others] = await inbox.waiting(0, LATER, 9);
+    expect([row?.delivery_id, others]).toEqual(['msg_a', []]);
+    expect(await inbox.figures()).toMatchObject({ waiting: 1, dead: 0 });
+    await inbox.settle([{ seq: 1, state: 'done', finished_at: LATER, ...SETTLED }]);
+    expect(await inbox.waiting(0, LATER, 9)).toEqual([]);
+    expect(await receiver.figures()).toMatchObject({
+      sources: { blog: { received: 1, stored: 1, acks: { count: 1 }, inbox: { waiting: 0, dead: 0 } } },
+    });
+  });
+
+  it('answers what is in hand when it is closed, and takes nothing new', async () => {
+    const { receiver, port, source } = await threaded({}, database);
+    const answers = Promise.all(Array.from({ length: 50 }, () => send(port, signed(source)).catch(() => null)));
+    await delay(20);
+    await receiver.close();
+    const stored = (await answers).filter((answer) => answer?.status === 202).length;
+    const rows = await rowsOf(source, database);
+    expect(rows.length).toBeGreaterThanOrEqual(stored);
+    await expect(send(port, signed(source))).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await receiver.close();
+    const none = { seq: 1, state: 'done', finished_at: LATER, ...SETTLED } as const;
+    await expect(receiver.inbox('blog').settle([none])).rejects.toMatchObject({ code: 'receiver_gone' });
+  });
+});
+
+describe('the receiver in its thread', () => {
+  it('tells its figures without being asked', async () => {
+    const onFigures = vi.fn<(figures: ReceiverFigures) => void>();
+    const { port, source } = await threaded({ onFigures });
+    await send(port, signed(source));
+    await vi.waitFor(
+      () =>
+        expect(onFigures).toHaveBeenLastCalledWith(
+          expect.objectContaining({ sources: { blog: expect.objectContaining({ stored: 1 }) } }),
+        ),
+      { timeout: 10_000 },
+    );
+  });
+
+  it('answers for its health alone, and lets the main thread make all other pages', async () => {
+    const asked: PageRequest[] = [];
+    const pages = async (request: PageRequest): Promise<PageAnswer> => {
+      asked.push(request);
+      return { status: 401, headers: { 'www-authenticate': 'Basic', 'content-type': 'text/plain' }, body: 'é' };
+    };
+    const { port } = await threaded({ pages });
+    expect(await send(port, { method: 'GET', path: '/healthz' })).toMatchObject({ status: 200, body: 'ok\n' });
+    expect(asked).toEqual([]);
+    const page = await send(port, { method: 'GET', path: '/metrics?x=1', headers: { authorization: 'Basic eA==' } });
+    expect(page).toMatchObject({
+      status: 401,
+      body: 'é',
+      headers: { 'www-authenticate': 'Basic', 'content-length': '2' },
+    });
+    expect(asked).toEqual([
+      { method: 'GET', path: '/metrics?x=1', headers: expect.objectContaining({ authorization: 'Basic eA==' }) },
+    ]);
+    expect(await send(port, { method: 'HEAD', path: '/' })).toMatchObject({ status: 401, body: '' });
+  });
+
+  it('says 503 for a page that does not come in time, and 500 for one that could not be made', async () => {
+    const { port, source } = await threaded({
+      pages: ({ path }) => (path === '/' ? new Promise(() => undefined) : Promise.reject(new Error('a bug'))),
+      limits: { pageMs: 100, pages: 1 },
+    });
+    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({ status: 503, body: '' });
+    expect(await send(port, { method: 'GET', path: '/metrics' })).toMatchObject({ status: 500, body: '' });
+    expect((await send(port, signed(source))).status).toBe(202);
+  });
+
+  it('F128 G7 answers at once while the main thread hangs and while another process holds the warehouse', async () => {
+    const { port, source, address } = await threaded({ limits: { figuresMs: 50, aliveMs: 500 } });
+    const warehouse = await openWarehouse(address, systemClock);
+    onTestFinished(() => warehouse.close());
+    const holder = startScript(HOLDER, [fileOf(address), '2500']);
+    await holder.ready;
+    const sender = startScript(new URL('../sending.ts', import.meta.url), [String(port), '20', JSON.stringify(source)]);
+    await sender.ready;
+    // As long as a page of 64 MiB may take, and longer than its silence is borne.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
+    const [, ...lines] = (await sender.ended).stdout.trim().split('\n');
+    const answers: { status: number; ms: number; health: number }[] = lines.map((line) => JSON.parse(line));
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202));
+    expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(1_000);
+    expect(answers.some(({ health }) => health === 503)).toBe(true);
+    await vi.waitFor(
+      async () => expect((await send(port, { method: 'GET', path: '/healthz' })).status).toBe(200),
+      10_000,
+    );
+  });
+
+  it('F178 T2 says 503 within a second while its own file is locked, and takes the repeat', async () => {
+    const { port, source, notes } = await threaded();
+    const holder = startScript(HOLDER, [fileOf(source.inbox), '4000']);
+    await holder.ready;
+    const deliveries = Array.from({ length: 20 }, () => signed(source));
+    const began = performance.now();
+    const refused = await Promise.all(deliveries.map((delivery) => send(port, delivery)));
+    const took = performance.now() - began;
+    expect(new Set(refused.map(({ status, headers }) => `${status} ${String(headers['retry-after'])}`))).toEqual(
+      new Set(['503 2']),
+    );
+    expect(took).toBeGreaterThan(700);
+    expect(took).toBeLessThan(3_000);
+    expect(await rowsOf(source)).toEqual([]);
+    // A page and its health are none of the inbox's business.
+    expect((await send(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
+    await holder.ended;
+    const taken = await Promise.all(deliveries.map((delivery) => send(port, delivery)));
+    expect(new Set(taken.map(({ status }) => status))).toEqual(new Set([202]));
+    expect((await rowsOf(source)).length).toBe(20);
+    expect(notes.map(({ event }) => event)).toEqual(['inbox_refuses', 'inbox_recovered']);
+  });
+
+  it('refuses an address that another program listens on, and an inbox that cannot be', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
+    const address = other.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const taken = { name: 'ConfigError', code: 'address_in_use', hint: expect.stringContaining('serve.port') };
+    await expect(threaded({ serve: { host: '127.0.0.1', port } })).rejects.toMatchObject(taken);
+    const nowhere = { ...receivedSource(await SQLITE.address()), inbox: 'sqlite:/proc/none/blog-inbox.db' };
+    await expect(threaded({ sources: [nowhere] })).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'warehouse_unreachable',
+    });
+  });
+
+  it('lives on where an answer cannot be sent', async () => {
+    const { port, source, notes } = await threaded({
+      pages: () => Promise.resolve({ status: 99, headers: { 'bad header': 'x\n' }, body: '' }),
+    });
+    expect(await send(port, { method: 'GET', path: '/' })).toMatchObject({ status: 503, body: '' });
+    await vi.waitFor(() => expect(notes).toEqual([expect.objectContaining({ event: 'request_failed' })]));
+    expect((await send(port, signed(source))).status).toBe(202);
+  });
+
+  it('F152 tells when it has died: nothing that was promised can be kept any more', async () => {
+    const script = `import { parentPort } from 'node:worker_threads';
+      parentPort.once('message', ({ i }) => {
+        parentPort.postMessage({ t: 's', i, r: 1 });
+        parentPort.once('message', () => { throw new Error('a bug'); });
+      });`;
+    const receiver = await startReceiver(
+      {
+        serve: { host: '127.0.0.1', port: 0 },
+        sources: [receivedSource(await SQLITE.address())],
+        clock: systemClock,
+        pages: noPages,
+        onArrival: nothing,
+        onFigures: nothing,
+        onNote: nothing,
+      },
+      new URL(`data:text/javascript,${encodeURIComponent(script)}`),
+    );
+    expect(receiver.url).toBe('http://127.0.0.1:1');
+    const gone = { code: 'receiver_gone', message: expect.stringContaining('a bug') };
+    await expect(receiver.figures()).rejects.toMatchObject(gone);
+    await expect(receiver.failed).rejects.toMatchObject(gone);
+    await expect(receiver.inbox('blog').settle([])).rejects.toMatchObject({ code: 'receiver_gone' });
+    await receiver.close();
+  });
+});
