@@ -82,6 +82,17 @@ describe('the READMEs', () => {
     for (const file of linked) expect(readme.text).toContain(`](${file})`);
   });
 
+  it('show what the demo prints', () => {
+    const folder = path.join(root, 'src', 'cli', 'demo');
+    const text = readdirSync(folder)
+      .map((file) => readFileSync(path.join(folder, file), 'utf8'))
+      .join('');
+    const [shown = ''] = codeBlocks(readme.text, 'text');
+    const titles = shown.split('\n').filter((line) => /^[A-Z]/.test(line));
+    expect(titles.length).toBeGreaterThan(3);
+    for (const title of titles) expect(text).toContain(title.replace(/http.*/, ''));
+  });
+
   it('name every command with its options, and no others', () => {
     const rows = tableRows(readme.section('Commands')).filter(([command = '']) => command.startsWith('`content-sync '));
     const common = tableRows(readme.section('Commands')).filter(([option = '']) => option.startsWith('`-'));
