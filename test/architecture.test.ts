@@ -68,7 +68,7 @@ describe('the floors', () => {
   });
 
   it('are shown in the README as they are', () => {
-    const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+    const readme = readFileSync(path.join(root, 'src', 'README.md'), 'utf8');
     for (const room of FLOORS.flat()) {
       expect(readme).toMatch(new RegExp(`\\b${room.replace('.', '\\.')}`));
     }

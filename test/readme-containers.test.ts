@@ -26,7 +26,7 @@ describe('the containers of the README', () => {
   });
 
   it('on Kubernetes too, where the volume is writable by the group of who runs there', () => {
-    const [block = ''] = codeBlocks(readme.section('On a schedule of your own'), 'yaml');
+    const [block = ''] = codeBlocks(readme.section('From cron'), 'yaml');
     const pod = parse(block).spec.jobTemplate.spec.template.spec;
     const user = pod.securityContext.runAsUser;
     expect(pod).toMatchObject({

@@ -6,16 +6,18 @@ import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadSettings } from '../src/settings/load-settings.ts';
 import { journey } from './support/journey.ts';
-import { codeBlocks, readReadme } from './support/readme.ts';
+import { READMES, codeBlocks, readReadme } from './support/readme.ts';
 
 const MAIN = path.join(import.meta.dirname, '..', 'src/main.ts');
 const readme = readReadme();
+const reference = readReadme('config/README.md');
+const sandbox = readReadme('src/sandbox/README.md');
 
-describe('what the README says to type', () => {
-  it('its config and its profile load without a fault', async () => {
+describe('what the READMEs say to type', () => {
+  it('a config and a profile load without a fault', async () => {
     const { folder } = await journey();
     const [smallest = ''] = codeBlocks(readme.section('On your own account'), 'yaml');
-    const [profile = ''] = codeBlocks(readme.section('A profile for another service'), 'yaml');
+    const [profile = ''] = codeBlocks(reference.section('A profile for another service'), 'yaml');
     writeFileSync(path.join(folder, 'my-service.yaml'), profile);
     writeFileSync(path.join(folder, 'first.yaml'), smallest);
     writeFileSync(
@@ -36,12 +38,12 @@ describe('what the README says to type', () => {
       id: 'id',
       records: 'data',
     });
-    for (const block of codeBlocks(readme.text, 'yaml')) {
+    for (const block of READMES.flatMap((file) => codeBlocks(readReadme(file).text, 'yaml'))) {
       for (const document of parseAllDocuments(block)) expect(document.errors).toEqual([]);
     }
   });
 
-  it('its questions have answers', async () => {
+  it('the questions have answers', async () => {
     const blog = await journey({ sandbox: { generate: { content: 60, images: 5, analytics: 120 } } });
     await blog.run('backfill');
     const [first] = blog.sandbox.store.list('content');
@@ -59,23 +61,23 @@ describe('what the README says to type', () => {
     expect(counts[0]).toBeGreaterThan(0);
   });
 
-  it('its report is one that a run prints', async () => {
+  it('the report is one that a run prints', async () => {
     const blog = await journey({ sandbox: { generate: { content: 1, images: 0, analytics: 0 } } });
-    const [shown = ''] = codeBlocks(readme.section('Output'), 'json');
+    const [shown = ''] = codeBlocks(reference.section('Output'), 'json');
     const example = JSON.parse(shown);
     const printed = JSON.parse((await blog.start('sync', '--json').ended).stdout);
     expect(Object.keys(example)).toEqual(Object.keys(printed));
     expect(Object.keys(example.resources[0])).toEqual(Object.keys(printed.resources[0]));
   });
 
-  it('its sandbox line starts one', async () => {
-    const [line = ''] = codeBlocks(readme.section('The sandbox'), 'sh');
+  it('the sandbox line starts one', async () => {
+    const [line = ''] = codeBlocks(sandbox.section('The sandbox'), 'sh');
     const args = line.trim().split(' -- ')[1]?.replace('--port 8080', '--port 0').split(' ') ?? [];
     const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [stdout] = await once(child.stdout, 'data');
     child.kill('SIGTERM');
     expect(await once(child, 'close')).toEqual([0, null]);
-    const [, example = ''] = /`(\{"url".*?\})`/.exec(readme.section('The sandbox')) ?? [];
+    const [, example = ''] = /`(\{"url".*?\})`/.exec(sandbox.section('The sandbox')) ?? [];
     expect(Object.keys(JSON.parse(example))).toEqual(Object.keys(JSON.parse(String(stdout))));
   });
 });

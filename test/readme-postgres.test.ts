@@ -7,15 +7,16 @@ import { journey } from './support/journey.ts';
 import { codeBlocks, readReadme } from './support/readme.ts';
 import { tempFolder } from './support/temp-warehouse.ts';
 
-const readme = readReadme();
+const readme = readReadme('config/README.md');
+const tables = readReadme('migrations/README.md');
 const env = {
   CONTENT_API_KEY: 'a-key',
   DATABASE_URL: 'postgres://content@db.example.com/warehouse?sslmode=verify-full',
 };
 
-describe('what the README says of Postgres', () => {
-  it('its config loads, in one file and in several', () => {
-    const [whole = ''] = codeBlocks(readme.section('On many machines'), 'yaml');
+describe('what the READMEs say of Postgres', () => {
+  it('the config loads, in one file and in several', () => {
+    const [whole = ''] = codeBlocks(readme.section('Many machines'), 'yaml');
     const [place = ''] = codeBlocks(readme.section('On Postgres'), 'yaml');
     const [source = ''] = codeBlocks(readme.section('Many sources'), 'yaml');
     const folder = tempFolder();
@@ -30,9 +31,9 @@ describe('what the README says of Postgres', () => {
     }
   });
 
-  it.runIf(POSTGRES.missing === null)('its questions have answers', async () => {
+  it.runIf(POSTGRES.missing === null)('the questions have answers', async () => {
     const sandbox = { generate: { content: 60, images: 5, analytics: 120 } };
-    // The schema is named as the README has it.
+    // The schema is named as in the README.
     const database = { ...POSTGRES, setting: postgresDatabase };
     const blog = await journey({ database, sandbox });
     await blog.run('backfill');
@@ -40,7 +41,7 @@ describe('what the README says of Postgres', () => {
     const changed = { ...JSON.parse(first?.text ?? ''), title: 'Renamed', updated_at: new Date().toISOString() };
     blog.sandbox.store.put('content', changed);
     await blog.run('sync');
-    const questions = codeBlocks(readme.section('On Postgres'), 'sql');
+    const questions = codeBlocks(tables.section('Questions on Postgres'), 'sql');
     const counts = await asOtherClient(blog.address.replace(/\?.*/, ''), async (client) => {
       const answers: (number | null)[] = [];
       for (const text of questions) answers.push((await client.query(text)).rowCount);

@@ -1,23 +1,24 @@
-import { execFile } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
-import { FAULTS } from '../src/sandbox/faults/fault-script.ts';
+import { runCli } from '../src/cli/commands.ts';
 import { SANDBOX_OPTIONS } from '../src/sandbox/sandbox-options.ts';
-import { configJsonSchema, profileJsonSchema } from '../src/settings/json-schema.ts';
 import { RATE_PRESETS } from '../src/source/rate-presets.ts';
 import { SIGNATURE_PRESETS, SIGNATURE_PRESET_NAMES } from '../src/source/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/warehouse/inbox.ts';
 import { FLOORS } from './support/floors.ts';
-import { codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
-import { schemaFields } from './support/schema-fields.ts';
+import { GENERATED } from './support/generated-tables.ts';
+import { READMES, codeBlocks, codeIn, proseOf, readReadme, tableRows } from './support/readme.ts';
 
 const root = path.join(import.meta.dirname, '..');
-const MAIN = path.join(root, 'src/main.ts');
 const readme = readReadme();
+const config = readReadme('config/README.md');
+const migrations = readReadme('migrations/README.md');
+const house = readReadme('src/README.md');
+const sandbox = readReadme('src/sandbox/README.md');
+const all = READMES.map(readReadme);
 const { scripts }: { scripts: Record<string, string> } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
 );
@@ -32,7 +33,7 @@ const helps = new Map<string, string[]>();
 const GROUPS = new Set<string>();
 
 beforeAll(async () => {
-  await Promise.all(commandsIn(await helpOf()).map((name) => collectHelp([name])));
+  for (const name of commandsIn(await helpOf())) await collectHelp([name]);
 });
 
 /** Keeps the options of a command and of those below it. */
@@ -41,7 +42,7 @@ async function collectHelp(words: string[]): Promise<void> {
   const below = commandsIn(help);
   if (below.length > 0) GROUPS.add(words.join(' '));
   else helps.set(words.join(' '), optionsIn(help));
-  await Promise.all(below.map((name) => collectHelp([...words, name])));
+  for (const name of below) await collectHelp([...words, name]);
 }
 
 /** The commands that a help lists, where it lists any. */
@@ -50,10 +51,15 @@ function commandsIn(help: string): string[] {
   return [...list.matchAll(/^ {2}([a-z]+)(?= |$)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
 }
 
-/** `startCommand` belongs to one test; this is for what comes before them all. */
+/** The help of a command, by the command line in this process: a process for each would be most of this file's time. */
 async function helpOf(...words: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...words, '--help']);
-  return stdout;
+  const shown = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  try {
+    await runCli([...words, '--help'], { version: '0.0.0', signal: new AbortController().signal, secrets: [] });
+    return shown.mock.calls.map(([text]) => String(text)).join('');
+  } finally {
+    shown.mockRestore();
+  }
 }
 
 /** Long options at the beginning of help lines, without `--help`. */
@@ -65,8 +71,29 @@ function optionsIn(help: string): string[] {
 
 const sorted = (values: Iterable<string>): string[] => [...new Set(values)].toSorted();
 
-describe('the README', () => {
-  it('names every command with its options, and no others', () => {
+describe('the READMEs', () => {
+  it('begin with one that is read: its first result and its page on the first screens, in less than 300 lines', () => {
+    const lines = readme.text.split('\n');
+    expect(lines.length).toBeLessThan(300);
+    expect(lines.slice(0, 12).join('\n')).toContain('npm ci && npm run demo');
+    const [, picture = ''] = /<img [^>]*src="([^"]+)"/.exec(readme.text) ?? [];
+    expect(statSync(path.join(root, picture)).size).toBeLessThan(200_000);
+    const linked = all.map(({ file }) => file).filter((file) => !/^(README|test\/.*\/)/.test(file));
+    for (const file of linked) expect(readme.text).toContain(`](${file})`);
+  });
+
+  it('show what the demo prints', () => {
+    const folder = path.join(root, 'src', 'cli', 'demo');
+    const text = readdirSync(folder)
+      .map((file) => readFileSync(path.join(folder, file), 'utf8'))
+      .join('');
+    const [shown = ''] = codeBlocks(readme.text, 'text');
+    const titles = shown.split('\n').filter((line) => /^[A-Z]/.test(line));
+    expect(titles.length).toBeGreaterThan(3);
+    for (const title of titles) expect(text).toContain(title.replace(/http.*/, ''));
+  });
+
+  it('name every command with its options, and no others', () => {
     const rows = tableRows(readme.section('Commands')).filter(([command = '']) => command.startsWith('`content-sync '));
     const common = tableRows(readme.section('Commands')).filter(([option = '']) => option.startsWith('`-'));
     const commonFlags = common
@@ -89,9 +116,11 @@ describe('the README', () => {
     expect(codeIn(common.find(([option]) => option?.includes('--log-level'))?.[1] ?? '')).toEqual([...LOG_LEVELS]);
   });
 
-  it('only shows commands that exist, with options that they have', () => {
-    const lines = codeBlocks(readme.text, 'sh', '').join('\n').replaceAll('\\\n', ' ').split('\n');
-    const shown = [...lines, ...codeIn(proseOf(readme.text))];
+  it('only show commands that exist, with options that they have', () => {
+    const shown = all.flatMap(({ text }) => [
+      ...codeBlocks(text, 'sh', '').join('\n').replaceAll('\\\n', ' ').split('\n'),
+      ...codeIn(proseOf(text)),
+    ]);
     const runs = shown.flatMap((line) => [...line.matchAll(/\bnpm (?:run (?:-s )?([\w:-]+)|(test|ci))/g)]);
     expect(runs.length).toBeGreaterThan(10);
     for (const [, script, builtIn] of runs)
@@ -105,42 +134,27 @@ describe('the README', () => {
       const [first = ''] = words.split(' ');
       const called = GROUPS.has(first) ? words : first;
       expect([words, helps.has(called) || GROUPS.has(called)]).toEqual([words, true]);
-      for (const [flag] of rest.matchAll(/(?<!\S)--[a-z-]+/g))
+      for (const [flag] of rest.matchAll(/(?<!\S)--(?!help\b)[a-z-]+/g))
         expect([called, flag, helps.get(called)?.includes(flag)]).toEqual([called, flag, true]);
     }
   });
 
-  it.each([
-    ['The config file', configJsonSchema()],
-    ['The profile', profileJsonSchema()],
-  ])('has every field of "%s" with its default, and no others', (heading, schema) => {
-    const rows = tableRows(readme.section(heading)).map(([field = '', preset = '']) => [
-      codeIn(field)[0],
-      codeIn(preset)[0] ?? preset,
-    ]);
-    const fields = schemaFields(schema);
-    expect(sorted(rows.map(([field = '']) => field))).toEqual(sorted(fields.keys()));
-    expect(rows).toHaveLength(fields.size);
-    for (const [field = '', preset = ''] of rows) {
-      const expected = fields.get(field);
-      const isEmpty = expected === '' && preset === "''";
-      const fits =
-        expected === undefined ? /^(–|required|api_key|oauth)$/.test(preset) : preset === expected || isEmpty;
-      expect([field, preset, fits]).toEqual([field, preset, true]);
-    }
+  it.each(Object.entries(GENERATED))('%s has the tables that `npm run docs` writes', (file, upToDate) => {
+    const { text } = readReadme(file);
+    expect(upToDate(text)).toBe(text);
   });
 
-  it('names every choice of a setting', () => {
-    const profile = readme.section('The profile');
+  it('name every choice of a setting', () => {
+    const profile = config.section('The profile');
     for (const words of [OUTCOMES, Object.keys(RATE_PRESETS), SIGNATURE_PRESET_NAMES, DELIVERY_STATES])
-      for (const word of words) expect(readme.text).toContain(`\`${word}\``);
-    for (const status of RUN_STATUSES) expect(readme.section('Output')).toContain(`\`${status}\``);
+      for (const word of words) expect(readme.text + config.text).toContain(`\`${word}\``);
+    for (const status of RUN_STATUSES) expect(config.section('Output')).toContain(`\`${status}\``);
     for (const file of readdirSync(path.join(root, 'config/profiles')))
       expect(profile).toContain(`\`${path.basename(file, '.yaml')}\``);
   });
 
-  it('says how a sender that signs nothing is set up', () => {
-    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(readme.section('Signatures'))?.[0] ?? '';
+  it('say how a sender that signs nothing is set up', () => {
+    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(config.section('Signatures'))?.[0] ?? '';
     const alike = Object.entries(SIGNATURE_PRESETS).filter(
       ([, preset]) => 'base' in preset && preset.base === 'bearer',
     );
@@ -148,43 +162,50 @@ describe('the README', () => {
     for (const [name] of alike) expect(sentence).toContain(`\`${name}\``);
   });
 
-  it('says what each outcome of an answer does', () => {
-    const row = tableRows(readme.section('The profile')).find(([field]) => field === '`outcomes[].outcome`');
+  it('say what each outcome of an answer does', () => {
+    const row = tableRows(config.section('The profile')).find(([field]) => field === '`outcomes[].outcome`');
     for (const outcome of OUTCOMES.slice(1, -1)) expect(row?.[2]).toContain(`\`${outcome}\` (`);
   });
 
-  it('has the exit codes', () => {
-    const rows = tableRows(readme.section('Exit codes')).map(([code, name]) => [name, Number(code)]);
+  it('have the exit codes', () => {
+    const rows = tableRows(readme.section('First aid'))
+      .filter(([code = '']) => /^\d+$/.test(code))
+      .map(([code, name]) => [name, Number(code)]);
     expect(Object.fromEntries(rows)).toEqual(EXIT_CODES);
   });
 
-  it('has every flag of the sandbox as it is declared, and every fault with its parameters', () => {
-    const flags = tableRows(readme.section('The sandbox')).flatMap(([flag = '']) =>
+  it('have every error code that a person may meet, and none that does not exist', () => {
+    const codes = codesInSource();
+    const tables = ['Error codes', 'Warnings'].map((heading) => codesListed(config.section(heading)));
+    for (const table of tables) expect(sorted(table)).toHaveLength(table.length);
+    const listed = tables.flat();
+    expect(listed.filter((code) => !codes.quoted.has(code))).toEqual([]);
+    expect([...codes.thrown].filter((code) => !listed.includes(code) && !NEVER_SHOWN.has(code))).toEqual([]);
+    const first = codesListed(readme.section('First aid'));
+    expect(first.length).toBeGreaterThan(10);
+    expect(first.filter((code) => !listed.includes(code))).toEqual([]);
+  });
+
+  it('have every flag of the sandbox as it is declared', () => {
+    const flags = tableRows(sandbox.section('Options')).flatMap(([flag = '']) =>
       codeIn(flag).filter((code) => code.startsWith('--')),
     );
     expect(flags).toEqual(Object.values(SANDBOX_OPTIONS).map(({ flag }) => flag));
-    const faults = tableRows(readme.section('Faults')).map(([name = '', , parameters = '']) => [
-      codeIn(name)[0],
-      codeIn(parameters),
-    ]);
-    const known = Object.entries(FAULTS).map(([name, { defaults }]) => [name, Object.keys(defaults)]);
-    expect(Object.fromEntries(faults)).toEqual(Object.fromEntries(known));
-    expect(faults).toHaveLength(known.length);
   });
 
-  it('has the tables of our own', () => {
+  it('have the tables of our own', () => {
     const folder = path.join(root, 'migrations');
     const text = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(path.join(folder, file), 'utf8'))
       .join('');
     const made = [...text.matchAll(/createTable\('(\w+)'\)/g)];
-    const named = tableRows(readme.section('Own tables')).flatMap(([name = '']) => codeIn(name));
+    const named = tableRows(migrations.section('Own tables')).flatMap(([name = '']) => codeIn(name));
     expect(sorted(named)).toEqual(sorted(made.map(([, name = '']) => name)));
   });
 
-  it('shows the floors as they are held, and says what is not built', () => {
-    const [map = ''] = codeBlocks(readme.section('The house'), '');
+  it('show the floors as they are held, and what is not built', () => {
+    const [map = ''] = codeBlocks(house.section('Floors'), '');
     let floor = '';
     const shown = new Map<string, string[]>();
     for (const line of map.trimEnd().split('\n')) {
@@ -201,20 +222,69 @@ describe('the README', () => {
     }
   });
 
-  it('leads nowhere that is not there', () => {
-    const prose = proseOf(readme.text);
-    const anchors = [...prose.matchAll(/\]\(#([\w-]+)\)/g)].map(([, anchor]) => anchor);
-    const headings = [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\w -]/g, '')
-        .replaceAll(' ', '-'),
+  it.each(all)('$file leads nowhere that is not there', ({ file, text }) => {
+    const prose = proseOf(text);
+    const links = [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)].map(
+      ([, link, picture]) => link ?? picture,
     );
-    for (const anchor of anchors) expect(headings).toContain(anchor);
-    const files = codeIn(prose).filter(
-      (code) => /^(src|test|config|migrations)\/[\w./-]*$/.test(code) && code !== 'config/content-sync.yaml',
-    );
-    expect(files.length).toBeGreaterThan(5);
-    for (const file of files) expect(() => readdirSync(path.join(root, path.dirname(file)))).not.toThrow();
+    for (const link of links) {
+      const [target = '', anchor] = (link ?? '').split('#');
+      const leads = target === '' ? file : path.posix.join(path.posix.dirname(file), target);
+      const isThere = existsSync(path.join(root, leads));
+      expect([link, isThere && (anchor === undefined || anchorsOf(leads).includes(anchor))]).toEqual([link, true]);
+    }
+    const paths = codeIn(prose).filter((code) => /^(src|test|config|migrations)\/[\w./-]*$/.test(code));
+    // The one that is the reader's own.
+    for (const code of paths.filter((each) => each !== 'config/content-sync.yaml')) {
+      expect([code, existsSync(path.join(root, code))]).toEqual([code, true]);
+    }
+  });
+
+  it('name a file for every typical change', () => {
+    const rows = tableRows(house.section('Where a change belongs'));
+    expect(rows.length).toBeGreaterThan(9);
+    for (const [change = '', files = ''] of rows) {
+      const isNamed = codeIn(files).some((code) => code.startsWith('src/') || code.startsWith('migrations/'));
+      expect([change, isNamed]).toEqual([change, true]);
+    }
   });
 });
+
+/** Codes that end between two of our own functions: somebody else's are shown in their place. */
+const NEVER_SHOWN: ReadonlySet<string> = new Set(['deadline', 'invalid_key', 'invalid_union']);
+
+const THROWN = [
+  /\b(?:SyncError|ConfigError|refusal|super)\(\s*'([a-z_]+)'/g,
+  /\brow\('\w+', '([a-z_]+)'/g,
+  /\bcode: (?:\w+ \? )?'([a-z]+_[a-z_]+)'/g,
+  /\bcode: \w+ \? '[a-z_]+' : '([a-z_]+)'/g,
+];
+
+/** Codes of the program itself: those that are thrown or warned of, and every word that might be one. */
+function codesInSource(): { thrown: Set<string>; quoted: Set<string> } {
+  const folder = path.join(root, 'src');
+  const [thrown, quoted] = [new Set<string>(), new Set<string>()];
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts') || /^(?:sandbox|cli.demo)\b/.test(file)) continue;
+    const text = readFileSync(path.join(folder, file), 'utf8');
+    for (const [, code = ''] of THROWN.flatMap((pattern) => Array.from(text.matchAll(pattern)))) thrown.add(code);
+    for (const [, code = ''] of text.matchAll(/'([a-z_]+)'|^ +([a-z_]+): \{ isPartial/gm)) quoted.add(code);
+    for (const [, code = ''] of text.matchAll(/^ +([a-z_]+): \{ isPartial/gm)) thrown.add(code);
+  }
+  return { thrown: thrown.difference(new Set(['ok'])), quoted: quoted.union(thrown) };
+}
+
+/** The codes in the first column of a table. */
+function codesListed(section: string): string[] {
+  return tableRows(section).flatMap(([codes = '']) => codeIn(codes));
+}
+
+function anchorsOf(file: string): string[] {
+  const prose = proseOf(readReadme(file).text);
+  return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}

@@ -29,6 +29,8 @@ describe('the package', () => {
       expect.arrayContaining(['config/profiles/content-service.yaml', 'config/content-sync.example.yaml']),
     );
     expect(files.filter((file) => /^(src|test)\/|\.test\.|node_modules/.test(file))).toEqual([]);
+    // A command line: nobody imports it, so nobody reads declarations.
+    expect(files.filter((file) => file.endsWith('.d.ts'))).toEqual([]);
 
     const installed = run(
       'npm',

@@ -11,9 +11,7 @@ import { config } from './in-folder.ts';
 const folder = join(packageRoot(), 'config');
 const textOf = (...path: string[]): string => readFileSync(join(folder, ...path), 'utf8');
 
-// After a change of a schema: node -e "import('./src/settings/json-schema.ts').then((m) => { const { writeFileSync: w } =
-//   process.getBuiltinModule('fs'); w('config/content-sync.schema.json', JSON.stringify(m.configJsonSchema(), null, 2));
-//   w('config/profile.schema.json', JSON.stringify(m.profileJsonSchema(), null, 2)) })", and format the two files.
+// After a change of a schema: npm run docs.
 describe('the schemas for editors', () => {
   it('config/content-sync.schema.json is what the program checks', () => {
     expect(JSON.parse(textOf('content-sync.schema.json'))).toEqual(JSON.parse(JSON.stringify(configJsonSchema())));

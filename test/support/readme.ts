@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** A piece of Markdown: prose, or a code block with its language ('' where it names none) and its indentation taken off. */
@@ -7,19 +7,34 @@ interface Piece {
   text: string;
 }
 
-/** The README, taken apart. */
+/** A README, taken apart. */
 export interface Readme {
+  /** Path relative to the repository. */
+  file: string;
   text: string;
-  /** Text between this heading (without its `#`) and the next one of its rank or above; throws where there is none. */
+  /** Text between this heading (without its `#`) and the next one of its rank or above; throws if there is none. */
   section(this: void, heading: string): string;
 }
 
-export function readReadme(): Readme {
-  const text = readFileSync(path.join(import.meta.dirname, '..', '..', 'README.md'), 'utf8');
-  return { text, section: (heading) => sectionOf(text, heading) };
+const root = path.join(import.meta.dirname, '..', '..');
+
+/** Every README of the repository, by its path. */
+export const READMES: readonly string[] = [
+  'README.md',
+  ...['config', 'migrations', 'src', 'test'].flatMap((folder) =>
+    readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => path.basename(file) === 'README.md')
+      .map((file) => `${folder}/${file.split(path.sep).join('/')}`),
+  ),
+];
+
+export function readReadme(file = 'README.md'): Readme {
+  const text = readFileSync(path.join(root, file), 'utf8');
+  return { file, text, section: (heading) => sectionOf(text, heading) };
 }
 
-function sectionOf(text: string, heading: string): string {
+/** As `Readme.section`, for a text. */
+export function sectionOf(text: string, heading: string): string {
   const lines = text.split('\n');
   const start = lines.findIndex((line) => line.startsWith('#') && line.replace(/^#+ /, '') === heading);
   if (start === -1) throw new Error(`the README has no section "${heading}"`);

@@ -1,5 +1,8 @@
 interface Schema {
+  const?: unknown;
   default?: unknown;
+  description?: string;
+  required?: string[];
   properties?: Record<string, unknown>;
   additionalProperties?: unknown;
   items?: unknown;
@@ -7,17 +10,24 @@ interface Schema {
   oneOf?: unknown[];
 }
 
-/**
- * Every field of a JSON Schema by its path, as the README writes it (`resources.<name>.page.size`, `outcomes[].status`),
- * with its default as text; undefined where it has none, or null.
- */
-export function schemaFields(schema: object): Map<string, string | undefined> {
-  const fields = new Map<string, string | undefined>();
+export interface SchemaField {
+  /** The default as Markdown; else whether the field is required, and for which branch of a union; else `–`. */
+  preset: string;
+  /** What the schema says of it; '' if it says nothing. */
+  description: string;
+}
+
+const OPTIONAL = '–';
+const REQUIRED = 'required';
+
+/** Every field of a JSON Schema by its path, as the README writes it (`resources.<name>.page.size`, `outcomes[].status`). */
+export function schemaFields(schema: object): Map<string, SchemaField> {
+  const fields = new Map<string, SchemaField>();
   const visit = (part: unknown, path: string): void => {
     if (!isSchema(part)) return;
     for (const [name, field] of Object.entries(part.properties ?? {})) {
       const at = path === '' ? name : `${path}.${name}`;
-      fields.set(at, fields.get(at) ?? defaultOf(field));
+      fields.set(at, merged(fields.get(at), fieldOf(part, name)));
       visit(field, at);
     }
     for (const branch of [...(part.anyOf ?? []), ...(part.oneOf ?? [])]) visit(branch, path);
@@ -33,7 +43,27 @@ function isSchema(part: unknown): part is Schema {
   return typeof part === 'object' && part !== null;
 }
 
-function defaultOf(field: unknown): string | undefined {
-  if (!isSchema(field) || field.default === undefined || field.default === null) return undefined;
-  return typeof field.default === 'string' ? field.default : JSON.stringify(field.default);
+function fieldOf(parent: Schema, name: string): SchemaField {
+  const field = parent.properties?.[name];
+  const description = isSchema(field) ? (field.description ?? '') : '';
+  const preset = isSchema(field) ? field.default : undefined;
+  if (preset === '') return { preset: "`''`", description };
+  if (preset !== undefined && preset !== null) {
+    return { preset: `\`${typeof preset === 'string' ? preset : JSON.stringify(preset)}\``, description };
+  }
+  return { preset: parent.required?.includes(name) === true ? requiredIn(parent) : OPTIONAL, description };
+}
+
+/** A branch of a union is known by the one word that its `type` or `style` must have. */
+function requiredIn({ properties = {} }: Schema): string {
+  const word = Object.values(properties).find((field) => isSchema(field) && typeof field.const === 'string');
+  return isSchema(word) ? `${REQUIRED} for \`${String(word.const)}\`` : REQUIRED;
+}
+
+/** A field of several branches: required if each of them requires it. */
+function merged(before: SchemaField | undefined, field: SchemaField): SchemaField {
+  if (before === undefined || before.preset === field.preset) return before ?? field;
+  const isRequired = before.preset.startsWith(REQUIRED) && field.preset.startsWith(REQUIRED);
+  const preset = isRequired ? REQUIRED : before.preset === OPTIONAL ? field.preset : before.preset;
+  return { preset, description: before.description === '' ? field.description : before.description };
 }

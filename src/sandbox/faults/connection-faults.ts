@@ -25,7 +25,7 @@ export const WIRE_FAULTS = {
         else writeChunk(wire, answer, after);
       },
   ),
-  silence: unanswered('no answer; closed after `ms` where that is not 0', { ms: 0 }, ({ ms }) => async (wire) => {
+  silence: unanswered('no answer; closed after `ms` unless that is 0', { ms: 0 }, ({ ms }) => async (wire) => {
     if (ms === 0) return;
     await wire.clock.sleep(ms, wire.gone);
     wire.response.socket?.destroy();

@@ -24,7 +24,7 @@ export const PAGE_FAULTS = {
     ...page,
     records: list({ ...page.query, start: { offset: 0 } }).records,
   })),
-  'empty-page': onPage('a page without records where others follow; with cursors none is lost', {}, (page) => ({
+  'empty-page': onPage('a page without records though others follow; with cursors none is lost', {}, (page) => ({
     ...page,
     records: [],
     next: cursorAtStart(page.query),
