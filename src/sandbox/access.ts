@@ -72,7 +72,7 @@ export function access(rules: AccessRules, clock: Clock): Access {
   };
 }
 
-/** The scopes that were asked for and exist; all of them where none was asked for, null where one does not exist. */
+/** The scopes that were asked for and exist; all of them where none was asked for, null if one does not exist. */
 export function grantedScope(asked: string | null): string | null {
   const scopes = (asked ?? '').split(' ').filter((scope) => scope !== '');
   if (scopes.length === 0) return SCOPES.join(' ');

@@ -26,7 +26,7 @@ export const listRecords: Handler = (service, { url, params }) => {
 /** GET /v1/{resource}/{id}: the record itself, as it stands in the listing. */
 export const readRecord: Handler = (service, { params }) => json(200, bytesOf(service, params).bytes);
 
-/** POST /v1/{resource}: 201, or 409 where the id is taken. */
+/** POST /v1/{resource}: 201, or 409 if the id is taken. */
 export const createRecord: Handler = async (service, request) => {
   const { resource, collection } = collectionOf(service, request.params);
   const body = await recordOf(request);
@@ -74,7 +74,7 @@ export function checkJson(request: ApiRequest): void {
   throw new RefusedRequest(415, 'Send the body as application/json.');
 }
 
-/** The moment of a write, as `updated_at` will say it; null where the resource's records have no such field. */
+/** The moment of a write, as `updated_at` will say it; null if the resource's records have no such field. */
 export function stampFor(service: Service, collection: Collection): string | null {
   return collection.base.stamped ? new Date(service.clock.now()).toISOString() : null;
 }
@@ -86,7 +86,7 @@ function collectionOf(service: Service, params: Readonly<Record<string, string>>
   throw new RefusedRequest(404, `There is no resource "${resource}".`);
 }
 
-/** The record that a path names; 404 where there is none. */
+/** The record that a path names; 404 if there is none. */
 export function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
   const { resource, collection } = collectionOf(service, params);
   const id = params['id'] ?? '';

@@ -7,7 +7,7 @@ import { type OAuthClient, access } from './access.ts';
 import { type Faults, faultScript } from './faults/fault-script.ts';
 import { pageCache } from './pages/page-cache.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
-import { type RequestLog, requestLog } from './request-log.ts';
+import { RequestLog } from './request-log.ts';
 import { startingFiles, startingRecords } from './sandbox-data.ts';
 import { type SandboxSettings, settingsFrom } from './sandbox-options.ts';
 import { listener } from './server.ts';
@@ -30,7 +30,7 @@ export interface Sandbox {
     revokeTokens(): void;
   };
   store: Store;
-  requests: RequestLog;
+  requests: Omit<RequestLog, 'arrived' | 'answered' | 'ended'>;
   faults: Faults;
   /** Webhook deliveries so far. */
   deliveries: Readonly<DeliveryCounts>;
@@ -52,7 +52,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
   const service = buildService(settings, clock, apiKey, client);
   const limiter = rateLimiter(settings, settings.rateHeaders, settings.retryAfter, clock);
-  const [log, faults] = [requestLog(), faultScript()];
+  const [log, faults] = [new RequestLog(), faultScript()];
   for (const script of settings.fault) faults.add(script);
   const server = createServer(listener({ service, limiter, log, faults }));
   const url = await listen(server, settings);

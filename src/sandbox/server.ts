@@ -6,7 +6,7 @@ import type { AppliedFaults } from './faults/fault-script.ts';
 import { listPage } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import type { RequestEntry, WrittenLog } from './request-log.ts';
+import type { RequestEntry, RequestLog } from './request-log.ts';
 import { gzipped, sendPlain } from './send.ts';
 import type { Service, Handler } from './route-context.ts';
 import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
@@ -25,7 +25,7 @@ import {
 export interface Front {
   service: Service;
   limiter: RateLimiter;
-  log: WrittenLog;
+  log: RequestLog;
   faults: AppliedFaults;
 }
 

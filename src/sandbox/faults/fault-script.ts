@@ -101,7 +101,7 @@ export function faultScript(): AppliedFaults {
   };
 }
 
-/** Throws ConfigError where the fault, or one of its parameters, does not exist. */
+/** Throws ConfigError if the fault, or one of its parameters, does not exist. */
 export function checkScript(script: FaultScript): void {
   const name = knownFault(script.fault);
   const known = [...WHEN, ...Object.keys(FAULTS[name].defaults)];

@@ -20,7 +20,7 @@ export interface PageParts {
   records: readonly Uint8Array[];
   /** The cursor of the page after it; null at the end. Page and offset styles do not tell it. */
   next: string | null;
-  /** Records in the whole listing; null where the service does not tell. */
+  /** Records in the whole listing; null if the service does not tell. */
   total: number | null;
   /** Body fields by name as JSON text, over those of the style; null leaves a field out. `data` may stand here too. */
   fields?: Readonly<Record<string, string | null>>;

@@ -5,7 +5,7 @@ import { spread } from './record-facts.ts';
 
 /** The bytes behind records that have a file, by record id. */
 export interface ImageFiles {
-  /** null where there is none. */
+  /** null if there is none. */
   get(id: string): Uint8Array | null;
   put(id: string, bytes: Uint8Array): void;
   remove(id: string): void;

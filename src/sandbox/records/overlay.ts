@@ -28,7 +28,7 @@ export class Overlay {
     this.#base = base;
   }
 
-  /** The record as it was last written, null where it was deleted, undefined where the base still holds. */
+  /** The record as it was last written, null if it was deleted, undefined if the base still holds. */
   changeOf(key: string): Entry | null | undefined {
     return this.#changes.get(key);
   }

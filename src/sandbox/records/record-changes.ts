@@ -7,7 +7,7 @@ import { idText, isObject, parseExactly } from './record-facts.ts';
 export const EVENT_KINDS = ['created', 'updated', 'deleted', 'published', 'unpublished'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-/** Reads the body of a write; 400 where it is no JSON, 422 where it is no object. */
+/** Reads the body of a write; 400 if it is no JSON, 422 if it is no object. */
 export function recordIn(bytes: Uint8Array): JsonObject {
   const value = parsed(bytes);
   if (isObject(value)) return value;

@@ -35,7 +35,7 @@ export interface Store {
    * place by its own `updated_at`, or by the service's clock where it has none.
    */
   put(resource: string, record: string | object): void;
-  /** False where there was none. */
+  /** False if there was none. */
   remove(resource: string, id: string): boolean;
   /** The bytes behind `/v1/images/{id}/file`. */
   putFile(id: string, bytes: Uint8Array): void;

@@ -6,7 +6,7 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isExact(value);
 }
 
-/** The value at a dotted path through objects ('' is the value itself); undefined where any step is missing. */
+/** The value at a dotted path through objects ('' is the value itself); undefined if any step is missing. */
 export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
   if (path === '') return value;
   let at: JsonValue | undefined = value;
