@@ -43,7 +43,7 @@ export const readSubscription: Handler = (service, { params }) => {
   return json(200, shown(found));
 };
 
-/** DELETE /v1/webhooks/{id}: also gives up what was not delivered yet. */
+/** DELETE /v1/webhooks/{id}: also drops what was not delivered yet. */
 export const unsubscribe: Handler = (service, { params }) => {
   if (!service.webhooks.remove(params['id'] ?? ''))
     throw new RefusedRequest(404, 'There is no such webhook subscription.');

@@ -8,7 +8,7 @@ import { templateFor } from './records/generated-records.ts';
 import type { Handler, Service } from './route-context.ts';
 import { sha256 } from './records/image-files.ts';
 
-/** GET /v1/{resource}: one page, from the cache where it is there. */
+/** GET /v1/{resource}: one page, from the cache if it is there. */
 export const listRecords: Handler = (service, { url, params }) => {
   const { resource, collection } = collectionOf(service, params);
   const { pagination, total, limit, maxLimit } = service.settings;
@@ -23,7 +23,7 @@ export const listRecords: Handler = (service, { url, params }) => {
   return answer;
 };
 
-/** GET /v1/{resource}/{id}: the record itself, as it stands in the listing. */
+/** GET /v1/{resource}/{id}: the record itself, as in the listing. */
 export const readRecord: Handler = (service, { params }) => json(200, bytesOf(service, params).bytes);
 
 /** POST /v1/{resource}: 201, or 409 if the id is taken. */
@@ -67,14 +67,14 @@ async function recordOf(request: ApiRequest): Promise<JsonObject> {
   return recordIn(await request.body());
 }
 
-/** Refuses a body that does not say it is JSON. */
+/** Refuses a body that is not labelled as JSON. */
 export function checkJson(request: ApiRequest): void {
   const type = request.headers['content-type'] ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) return;
   throw new RefusedRequest(415, 'Send the body as application/json.');
 }
 
-/** The moment of a write, as `updated_at` will say it; null if the resource's records have no such field. */
+/** The moment of a write for `updated_at`; null if the resource's records have no such field. */
 export function stampFor(service: Service, collection: Collection): string | null {
   return collection.base.stamped ? new Date(service.clock.now()).toISOString() : null;
 }
@@ -95,7 +95,7 @@ export function bytesOf(service: Service, params: Readonly<Record<string, string
   throw new RefusedRequest(404, `There is no record with the id "${id}".`);
 }
 
-/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 where the client has them. */
+/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 if the client has them. */
 export const readFile: Handler = (service, request) => {
   const { id, record } = imageOf(service, request.params);
   const body = service.store.files.get(id);
@@ -111,7 +111,7 @@ export const readFile: Handler = (service, request) => {
   };
 };
 
-/** PUT /v1/images/{id}/file: new bytes; the image's record says so. */
+/** PUT /v1/images/{id}/file: new bytes; also updates the image's record. */
 export const writeFile: Handler = async (service, request) => {
   const { id, record } = imageOf(service, request.params);
   const bytes = await request.body();

@@ -7,9 +7,9 @@ export interface RequestEntry {
   path: string;
   /** The part after /v1/; null elsewhere. */
   resource: string | null;
-  /** 0 until it is answered, and for good where a fault ended it without an answer. */
+  /** 0 until it is answered, and for good if a fault ended it without an answer. */
   status: number;
-  /** Where the answer was a 429: the moment, on the clock of `at`, before which the client was told not to come. */
+  /** After a 429: the moment, on the clock of `at`, before which the client must not come back; else null. */
   notBefore: number | null;
 }
 

@@ -6,7 +6,7 @@ import type { SandboxSettings } from './sandbox-options.ts';
 import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
-/** What the routes work with. */
+/** The parts of the service that routes use. */
 export interface Service {
   settings: SandboxSettings;
   /** The service's own clock, skew included. */
@@ -17,5 +17,5 @@ export interface Service {
   webhooks: Webhooks;
 }
 
-/** One route; refuses by throwing a `Refusal`. */
+/** One route; refuses by throwing a `RefusedRequest`. */
 export type Handler = (service: Service, request: ApiRequest) => Answer | Promise<Answer>;

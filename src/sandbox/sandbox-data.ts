@@ -12,7 +12,7 @@ const STANDARD = ['content', 'images', 'analytics'] as const;
 
 type DataSettings = Pick<SandboxSettings, 'data' | 'generate' | 'generateFlat' | 'sort'>;
 
-/** What a sandbox starts with: made up where a count is given, else read from the folder, else nothing. Throws ConfigError. */
+/** The first records: generated if a count is given, else read from the folder, else none. Throws ConfigError. */
 export function startingRecords(settings: DataSettings): Map<string, BaseRecords> {
   const files = settings.data === null ? new Map<string, string>() : recordFiles(settings.data);
   const names = new Set([...STANDARD, ...files.keys(), ...Object.keys(settings.generate)]);

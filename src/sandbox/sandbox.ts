@@ -3,24 +3,24 @@ import { type Server, createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import { type OAuthClient, access } from './access.ts';
+import { access, type OAuthClient } from './access.ts';
 import { type Faults, faultScript } from './faults/fault-script.ts';
-import { pageCache } from './pages/page-cache.ts';
-import { type Rate, rateLimiter } from './rate-limit.ts';
+import { PageCache } from './pages/page-cache.ts';
+import { rateLimiter, type Rate } from './rate-limit.ts';
 import { RequestLog } from './request-log.ts';
 import { startingFiles, startingRecords } from './sandbox-data.ts';
 import { type SandboxSettings, settingsFrom } from './sandbox-options.ts';
 import { listener } from './server.ts';
 import type { Service } from './route-context.ts';
 import { type Store, recordStore } from './records/store.ts';
-import { type DeliveryCounts, webhooks } from './webhooks.ts';
+import { webhooks, type DeliveryCounts } from './webhooks.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
-  /** Time for limits, stamps and waits; the machine's where it is absent. */
+  /** Clock for limits, stamps and waits; the machine's if absent. */
   clock?: Clock;
 };
 
-/** A content service that runs in this process, and the strings to pull while it does. */
+/** A content service that runs in this process, with its data and controls. */
 export interface Sandbox {
   /** `http://host:port`, without a path. */
   url: string;
@@ -36,7 +36,7 @@ export interface Sandbox {
   deliveries: Readonly<DeliveryCounts>;
   /** Changes limits while it runs; what is left out stays. */
   setRate(rate: Partial<Rate>): void;
-  /** Ends every connection and gives up what is undelivered. */
+  /** Ends every connection and drops undelivered webhooks. */
   close(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, c
     settings,
     clock,
     webhooks: hooks,
-    cache: pageCache(settings.cache),
+    cache: new PageCache(settings.cache),
     access: access({ apiKey, client, tokenLifetime, oneToken, readOnly }, clock),
     store: recordStore({
       bases,
@@ -139,7 +139,7 @@ export const machineClock: Clock = {
   },
 };
 
-/** The service's own clock: the machine's, put ahead (or behind, when negative) by `skewMs`. */
+/** The service's own clock: the machine's, ahead (or, if negative, behind) by `skewMs`. */
 export function skewedClock(clock: Clock, skewMs: number): Clock {
   if (skewMs === 0) return clock;
   return {

@@ -21,7 +21,7 @@ import {
   replaceRecord,
 } from './record-routes.ts';
 
-/** What stands between the socket and the routes. */
+/** The parts between the socket and the routes. */
 export interface Front {
   service: Service;
   limiter: RateLimiter;
@@ -165,7 +165,7 @@ export interface Route {
   params: Record<string, string>;
 }
 
-/** The endpoint of a request. Throws a Refusal: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
+/** The endpoint of a request. Throws RefusedRequest: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
 export function routeOf(method: string, path: string): Route {
   const found = match(method === 'HEAD' ? 'GET' : method, path);
   if (found !== null) return found;

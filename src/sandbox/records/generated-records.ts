@@ -163,7 +163,7 @@ function pick(list: readonly string[], index: number): string {
   return list[index % list.length] ?? '';
 }
 
-// Few days and few times of day come up, and making a date's text costs more than the rest of a record.
+// There are few days and few times of day, and formatting a date costs more than the rest of a record.
 const days = new Map<number, string>();
 const timesOfDay = new Map<number, string>();
 

@@ -14,7 +14,7 @@ export function recordIn(bytes: Uint8Array): JsonObject {
   throw new RefusedRequest(422, 'A record must be a JSON object.');
 }
 
-/** The record that a create makes: it gets an id where it brings none, and the service's times. */
+/** The record that a create makes: with an id, generated if it has none, and the service's times. */
 export function created(body: JsonObject, prefix: string, stamp: string | null): { id: string; record: JsonObject } {
   const given = body['id'] ?? `${prefix}${randomBytes(8).toString('hex')}`;
   const id = idText(given);
@@ -36,7 +36,7 @@ export function patched(before: JsonObject, body: JsonObject, stamp: string | nu
   return { ...before, ...body, ...(stamp === null ? {} : { updated_at: stamp }) };
 }
 
-/** What a change of a record's text tells the world; publishing is told besides the change itself. */
+/** The events of a change of a record's text; publishing is an event besides the change itself. */
 export function eventsOf(before: string | null, after: string | null): EventKind[] {
   if (after === null) return ['deleted'];
   const change: EventKind = before === null ? 'created' : 'updated';

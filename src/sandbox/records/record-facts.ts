@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 
-/** What the sandbox must know of a record; everything else of it stays text. */
+/** The parsed part of a record; the rest of it stays text. */
 export interface RecordFacts {
   /** The id as text (numbers by their source digits); null if there is no usable one. */
   id: string | null;
@@ -39,7 +39,7 @@ export function spread(text: string): number {
   return hash >>> 0;
 }
 
-/** The id as it stands in a URL; null if a record has no id that could stand there. */
+/** The id as in a URL; null if a record has no id that can be used there. */
 export function idText(id: JsonValue | undefined): string | null {
   if (typeof id === 'string') return id;
   if (typeof id === 'number') return String(id);
