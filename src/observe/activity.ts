@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import { MinuteSeries } from './minute-series.ts';
 import { CHANGING, ROW_RESULTS, type Metrics, type RowResult, type Via } from './metrics.ts';
+import { MinuteSeries } from './minute-series.ts';
 import {
   advanceResource,
   startResource,

@@ -68,10 +68,8 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
     new Histogram({ name: `content_sync_${name}`, help, labelNames, buckets, registers });
 
-  const requests = counter('requests_total', 'HTTP attempts to the service, by what their answer meant.', [
-    'source',
-    'outcome',
-  ]);
+  const requestsHelp = 'HTTP attempts to the service, by what their answer meant.';
+  const requests = counter('requests_total', requestsHelp, ['source', 'outcome']);
   const latency = histogram(
     'request_duration_seconds',
     'Time from sending an attempt to its last byte, without the wait for a slot.',
@@ -79,12 +77,8 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     REQUEST_SECONDS,
   );
   const pages = counter('pages_total', 'Pages written to the warehouse.', ['source', 'resource']);
-  const rows = counter('rows_total', 'Records read, by what told of them and what became of their rows.', [
-    'source',
-    'resource',
-    'via',
-    'result',
-  ]);
+  const rowsHelp = 'Records read, by what told of them and what became of their rows.';
+  const rows = counter('rows_total', rowsHelp, ['source', 'resource', 'via', 'result']);
   const runs = histogram(
     'run_duration_seconds',
     'Duration of the runs of a resource.',

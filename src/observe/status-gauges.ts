@@ -55,12 +55,10 @@ export interface StatusGauges {
 
 export function createStatusGauges(registers: Registry[]): StatusGauges {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
-  const ofSource = gauges(OF_SOURCE, (name, help) => {
-    return new Gauge<GaugeLabel>({ ...named(name, help), labelNames: ['source'] });
-  });
-  const ofResource = gauges(OF_RESOURCE, (name, help) => {
-    return new Gauge({ ...named(name, help), labelNames: ['source', 'resource'] });
-  });
+  const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>
+    new Map(Object.entries(table).map(([name, help]) => [name, new Gauge({ ...named(name, help), labelNames })]));
+  const ofSource = gauges(OF_SOURCE, ['source']);
+  const ofResource = gauges(OF_RESOURCE, ['source', 'resource']);
   const rejects = new Gauge({
     ...named('rejects', 'Records that are set aside, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
@@ -97,16 +95,12 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
 }
 
 type GaugeLabel = 'source' | 'resource';
-type StatusGauge = Gauge<GaugeLabel>;
 
-function gauges(
-  table: Readonly<Record<string, string>>,
-  make: (name: string, help: string) => StatusGauge,
-): Map<string, StatusGauge> {
-  return new Map(Object.entries(table).map(([name, help]) => [name, make(name, help)]));
-}
-
-function set(gauge: StatusGauge | undefined, labels: Record<string, string>, value: number | boolean | null): void {
+function set(
+  gauge: Gauge<GaugeLabel> | undefined,
+  labels: Record<string, string>,
+  value: number | boolean | null,
+): void {
   if (value !== null) gauge?.set(labels, Number(value));
 }
 
@@ -122,7 +116,7 @@ export interface CountedValues {
  * A histogram whose buckets are counted in another thread, while the library's own takes single values only. It is
  * registered as a gauge and reports the type histogram.
  */
-export class PrecountedHistogram extends Gauge<'source' | 'le'> {
+class PrecountedHistogram extends Gauge<'source' | 'le'> {
   readonly #name: string;
   readonly #sources = new Map<string, CountedValues>();
 

@@ -1,8 +1,8 @@
-import { styleText } from 'node:util';
 import type { WriteStream } from 'node:tty';
+import { styleText } from 'node:util';
 import type { Clock } from '../model/clock.ts';
-import { type ProgressSnapshot, type GovernorProgress, type ResourceProgress, ratesOf } from './progress.ts';
 import { countText, durationText, percentText, rateText } from './figures.ts';
+import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
 
 /** The part of a stream that is used: standard error, or a test's own. */
 type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
@@ -86,10 +86,10 @@ function styled(text: string, tone: Tone, stream: LiveStream): string {
 }
 
 /** The meaning of a piece of a line, for its colour. */
-export type Tone = 'plain' | 'bar' | 'good' | 'bad' | 'quiet';
+type Tone = 'plain' | 'bar' | 'good' | 'bad' | 'quiet';
 
 /** A piece of a line; no piece holds anything but printable characters. */
-export interface Piece {
+interface Piece {
   text: string;
   tone: Tone;
 }

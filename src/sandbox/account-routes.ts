@@ -2,8 +2,8 @@ import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import { RefusedRequest, json, nothing } from './answer.ts';
-import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import { checkJson } from './record-routes.ts';
+import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
 import type { Subscription } from './webhooks.ts';
 

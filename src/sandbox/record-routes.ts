@@ -1,12 +1,12 @@
 import type { JsonObject } from '../model/json.ts';
-import { type Answer, type ApiRequest, RefusedRequest, json, nothing } from './answer.ts';
-import type { Collection } from './records/collection.ts';
+import { RefusedRequest, json, nothing, type Answer, type ApiRequest } from './answer.ts';
 import { listPage, pageQuery } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
-import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
-import type { Handler, Service } from './route-context.ts';
 import { sha256 } from './records/image-files.ts';
+import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import type { Handler, Service } from './route-context.ts';
 
 /** GET /v1/{resource}: one page, from the cache if it is there. */
 export const listRecords: Handler = (service, { url, params }) => {

@@ -2,8 +2,8 @@ import type { Clock } from '../model/clock.ts';
 import type { Access } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import type { PageCache } from './pages/page-cache.ts';
-import type { SandboxSettings } from './sandbox-options.ts';
 import type { RecordStore } from './records/store.ts';
+import type { SandboxSettings } from './sandbox-options.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** The parts of the service that routes use. */

@@ -3,8 +3,8 @@ import { join, parse } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { BaseRecords } from './records/base-records.ts';
 import { noRecords, readRecords } from './records/base-records.ts';
-import { imageBytes, type ImageFiles, imageFiles } from './records/image-files.ts';
 import { generatedRecords } from './records/generated-records.ts';
+import { imageBytes, imageFiles, type ImageFiles } from './records/image-files.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
 
 /** Resources that are always there, if only empty. */

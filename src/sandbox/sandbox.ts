@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { type Server, createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { access, type OAuthClient } from './access.ts';
-import { type Faults, faultScript } from './faults/fault-script.ts';
+import { faultScript, type Faults } from './faults/fault-script.ts';
 import { PageCache } from './pages/page-cache.ts';
 import { rateLimiter, type Rate } from './rate-limit.ts';
+import { recordStore, type Store } from './records/store.ts';
 import { RequestLog } from './request-log.ts';
-import { startingFiles, startingRecords } from './sandbox-data.ts';
-import { type SandboxSettings, settingsFrom } from './sandbox-options.ts';
-import { listener } from './server.ts';
 import type { Service } from './route-context.ts';
-import { type Store, recordStore } from './records/store.ts';
+import { startingFiles, startingRecords } from './sandbox-data.ts';
+import { settingsFrom, type SandboxSettings } from './sandbox-options.ts';
+import { listener } from './server.ts';
 import { webhooks, type DeliveryCounts } from './webhooks.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
@@ -131,7 +131,7 @@ async function stop(server: Server): Promise<void> {
 const MONOTONIC_ORIGIN = performance.timeOrigin;
 
 /** The machine's own clock. `monotonic` counts from the epoch as well, so that both can be compared with each other. */
-export const machineClock: Clock = {
+const machineClock: Clock = {
   now: () => Date.now(),
   monotonic: () => MONOTONIC_ORIGIN + performance.now(),
   sleep: async (ms, signal) => {
@@ -140,7 +140,7 @@ export const machineClock: Clock = {
 };
 
 /** The service's own clock: the machine's, ahead (or, if negative, behind) by `skewMs`. */
-export function skewedClock(clock: Clock, skewMs: number): Clock {
+function skewedClock(clock: Clock, skewMs: number): Clock {
   if (skewMs === 0) return clock;
   return {
     now: () => clock.now() + skewMs,

@@ -1,15 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { TrieRouter } from 'hono/router/trie-router';
 import { messageOf } from '../model/errors.ts';
-import { type Answer, type ApiRequest, type Wire, RefusedRequest, problem } from './answer.ts';
+import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
+import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
 import { listPage } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import type { RequestEntry, RequestLog } from './request-log.ts';
-import { gzipped, sendPlain } from './send.ts';
-import type { Service, Handler } from './route-context.ts';
-import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
 import {
   readFile,
   writeFile,
@@ -20,6 +17,9 @@ import {
   readRecord,
   replaceRecord,
 } from './record-routes.ts';
+import type { RequestEntry, RequestLog } from './request-log.ts';
+import type { Service, Handler } from './route-context.ts';
+import { gzipped, sendPlain } from './send.ts';
 
 /** The parts between the socket and the routes. */
 export interface Front {

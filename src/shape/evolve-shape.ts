@@ -1,7 +1,10 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath } from '../model/table.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, type CellNotes } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
+import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
+import { typeOf, widenFor } from './columns/type-lattice.ts';
 import { carriesValue, isObject } from './records/field-at.ts';
 import {
   isFull,
@@ -11,17 +14,14 @@ import {
   openList,
   openSlot,
   shapeTree,
+  isWholePath,
   type Level,
   type List,
   type ShapeProfile,
   type ShapeTree,
   type Slot,
   type TableNode,
-  isWholePath,
 } from './shape-tree.ts';
-import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
-import { typeOf, widenFor } from './columns/type-lattice.ts';
-import type { ColumnType } from '../model/vocabulary.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;

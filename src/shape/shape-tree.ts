@@ -3,8 +3,8 @@ import type { Column, ResourceShape, SourcePath, TableShape } from '../model/tab
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
+import { carriesValue, isObject } from './records/field-at.ts';
 
 /** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
 export interface ShapeProfile {

@@ -4,14 +4,14 @@ import type { Cell, SourcePath, TableRows } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { repairJson, type CellNotes } from './columns/cells.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
-import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
+import { columnsBeyondPage } from './columns/row-width.ts';
+import { pathPart, pathText } from './columns/source-path.ts';
 import { jsonText } from './json/json-text.ts';
 import { BACKSLASH } from './json/scan-json.ts';
-import { columnsBeyondPage } from './columns/row-width.ts';
+import { carriesValue, isObject } from './records/field-at.ts';
+import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import { isFull, isWorthStoring, isFieldWorthStoring } from './shape-tree.ts';
 import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
-import { pathPart, pathText } from './columns/source-path.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { eventFieldSchema } from './delivery-field.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';
-import { eventFieldSchema } from './delivery-field.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { signatureSchema } from './signature-scheme.ts';
 

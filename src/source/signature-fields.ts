@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { duration } from './duration-and-size.ts';
 import { deliveryFieldSchema } from './delivery-field.ts';
+import { duration } from './duration-and-size.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
 import { parseTemplate, type TemplateSegment } from './signature-template.ts';
 

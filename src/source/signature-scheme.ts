@@ -59,7 +59,7 @@ const TOLERANCE_MS = 300_000;
 const NOWHERE = { from: 'header', name: '' } as const;
 
 /** The fields laid over those of their base; maps within are merged, lists and plain values replaced. */
-export function withBase({ base, ...own }: SignatureFields): SignatureFields {
+function withBase({ base, ...own }: SignatureFields): SignatureFields {
   if (base === undefined) return own;
   const below = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
   const timestamp = own.timestamp === null ? null : mergeMaps(below.timestamp, own.timestamp);
@@ -73,7 +73,7 @@ function mergeMaps<T extends object>(below: T | null | undefined, own: T | undef
 }
 
 /** Makes a scheme of fields in which `schemeFaults` found nothing. */
-export function fillScheme(fields: SignatureFields): SignatureScheme {
+function fillScheme(fields: SignatureFields): SignatureScheme {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;
   return {

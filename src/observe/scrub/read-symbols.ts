@@ -18,11 +18,11 @@ export type SymbolReader = (text: Uint8Array) => Symbols;
 
 const BLANK = 32;
 const QUOTE = 34;
-const PERCENT = 37;
+export const PERCENT = 37;
 const PLUS = 43;
 const MINUS = 45;
 const SLASH = 47;
-const BACKSLASH = 92;
+export const BACKSLASH = 92;
 const UNDERSCORE = 95;
 const LETTER_U = 117;
 

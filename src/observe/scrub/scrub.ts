@@ -1,6 +1,6 @@
-import { secretViews, SHORT, type SecretViews, type SecretView } from './secret-forms.ts';
 import { advance, KINDS, type PatternTree } from './pattern-tree.ts';
-import { isCutAt, type Symbols } from './read-symbols.ts';
+import { BACKSLASH, isCutAt, PERCENT, type Symbols } from './read-symbols.ts';
+import { secretViews, SHORT, type SecretViews, type SecretView } from './secret-forms.ts';
 
 const STAND_IN = '***';
 
@@ -80,25 +80,13 @@ export interface Span {
   end: number;
 }
 
-const BACKSLASH = 92;
-const PERCENT = 37;
-
 /** The places of secrets in a text (its bytes in UTF-8), in order and without overlap. */
-export function findSecrets(text: Uint8Array, { literal, decoded, isDecodedAlways, digits }: SecretViews): Span[] {
+function findSecrets(text: Uint8Array, { literal, decoded, isDecodedAlways, digits }: SecretViews): Span[] {
   const hasEscapes = isDecodedAlways || text.includes(BACKSLASH) || text.includes(PERCENT);
   const views = hasEscapes ? [literal, decoded, digits] : [literal, digits];
   const found = views.flatMap((view) => findIn(text, view));
-  return found.length < 2 ? found : apart(found.toSorted((a, b) => a.start - b.start || b.end - a.end));
-}
-
-/** Joins spans that overlap. */
-function apart(sorted: readonly Span[]): Span[] {
   const spans: Span[] = [];
-  for (const { start, end } of sorted) {
-    const last = spans.at(-1);
-    if (last === undefined || start >= last.end) spans.push({ start, end });
-    else last.end = Math.max(last.end, end);
-  }
+  for (const span of found.toSorted((a, b) => a.end - b.end)) keep(spans, span);
   return spans;
 }
 

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Answer, Delivery, Wire } from '../answer.ts';
+import { sendPlain, writeHead } from '../send.ts';
 import type { Fault } from './fault.ts';
 import { TEXT_OR_BYTES, fault } from './fault.ts';
-import { sendPlain, writeHead } from '../send.ts';
 
 /** Faults of the connection: the right answer, delivered badly or not at all. A negative `after` counts from the end. */
 export const WIRE_FAULTS = {

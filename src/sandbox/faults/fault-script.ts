@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../model/errors.ts';
 import type { Answer } from '../answer.ts';
-import type { FaultContext, FaultValue } from './fault.ts';
 import { ANSWER_FAULTS } from './answer-faults.ts';
-import { PAGE_FAULTS } from './page-faults.ts';
 import { WIRE_FAULTS } from './connection-faults.ts';
+import type { FaultContext, FaultValue } from './fault.ts';
+import { PAGE_FAULTS } from './page-faults.ts';
 
 /** The requests that a fault applies to. All given conditions must hold; refused requests (401, 403, 429) do not count. */
 interface FaultWhen {
@@ -102,7 +102,7 @@ export function faultScript(): AppliedFaults {
 }
 
 /** Throws ConfigError if the fault, or one of its parameters, does not exist. */
-export function checkScript(script: FaultScript): void {
+function checkScript(script: FaultScript): void {
   const name = knownFault(script.fault);
   const known = [...WHEN, ...Object.keys(FAULTS[name].defaults)];
   const unknown = Object.keys(script).find((key) => key !== 'fault' && !known.includes(key));
@@ -113,7 +113,7 @@ export function checkScript(script: FaultScript): void {
 }
 
 /** Throws ConfigError with the list of names if there is no such fault. */
-export function knownFault(name: string): FaultName {
+function knownFault(name: string): FaultName {
   if (isFaultName(name)) return name;
   throw new ConfigError('usage', `There is no fault "${name}".`, {
     hint: `Choose one of: ${Object.keys(FAULTS).join(', ')}.`,
@@ -165,9 +165,9 @@ function randomFrom(seed: number): () => number {
 /** Every fault by its name: what the connection, the answer or the listing does wrong. */
 export const FAULTS = { ...WIRE_FAULTS, ...ANSWER_FAULTS, ...PAGE_FAULTS } as const;
 
-export type FaultName = keyof typeof FAULTS;
+type FaultName = keyof typeof FAULTS;
 
-export function isFaultName(name: string): name is FaultName {
+function isFaultName(name: string): name is FaultName {
   return Object.hasOwn(FAULTS, name);
 }
 

@@ -1,7 +1,7 @@
 import { RefusedRequest } from '../answer.ts';
-import type { PageQuery, PageParts } from './page-parts.ts';
 import type { Collection } from '../records/collection.ts';
 import type { Entry } from '../records/overlay.ts';
+import type { PageQuery, PageParts } from './page-parts.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
@@ -44,7 +44,7 @@ interface CursorPlace {
 }
 
 /** The opaque text of a cursor. */
-export function cursorText(place: CursorPlace): string {
+function cursorText(place: CursorPlace): string {
   return Buffer.from(JSON.stringify([place.rank, place.key, place.number, place.since])).toString('base64url');
 }
 

@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, parse } from 'node:path';
-import { createHash } from 'node:crypto';
 import { spread } from './record-facts.ts';
 
 /** The bytes of records that have a file, by record id. */

@@ -33,11 +33,6 @@ export class Overlay {
     return this.#changes.get(key);
   }
 
-  /** Everything that was written and is still there. */
-  get written(): readonly Entry[] {
-    return this.#written;
-  }
-
   get size(): number {
     return this.#base.size - this.#hidden.length + this.#written.length;
   }

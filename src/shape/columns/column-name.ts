@@ -68,7 +68,7 @@ function cutToBytes(text: string, limit: number): string {
  * Names that a column must not have: words that Postgres 15 or SQLite 3 refuse without quotes, so that an analyst need
  * not quote, and the columns that both keep for themselves.
  */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set(
+const RESERVED_NAMES: ReadonlySet<string> = new Set(
   `all analyse analyze and any array as asc asymmetric authorization between binary both case cast check collate
   collation column commit concurrently constraint create cross current_catalog current_date current_role
   current_schema current_time current_timestamp current_user default deferrable delete desc distinct do drop else end

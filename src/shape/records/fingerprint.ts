@@ -45,7 +45,7 @@ interface Order {
  * This runs for each record if no bodies are kept, so the buffer and the orders are kept for the next record: records of
  * a page have their keys in the same order.
  */
-export class CanonicalText {
+class CanonicalText {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #length = 0;
   /** By the ordinal number of the object within its value. */

@@ -1,6 +1,6 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { fieldAt, isObject } from './field-at.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
+import { fieldAt, isObject } from './field-at.ts';
 
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
