@@ -75,7 +75,7 @@ export function checkJson(request: ApiRequest): void {
 }
 
 /** The moment of a write for `updated_at`; null if the resource's records have no such field. */
-export function stampFor(service: Service, collection: Collection): string | null {
+function stampFor(service: Service, collection: Collection): string | null {
   return collection.base.stamped ? new Date(service.clock.now()).toISOString() : null;
 }
 
@@ -87,7 +87,7 @@ function collectionOf(service: Service, params: Readonly<Record<string, string>>
 }
 
 /** The record that a path names; 404 if there is none. */
-export function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
+function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
   const { resource, collection } = collectionOf(service, params);
   const id = params['id'] ?? '';
   const bytes = collection.get(id);

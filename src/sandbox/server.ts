@@ -160,13 +160,13 @@ const METHODS = [...new Set(ROUTES.map(([method]) => method))];
 const router = new TrieRouter<Handler>();
 for (const [method, path, handler] of ROUTES) router.add(method, path, handler);
 
-export interface Route {
+interface Route {
   handler: Handler;
   params: Record<string, string>;
 }
 
 /** The endpoint of a request. Throws RefusedRequest: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
-export function routeOf(method: string, path: string): Route {
+function routeOf(method: string, path: string): Route {
   const found = match(method === 'HEAD' ? 'GET' : method, path);
   if (found !== null) return found;
   const allowed = METHODS.filter((other) => match(other, path) !== null);

@@ -5,7 +5,7 @@ import { TO_CELL, type CellNotes } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
 import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
 import { typeOf, widenFor } from './columns/type-lattice.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/field-at.ts';
 import {
   isFull,
   isWorthStoring,
@@ -97,7 +97,7 @@ function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean):
 
 /** A value without content fits every column: as null, unless it is one of JSON. */
 function widenColumn(column: Column, value: JsonValue): void {
-  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !carriesValue(value)) return;
+  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
 }
 

@@ -4,7 +4,7 @@ import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/field-at.ts';
 
 /** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
 export interface ShapeProfile {
@@ -142,12 +142,12 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
  * column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
  */
 export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
-  return carriesValue(value) || holdsWhole(slot.path, value, profile);
+  return hasContent(value) || holdsWhole(slot.path, value, profile);
 }
 
 /** The same for a field that has no slot yet. */
 export function isFieldWorthStoring(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
-  return carriesValue(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
+  return hasContent(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
 }
 
 function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {

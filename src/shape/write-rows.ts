@@ -8,7 +8,7 @@ import { columnsBeyondPage } from './columns/row-width.ts';
 import { pathPart, pathText } from './columns/source-path.ts';
 import { jsonText } from './json/json-text.ts';
 import { BACKSLASH } from './json/scan-json.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/field-at.ts';
 import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import { isFull, isWorthStoring, isFieldWorthStoring } from './shape-tree.ts';
 import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
@@ -189,7 +189,7 @@ function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): voi
   if (slot.at >= 0) {
     const cell = slot.toCell(value, run);
     // A value without content is null in every column but one of JSON.
-    if (cell === undefined && carriesValue(value)) ON_MISFIT[run.contract](run, slot.path);
+    if (cell === undefined && hasContent(value)) ON_MISFIT[run.contract](run, slot.path);
     else if (cell !== undefined) setCell(run, slot.table, slot.at, cell);
     if (slot.level === null && slot.list === null) return;
   } else if (slot.skip) {

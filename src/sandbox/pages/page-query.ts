@@ -57,7 +57,7 @@ function cursorPlace(url: URL, _limit: number, since: number | null): Place {
 }
 
 /** The key of a cursor before the first record. */
-export const START = '\u0000start';
+const START = '\u0000start';
 
 function readCursor(text: string): CursorPlace {
   try {
