@@ -1,9 +1,9 @@
-/** What the caller may do about an error: try the same again, leave this one thing out, or give up on the resource. */
+/** The possible reaction to an error: try again, leave this one thing out, or give up on the resource. */
 export type Recovery = 'retry' | 'skip' | 'stop';
 
 export interface SyncErrorOptions {
   recovery: Recovery;
-  /** What the operator should do next, as one sentence; ends up in front of a person. */
+  /** What the operator should do next, as one sentence. */
   hint?: string | undefined;
   cause?: unknown;
 }

@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000;
 
-/** A clock that is further off than this is not believed: one wrong answer would otherwise date all that follows. */
+/** A clock that is further off than this is ignored: one wrong answer would otherwise date all that follows. */
 const FURTHEST_OFF_MS = DAY_MS;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -33,7 +33,7 @@ export function httpDate(text: string, now: number): number | null {
 }
 
 /**
- * What the other side's clock showed, by the `Date` header of its answer; null where that is absent, repeated,
+ * The time on the other side's clock, by the `Date` header of its answer; null if that is absent, repeated,
  * malformed, or more than a day off the local clock. `receivedAt` is local, in epoch milliseconds.
  */
 export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {

@@ -18,3 +18,12 @@ export interface SourceRecord {
    */
   bytes: Buffer;
 }
+
+declare global {
+  /** Part of Node 24 that TypeScript's library does not declare yet (proposal "JSON.parse source text access"). */
+  interface JSON {
+    rawJSON(source: string): ExactNumber;
+    isRawJSON(value: unknown): value is ExactNumber;
+    parse(text: string, reviver: (key: string, value: JsonValue, context: { source?: string }) => JsonValue): JsonValue;
+  }
+}

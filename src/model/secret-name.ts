@@ -1,4 +1,4 @@
-/** Last words of names under which credentials go. */
+/** Last words of the names of credentials. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   'key secret password passwd pass pwd pin otp token jwt credential authorization auth cookie session sid sig signature'
     .split(' ')

@@ -1,9 +1,9 @@
 import type { ColumnType } from './vocabulary.ts';
 
-/** What a column or table holds the values of: the way from the record to the value; `[]` stands for "each element". */
+/** The path from the record to the values of a column or table; `[]` means "each element". */
 export type SourcePath = readonly string[];
 
-/** One column made from a source field. Columns of ours (`_synced_at`, ...) and keys are not listed here. */
+/** One column made from a source field. Our own columns (`_synced_at`, ...) and keys are not listed here. */
 export interface Column {
   /** The name in the warehouse: snake_case, unique within its table, at most 63 bytes. */
   name: string;
@@ -27,10 +27,10 @@ export interface ResourceShape {
   tables: TableShape[];
 }
 
-/** What may stand in a row for the database: already converted for its column's type. Booleans stay booleans. */
+/** A value of a row for the database, already converted to its column's type. Booleans stay booleans. */
 export type Cell = string | number | bigint | boolean | null;
 
-/** One step of schema evolution, found while shaping; `from` is null where the column or table is new. */
+/** One step of schema evolution, found while shaping; `from` is null if the column or table is new. */
 export interface ShapeChange {
   table: string;
   column: Column;

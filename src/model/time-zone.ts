@@ -1,12 +1,12 @@
-/** How clocks are set at a place. A local time is told as epoch milliseconds, as if it were UTC. */
+/** The local time of a place. A local time is given as epoch milliseconds, as if it were UTC. */
 export interface TimeZone {
   /**
-   * The moment (epoch milliseconds) of a local time. Where clocks are put back a local time is there twice, where they
-   * are put forward some are not there at all: of the two moments that it may mean it is the earlier one, so that what
-   * is asked for since then leaves nothing out.
+   * The moment (epoch milliseconds) of a local time. When clocks are put back a local time occurs twice, when they are
+   * put forward some do not occur at all. Returns the earlier of the two moments that it may mean, so that a request for
+   * everything since then leaves nothing out.
    */
   earliest(local: number): number;
-  /** By how much the other of these two moments is later; 0 for a time that is there once. */
+  /** By how much the other of these two moments is later; 0 for a time that occurs once. */
   spread(local: number): number;
   /** The local time of a moment. */
   toLocal(moment: number): number;
@@ -29,13 +29,13 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The zone of the field at a dotted path, where `times` (zones by path) names one; else null. */
+/** The zone of the field at a dotted path; null if `times` (zones by path) names none. */
 export function zoneAt(times: Readonly<Record<string, string>>, path: string | null): TimeZone | null {
   const name = path !== null && Object.hasOwn(times, path) ? times[path] : undefined;
   return name === undefined ? null : timeZone(name);
 }
 
-/** Made once per name. Throws a `RangeError` where `isTimeZone` is false. */
+/** Made once per name. Throws a `RangeError` if `isTimeZone` is false. */
 export function timeZone(name: string): TimeZone {
   const zone = known.get(name) ?? new NamedZone(name);
   known.set(name, zone);
@@ -44,7 +44,7 @@ export function timeZone(name: string): TimeZone {
 
 class NamedZone implements TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** By local day: the offset (milliseconds) of its times; null for a day on or beside which clocks are changed. */
+  /** By local day: the offset (milliseconds) of its times; null for a day with a change of the clocks on it or beside it. */
   readonly #days = new Map<number, number | null>();
 
   constructor(name: string) {
@@ -69,7 +69,7 @@ class NamedZone implements TimeZone {
   #offsetOf(day: number): number | null {
     const remembered = this.#days.get(day);
     if (remembered !== undefined) return remembered;
-    // No place is a day away from UTC, so these moments lie before and after all that the day's times may mean.
+    // No place is a day away from UTC, so these moments lie before and after all moments of the local day.
     const before = this.#offsetAt((day - 1) * DAY_MS);
     const offset = before === this.#offsetAt((day + 2) * DAY_MS) ? before : null;
     if (this.#days.size >= MOST_DAYS) this.#days.clear();
@@ -87,7 +87,7 @@ class NamedZone implements TimeZone {
     return [Math.min(before, after), Math.max(before, after)];
   }
 
-  /** Milliseconds to add to a moment; at most a few microseconds' work, so days are remembered. */
+  /** Milliseconds to add to a moment. Takes some microseconds, which is why offsets are kept by day. */
   #offsetAt(moment: number): number {
     const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(this.#format.format(moment)) ?? [];
     const offset = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000;

@@ -2,7 +2,7 @@
 export const WALK_MODES = ['full', 'incremental'] as const;
 export type WalkMode = (typeof WALK_MODES)[number];
 
-/** Who goes first through the governor; earlier in the list wins. */
+/** Priority of a request in the governor; earlier in the list goes first. */
 export const LANES = ['refetch', 'incremental', 'backfill', 'bulk'] as const;
 export type Lane = (typeof LANES)[number];
 
@@ -10,7 +10,7 @@ export type Lane = (typeof LANES)[number];
 export const RUN_STATUSES = ['ok', 'partial', 'failed', 'deferred', 'interrupted'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-/** What one HTTP answer means for the request that asked. */
+/** The meaning of one HTTP answer for its request. */
 export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -25,11 +25,11 @@ export type Proof = (typeof PROOFS)[number];
 export const HISTORY_POLICIES = ['all', 'latest', 'none'] as const;
 export type HistoryPolicy = (typeof HISTORY_POLICIES)[number];
 
-/** What happens when a record does not fit the table as it stands. */
+/** The reaction to a record that does not fit the table as it is. */
 export const CONTRACTS = ['evolve', 'freeze', 'discard_row', 'discard_value'] as const;
 export type Contract = (typeof CONTRACTS)[number];
 
-/** What stands in a column, independent of the database. Widening only ever moves towards `text` and `json`. */
+/** Type of a column, independent of the database. Widening only ever moves towards `text` and `json`. */
 export const COLUMN_TYPES = ['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp', 'text', 'json'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 

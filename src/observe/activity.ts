@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts';
 import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import { MinuteSeries } from './minute-series.ts';
 import { CHANGING, ROW_RESULTS, type Metrics, type RowResult, type Via } from './metrics.ts';
+import { MinuteSeries } from './minute-series.ts';
 import {
   advanceResource,
   startResource,
@@ -10,7 +10,7 @@ import {
   type ResourceProgress,
 } from './progress.ts';
 
-/** What became of rows so far in a walk, by result. */
+/** Rows of a walk so far, by result. */
 export type RowCounts = Readonly<Record<RowResult, number>>;
 
 /** A walk's end. */
@@ -23,14 +23,14 @@ export interface WalkEnd {
   error: WalkError | null;
 }
 
-/** What a run's row in the warehouse does not tell in full. */
+/** The error of a run, which its row in the warehouse does not hold in full. */
 export interface WalkError {
   code: string;
   message: string;
   hint: string | null;
 }
 
-/** A walk that is under way, times in epoch milliseconds. */
+/** A walk in progress; times in epoch milliseconds. */
 export interface RunningWalk {
   mode: WalkMode;
   startedAt: number;
@@ -45,7 +45,7 @@ interface Running extends RunningWalk {
 
 const NO_ROWS: RowCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
 
-/** What one source has been doing: what the status page shows of it, and what Prometheus counts. All in memory. */
+/** Activity of one source, in memory: for the status page, and counted for Prometheus. */
 export class SourceActivity {
   readonly source: string;
   readonly requests = new MinuteSeries();
@@ -56,7 +56,7 @@ export class SourceActivity {
   readonly refused = new MinuteSeries();
   /** Milliseconds from the receipt of a webhook to its row. */
   readonly delays = new MinuteSeries();
-  /** Rows that changed, by what told of it. */
+  /** Rows that changed, by the walk or webhook that found the change. */
   readonly changes: Readonly<Record<Via, MinuteSeries>> = {
     full: new MinuteSeries(),
     incremental: new MinuteSeries(),
@@ -76,7 +76,7 @@ export class SourceActivity {
     this.#metrics = metrics;
   }
 
-  /** One HTTP attempt; `allowedPerSecond` is what the governor understands the limit to be after it. */
+  /** Called after each HTTP attempt; `allowedPerSecond` is the governor's current idea of the limit. */
   attempted(event: { outcome: Outcome; latency_ms: number }, allowedPerSecond: number | null): void {
     const now = this.#clock.now();
     this.requests.add(now, event.latency_ms);
@@ -85,18 +85,18 @@ export class SourceActivity {
     this.#metrics.attempted(this.source, event.outcome, event.latency_ms / 1_000);
   }
 
-  walkStarted(resource: string, mode: WalkMode, news: ProgressUpdate): void {
+  walkStarted(resource: string, mode: WalkMode, update: ProgressUpdate): void {
     const now = this.#clock.now();
-    const progress = startResource(waitingResource(resource), this.#clock.monotonic(), news);
+    const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
     this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counts: NO_ROWS, pages: 0 });
   }
 
-  /** A page is written; `counts` and `pages` are those of the run so far, `news` those of the whole walk. */
-  walkPage(resource: string, news: ProgressUpdate, counts: RowCounts, pages: number): void {
+  /** Called when a page is written; `counts` and `pages` are of the run so far, `update` of the whole walk. */
+  walkPage(resource: string, update: ProgressUpdate, counts: RowCounts, pages: number): void {
     const running = this.#running.get(resource);
     if (running === undefined) return;
     this.#countRows(resource, running.mode, running, { counts, pages });
-    const progress = advanceResource(running.progress, this.#clock.monotonic(), news);
+    const progress = advanceResource(running.progress, this.#clock.monotonic(), update);
     Object.assign(running, { counts, pages, progress, lastPageAt: this.#clock.now() });
   }
 
@@ -108,7 +108,7 @@ export class SourceActivity {
     this.#metrics.runEnded(this.source, resource, end.mode, end.status, end.seconds);
   }
 
-  /** What the receiver has counted since it started. */
+  /** Takes the receiver's counters since it started. */
   receiverTotals(totals: { stored: number; refused: number }): void {
     const now = this.#clock.now();
     const stored = totals.stored - this.#receiverTotals.stored;
@@ -119,7 +119,7 @@ export class SourceActivity {
     this.#receiverTotals = { stored: totals.stored, refused: totals.refused };
   }
 
-  /** Deliveries that came to their end together; `result` is null where no row changed. */
+  /** Called when deliveries are done, those of one record together; `result` is null if no row changed. */
   delivered(event: { resource: string | null; result: RowResult | null; deliveries: number; delayMs: number }): void {
     const { resource, result, deliveries, delayMs } = event;
     const now = this.#clock.now();
@@ -134,7 +134,7 @@ export class SourceActivity {
     return this.#running.get(resource) ?? null;
   }
 
-  /** Why the last run of this process failed, or null. */
+  /** The error of the last run of this process, or null. */
   lastError(resource: string): WalkError | null {
     return this.#errors.get(resource) ?? null;
   }

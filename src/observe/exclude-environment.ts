@@ -1,6 +1,6 @@
 /**
- * Keeps the environment, where secrets stand, out of the diagnostic reports that Node writes by itself (`--report-...`).
- * To be called first thing, and in each thread: each has a switch of its own.
+ * Keeps the environment, which holds secrets, out of the diagnostic reports that Node writes (`--report-...`).
+ * Called first, and in each thread, because each has its own switch.
  */
 export function excludeEnvironment(): void {
   process.report.excludeEnv = true;

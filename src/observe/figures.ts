@@ -26,7 +26,7 @@ export function durationText(seconds: number): string {
   return minutes > 0 ? `${minutes}m ${two(whole % 60)}s` : `${whole}s`;
 }
 
-/** What stands where nothing is known or there is nothing. */
+/** Shown if nothing is known or there is nothing. */
 export const NONE = '–';
 
 /** `4m 12s ago`, `just now`. */

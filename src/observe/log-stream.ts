@@ -1,12 +1,12 @@
 import type { DestinationStream } from 'pino';
 
-/** Characters that may wait for a reader, who may just be slow. */
+/** Characters that may be buffered for a slow reader. */
 const MOST_WAITING = 4_194_304;
 
-/** Where lines go: `process.stderr`, or whatever a test puts in its place. */
+/** Destination of the lines: `process.stderr`, or a test's own. */
 export interface LineSink {
   write(text: string): unknown;
-  /** Characters that nobody has read yet. */
+  /** Characters that are not read yet. */
   readonly writableLength?: number;
   /** False once its reader is gone. */
   readonly writable?: boolean;
@@ -15,16 +15,16 @@ export interface LineSink {
 interface LogStream extends DestinationStream {
   /** Lines that were not written. */
   lost: number;
-  /** Those of which no line has told yet. */
+  /** Those that no line has reported yet. */
   unreported: number;
 }
 
-/** By what they write to: several logs to one of them count together. */
+/** By sink: several logs to one sink are counted together. */
 const streams = new WeakMap<LineSink, LogStream>();
 
 /**
- * A sink that never makes the work wait or fail for its reader: while too much is unread, the reader is gone or nothing
- * can be written, lines are left out and counted, and the next line that is written has one before it that says so.
+ * Writes to the sink without ever blocking or failing: while too much is unread, the reader is gone or writing fails,
+ * lines are dropped and counted, and the next line that can be written is preceded by one that reports the number.
  */
 export function logStream(sink: LineSink): LogStream {
   const known = streams.get(sink);
@@ -50,7 +50,7 @@ export function lostLines(sink: LineSink): number {
   return streams.get(sink)?.lost ?? 0;
 }
 
-/** Tells of lines that were not written, where no later line has. */
+/** Reports lines that were not written, unless a later line has done so. */
 export function reportLostLines(sink: LineSink): void {
   const stream = streams.get(sink);
   if (stream !== undefined && stream.unreported > 0 && written(sink, lossLine(stream.unreported)))
@@ -63,7 +63,7 @@ function written(sink: LineSink, text: string): boolean {
     sink.write(text);
     return true;
   } catch {
-    // A file on a full disk. The work is worth more than what is told of it.
+    // For example a file on a full disk: logging must not stop the work.
     return false;
   }
 }

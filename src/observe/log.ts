@@ -7,15 +7,15 @@ import { scrubJson } from './scrub/scrub-json.ts';
 
 export interface LogOptions {
   level: LogLevel;
-  /** Texts that must not be written; the list is read at each line, so a token that is fetched later can be pushed. */
+  /** Texts that must not be written; read at each line, so that a token that is fetched later can be pushed. */
   secrets: readonly string[];
-  /** Takes the lines; standard error where absent. */
+  /** Takes the lines; standard error if absent. */
   destination?: LineSink;
 }
 
 /**
  * The log: one JSON object per line with `level` by name and `time` in ISO 8601. The serialised line is searched for
- * the secrets, because a search by field names misses most of the ways in which a secret gets into a log.
+ * the secrets, because a search by field names would miss most of the ways in which a secret gets into a log.
  */
 export function createLog({ level, secrets, destination = process.stderr }: LogOptions): Logger {
   return pino(
@@ -24,7 +24,7 @@ export function createLog({ level, secrets, destination = process.stderr }: LogO
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // What is no Error is what a report says of one: it stays as it is.
+      // Anything but an Error is the report of one, and is logged as it is.
       serializers: { error: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
       hooks: { streamWrite: (line) => cleanLine(line, secrets) },
     },

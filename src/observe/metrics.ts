@@ -2,14 +2,14 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@pro
 import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
 import { createStatusGauges, type StatusGauges } from './status-gauges.ts';
 
-/** What became of a record that was read. */
+/** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 
-/** Those that a reader of the warehouse sees. */
+/** Results that a reader of the warehouse sees. */
 export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 'deleted']);
 
-/** What told of a record: a walk of that mode, or a webhook. */
+/** The way a record was found: a walk of that mode, or a webhook. */
 export type Via = WalkMode | 'webhook';
 
 /** Counters as events come in; every label is one of a fixed set, or a name from the settings. */
@@ -18,15 +18,15 @@ export interface Metrics {
   pages(source: string, resource: string, count: number): void;
   rows(source: string, resource: string, via: Via, result: RowResult, count: number): void;
   runEnded(source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void;
-  /** Deliveries whose records were read again, so many seconds after their receipt. */
+  /** Counts deliveries whose records were read again; `seconds` after their receipt. */
   delivered(source: string, seconds: number, deliveries: number): void;
-  /** A wrong name or password was sent for the page. */
+  /** Called when a wrong name or password was sent for the page. */
   pageRefused(): void;
-  /** What holds at the moment of a scrape. */
+  /** Values at the moment of a scrape. */
   readonly status: StatusGauges;
   /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
   text(): Promise<string>;
-  /** Ends what observes the process. */
+  /** Stops the default metrics of the process. */
   close(): void;
 }
 
@@ -36,8 +36,8 @@ const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
 
 /**
- * A registry of its own, so that two of them in one process do not meet. `lostLines`: how many lines of the log were not
- * written so far.
+ * Uses its own registry, so that two of them in one process do not clash. `lostLines` returns the number of log lines
+ * that were not written so far.
  */
 export function createMetrics(version: string, lostLines: () => number = () => 0): Metrics {
   const registry = new Registry();
@@ -68,10 +68,8 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
     new Histogram({ name: `content_sync_${name}`, help, labelNames, buckets, registers });
 
-  const requests = counter('requests_total', 'HTTP attempts to the service, by what their answer meant.', [
-    'source',
-    'outcome',
-  ]);
+  const requestsHelp = 'HTTP attempts to the service, by what their answer meant.';
+  const requests = counter('requests_total', requestsHelp, ['source', 'outcome']);
   const latency = histogram(
     'request_duration_seconds',
     'Time from sending an attempt to its last byte, without the wait for a slot.',
@@ -79,12 +77,8 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     REQUEST_SECONDS,
   );
   const pages = counter('pages_total', 'Pages written to the warehouse.', ['source', 'resource']);
-  const rows = counter('rows_total', 'Records read, by what told of them and what became of their rows.', [
-    'source',
-    'resource',
-    'via',
-    'result',
-  ]);
+  const rowsHelp = 'Records read, by what told of them and what became of their rows.';
+  const rows = counter('rows_total', rowsHelp, ['source', 'resource', 'via', 'result']);
   const runs = histogram(
     'run_duration_seconds',
     'Duration of the runs of a resource.',

@@ -6,22 +6,18 @@ const SERIES_MINUTES = 60;
 const GROWTH = Math.log(1.25);
 const BUCKETS = 75;
 
-/** One minute of a series; quantiles are null where nothing was noted. */
-export interface Minute {
-  /** Epoch milliseconds at which it began. */
-  at: number;
+/** Events of a series; quantiles are null if there were none. */
+export interface SeriesTotal {
   count: number;
   sum: number;
   p50: number | null;
   p95: number | null;
 }
 
-/** All minutes together. */
-export interface SeriesTotal {
-  count: number;
-  sum: number;
-  p50: number | null;
-  p95: number | null;
+/** One minute of a series. */
+export interface Minute extends SeriesTotal {
+  /** Epoch milliseconds at which it began. */
+  at: number;
 }
 
 interface Slot {
@@ -33,13 +29,13 @@ interface Slot {
 }
 
 /**
- * What happened in each of the last 60 minutes: how often, how much in sum, and how the values were spread. Memory is
- * fixed, every call says what time it is, and a clock that jumps costs at most the minutes that it jumped over.
+ * Events of each of the last 60 minutes: their number, sum and distribution. Memory is fixed, time is passed in, and a
+ * clock that jumps costs at most the minutes that it jumped over.
  */
 export class MinuteSeries {
   readonly #slots: readonly Slot[] = Array.from({ length: SERIES_MINUTES }, emptySlot);
 
-  /** Notes `count` events of the same value (milliseconds, or 0 where only the count matters). */
+  /** Adds `count` events of the same value (milliseconds, or 0 if only the count matters). */
   add(at: number, value = 0, count = 1): void {
     const slot = this.#slotFor(Math.floor(at / MINUTE_MS));
     slot.count += count;
@@ -48,22 +44,22 @@ export class MinuteSeries {
     slot.buckets[bucket] = (slot.buckets[bucket] ?? 0) + count;
   }
 
-  /** The last 60 minutes, oldest first; the last one is the minute that is going on at `now`. */
+  /** The last 60 minutes, oldest first; the last one contains `now`. */
   minutes(now: number): Minute[] {
     const last = Math.floor(now / MINUTE_MS);
     return Array.from({ length: SERIES_MINUTES }, (_, index) => {
       const minute = last - SERIES_MINUTES + 1 + index;
-      return { at: minute * MINUTE_MS, ...summed(this.#standing(minute, minute)) };
+      return { at: minute * MINUTE_MS, ...summed(this.#slotsIn(minute, minute)) };
     });
   }
 
   /** The last 60 minutes as one. */
   total(now: number): SeriesTotal {
     const last = Math.floor(now / MINUTE_MS);
-    return summed(this.#standing(last - SERIES_MINUTES + 1, last));
+    return summed(this.#slotsIn(last - SERIES_MINUTES + 1, last));
   }
 
-  #standing(from: number, to: number): Slot[] {
+  #slotsIn(from: number, to: number): Slot[] {
     return this.#slots.filter(({ minute }) => minute >= from && minute <= to);
   }
 

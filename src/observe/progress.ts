@@ -1,7 +1,7 @@
 /** Plain figures of the governor, for the line below the resources. */
 export interface GovernorProgress {
   requests: number;
-  /** Answers that said "too many requests". */
+  /** Answers with the outcome "too many requests". */
   limited: number;
   /** Requests per second that the service allows; null while nothing is known. */
   allowedPerSecond: number | null;
@@ -11,7 +11,7 @@ export interface GovernorProgress {
   pausedForMs: number;
 }
 
-/** Where one resource stood at a moment. */
+/** Progress of one resource at a moment. */
 interface Sample {
   /** Monotonic milliseconds. */
   at: number;
@@ -19,12 +19,12 @@ interface Sample {
   requests: number;
 }
 
-/** How far one resource's walk is. `state` is free text for the end of a line once it is done: `ok`, `failed`, ... */
+/** Progress of one resource's walk. `state` is free text for the end of its line: `ok`, `failed`, ... */
 export interface ResourceProgress {
   resource: string;
   /** Records of the whole walk, those before a resume included. */
   records: number;
-  /** What the service says; null where it does not. */
+  /** Records in all, by the service; null if it does not say. */
   total: number | null;
   pages: number;
   /** Requests of this run, retries included. */
@@ -46,7 +46,7 @@ export interface ProgressSnapshot {
   governor: GovernorProgress;
 }
 
-/** What is told about a resource while it is walked; counts are totals so far, not differences. */
+/** Counts of a walk in progress: totals so far, not differences. */
 export interface ProgressUpdate {
   records: number;
   pages: number;
@@ -67,24 +67,24 @@ export interface Rates {
 const WINDOW_MS = 10_000;
 const MAX_SAMPLES = 200;
 
-/** A resource of which nothing is known yet. */
+/** A resource before its walk. */
 export function waitingResource(resource: string): ResourceProgress {
   const none = { records: 0, total: null, pages: 0, requests: 0, began: null, endedAt: null };
   return { resource, ...none, state: 'waiting', recent: [] };
 }
 
-/** The resource as its walk begins, maybe in the middle of an earlier one. */
-export function startResource(progress: ResourceProgress, at: number, news: ProgressUpdate): ResourceProgress {
-  const began = sampleOf(at, news);
-  return { ...progress, ...news, total: totalOf(news), began, endedAt: null, state: 'running', recent: [began] };
+/** The resource at the beginning of its walk, which may resume an earlier one. */
+export function startResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
+  const began = sampleOf(at, update);
+  return { ...progress, ...update, total: totalOf(update), began, endedAt: null, state: 'running', recent: [began] };
 }
 
 /** The resource after a page. */
-export function advanceResource(progress: ResourceProgress, at: number, news: ProgressUpdate): ResourceProgress {
-  const samples = [...progress.recent, sampleOf(at, news)].slice(-MAX_SAMPLES);
+export function advanceResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
+  const samples = [...progress.recent, sampleOf(at, update)].slice(-MAX_SAMPLES);
   // The last sample before the window stays: the rate is to cover all of the window.
   const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
-  return { ...progress, ...news, total: totalOf(news), recent: samples.slice(Math.max(0, inWindow - 1)) };
+  return { ...progress, ...update, total: totalOf(update), recent: samples.slice(Math.max(0, inWindow - 1)) };
 }
 
 /** The resource when its walk is over; from here on its rates are those of the whole walk. */
@@ -111,7 +111,7 @@ function sampleOf(at: number, { records, requests }: ProgressUpdate): Sample {
   return { at, records, requests };
 }
 
-/** A total that the walk has passed is no total. */
+/** A total that the walk has passed is ignored. */
 function totalOf({ records, total }: ProgressUpdate): number | null {
   return total !== null && total >= records ? total : null;
 }

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 
-/** Names and help of what holds per source at a moment. */
+/** Names and help of the gauges per source. */
 const OF_SOURCE = {
   warehouse_up: 'Whether the warehouse can be read.',
   warehouse_bytes: "Size of the warehouse's file.",
@@ -15,7 +15,7 @@ const OF_SOURCE = {
   dead_letters: 'Webhook deliveries that could not be worked on.',
 } as const;
 
-/** Names and help of what holds per resource at a moment. */
+/** Names and help of the gauges per resource. */
 const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
   last_success_timestamp_seconds: 'When the last success was, as seconds since the epoch.',
@@ -29,7 +29,7 @@ const OF_RESOURCE = {
 export type SourceGauge = keyof typeof OF_SOURCE;
 export type ResourceGauge = keyof typeof OF_RESOURCE;
 
-/** What the receiver has answered to webhooks since it started. */
+/** The receiver's answers to webhooks since it started. */
 export interface WebhookAnswers {
   stored: number;
   repeats: number;
@@ -39,9 +39,9 @@ export interface WebhookAnswers {
   acks: CountedValues;
 }
 
-/** Gauges as they stand at the moment of a scrape. What is not known (null) has no series. */
+/** Gauges at the moment of a scrape. An unknown value (null) has no series. */
 export interface StatusGauges {
-  /** Forgets all of them, before they are told anew. */
+  /** Removes all values, before they are set anew. */
   clear(): void;
   source(source: string, values: Readonly<Partial<Record<SourceGauge, number | boolean | null>>>): void;
   resource(
@@ -55,12 +55,10 @@ export interface StatusGauges {
 
 export function createStatusGauges(registers: Registry[]): StatusGauges {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
-  const ofSource = gauges(OF_SOURCE, (name, help) => {
-    return new Gauge<GaugeLabel>({ ...named(name, help), labelNames: ['source'] });
-  });
-  const ofResource = gauges(OF_RESOURCE, (name, help) => {
-    return new Gauge({ ...named(name, help), labelNames: ['source', 'resource'] });
-  });
+  const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>
+    new Map(Object.entries(table).map(([name, help]) => [name, new Gauge({ ...named(name, help), labelNames })]));
+  const ofSource = gauges(OF_SOURCE, ['source']);
+  const ofResource = gauges(OF_RESOURCE, ['source', 'resource']);
   const rejects = new Gauge({
     ...named('rejects', 'Records that are set aside, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
@@ -97,20 +95,16 @@ export function createStatusGauges(registers: Registry[]): StatusGauges {
 }
 
 type GaugeLabel = 'source' | 'resource';
-type StatusGauge = Gauge<GaugeLabel>;
 
-function gauges(
-  table: Readonly<Record<string, string>>,
-  make: (name: string, help: string) => StatusGauge,
-): Map<string, StatusGauge> {
-  return new Map(Object.entries(table).map(([name, help]) => [name, make(name, help)]));
-}
-
-function set(gauge: StatusGauge | undefined, labels: Record<string, string>, value: number | boolean | null): void {
+function set(
+  gauge: Gauge<GaugeLabel> | undefined,
+  labels: Record<string, string>,
+  value: number | boolean | null,
+): void {
   if (value !== null) gauge?.set(labels, Number(value));
 }
 
-/** Values that somebody else has counted: `counts` go with `bounds`, each without those of the buckets before. */
+/** Values counted elsewhere: `counts` go with `bounds`, each without those of the buckets before. */
 export interface CountedValues {
   bounds: readonly number[];
   counts: readonly number[];
@@ -119,10 +113,10 @@ export interface CountedValues {
 }
 
 /**
- * A histogram whose buckets come ready from another thread; the library's own one can only be told single values. It
- * takes the place of a gauge in the registry and says of itself that it is a histogram.
+ * A histogram whose buckets are counted in another thread, while the library's own takes single values only. It is
+ * registered as a gauge and reports the type histogram.
  */
-export class PrecountedHistogram extends Gauge<'source' | 'le'> {
+class PrecountedHistogram extends Gauge<'source' | 'le'> {
   readonly #name: string;
   readonly #sources = new Map<string, CountedValues>();
 
@@ -131,7 +125,7 @@ export class PrecountedHistogram extends Gauge<'source' | 'le'> {
     this.#name = name;
   }
 
-  /** What was counted for a source since the start. */
+  /** Sets the counts of a source since the start. */
   put(source: string, values: CountedValues): void {
     this.#sources.set(source, values);
   }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 
-/** Node's timers wait at most this long; a longer wait would end at once. */
+/** Node's timers wait at most this long and fire at once for more. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 /** The clock of the machine. */

@@ -1,14 +1,14 @@
-import { styleText } from 'node:util';
 import type { WriteStream } from 'node:tty';
+import { styleText } from 'node:util';
 import type { Clock } from '../model/clock.ts';
-import { type ProgressSnapshot, type GovernorProgress, type ResourceProgress, ratesOf } from './progress.ts';
 import { countText, durationText, percentText, rateText } from './figures.ts';
+import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
 
-/** What is needed of a stream: standard error, or anything that a test can read back. */
+/** The part of a stream that is used: standard error, or a test's own. */
 type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
 export interface TerminalProgress {
-  /** Draws the lines in place of those drawn before; at most ten times a second, more often it does nothing. */
+  /** Redraws the lines; at most ten times a second, more often it does nothing. */
   update(snapshot: ProgressSnapshot): void;
   /** Draws the latest state once more and leaves the cursor on the line below it. */
   finish(): void;
@@ -17,7 +17,7 @@ export interface TerminalProgress {
 export interface TerminalProgressOptions {
   stream: LiveStream;
   clock: Pick<Clock, 'monotonic'>;
-  /** Columns; those of the stream at each drawing where absent. */
+  /** Columns; if absent, those of the stream at each drawing. */
   width?: number;
 }
 
@@ -34,7 +34,7 @@ const STYLES: Readonly<Record<Tone, Parameters<typeof styleText>[0] | null>> = {
 };
 
 /**
- * Live progress on a terminal. On anything else it writes nothing: there the log tells how far a run is.
+ * Live progress on a terminal. On anything else it writes nothing: there the log shows the progress.
  * The cursor is never hidden and always rests below the lines, so a killed process leaves a usable terminal.
  */
 export function createTerminalProgress({ stream, clock, width }: TerminalProgressOptions): TerminalProgress {
@@ -61,7 +61,7 @@ export function createTerminalProgress({ stream, clock, width }: TerminalProgres
   };
 }
 
-/** A terminal that nobody has told its size says 0. */
+/** A terminal of unknown size reports 0. */
 function columnsOf({ columns = 0 }: LiveStream): number {
   return columns > 0 ? columns : USUAL_WIDTH;
 }
@@ -85,11 +85,11 @@ function styled(text: string, tone: Tone, stream: LiveStream): string {
   return style === null ? text : styleText(style, text, { stream, validateStream: true });
 }
 
-/** What a piece of a line means, for its colour. */
-export type Tone = 'plain' | 'bar' | 'good' | 'bad' | 'quiet';
+/** The meaning of a piece of a line, for its colour. */
+type Tone = 'plain' | 'bar' | 'good' | 'bad' | 'quiet';
 
 /** A piece of a line; no piece holds anything but printable characters. */
-export interface Piece {
+interface Piece {
   text: string;
   tone: Tone;
 }
@@ -112,7 +112,7 @@ export function progressLines(snapshot: ProgressSnapshot, width: number): Piece[
   return [...lines, governorLine(snapshot.governor)].map((line) => truncate(line, width));
 }
 
-/** One resource: its name, what it has done as one cell per column, and how it stands. */
+/** One resource: its cells by column, the part that is done, and the colour of its state. */
 interface Row {
   cells: string[];
   done: number | null;
@@ -137,7 +137,7 @@ function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): 
   return { cells, done: rates.done, tone };
 }
 
-/** The time left, or how it ended and how long it took. */
+/** The time left, or the final state and the duration. */
 function endOf({ began, endedAt, state }: ResourceProgress, etaSeconds: number | null): string {
   if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
   return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;

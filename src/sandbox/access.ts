@@ -15,7 +15,7 @@ interface IssuedToken {
   scope: string;
 }
 
-/** Who may do what. */
+/** Checks credentials and issues access tokens. */
 export interface Access {
   /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
   check(authorization: string | undefined, writes: boolean): void;
@@ -39,7 +39,7 @@ export interface AccessRules {
 
 const SCOPES = ['read', 'write'] as const;
 
-/** Keeps the tokens it gave out until they have expired. */
+/** Keeps issued tokens until they have expired. */
 export function access(rules: AccessRules, clock: Clock): Access {
   const tokens = new Map<string, { expires: number; scope: string }>();
   const scopeOf = (credential: string): string => {
@@ -53,10 +53,10 @@ export function access(rules: AccessRules, clock: Clock): Access {
     check: (authorization, writes) => {
       const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
       if (credential === undefined) throw unauthorized('Send the header "Authorization: Bearer <API key or token>".');
-      if (writes && !scopeOf(credential).split(' ').includes('write')) {
+      const scopes = scopeOf(credential).split(' ');
+      if (writes && !scopes.includes('write')) {
         throw new RefusedRequest(403, 'This credential may read, but not write.');
       }
-      if (!writes) scopeOf(credential);
     },
     isClient: (id, secret) => isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
     issue: (scope) => {
@@ -72,7 +72,7 @@ export function access(rules: AccessRules, clock: Clock): Access {
   };
 }
 
-/** The scopes that were asked for and exist; all of them where none was asked for, null where one does not exist. */
+/** The requested scopes; all of them if none was requested, null if one does not exist. */
 export function grantedScope(asked: string | null): string | null {
   const scopes = (asked ?? '').split(' ').filter((scope) => scope !== '');
   if (scopes.length === 0) return SCOPES.join(' ');

@@ -2,8 +2,8 @@ import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import { RefusedRequest, json, nothing } from './answer.ts';
-import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import { checkJson } from './record-routes.ts';
+import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';
 import type { Subscription } from './webhooks.ts';
 
@@ -43,7 +43,7 @@ export const readSubscription: Handler = (service, { params }) => {
   return json(200, shown(found));
 };
 
-/** DELETE /v1/webhooks/{id}: also gives up what was not delivered yet. */
+/** DELETE /v1/webhooks/{id}: also drops what was not delivered yet. */
 export const unsubscribe: Handler = (service, { params }) => {
   if (!service.webhooks.remove(params['id'] ?? ''))
     throw new RefusedRequest(404, 'There is no such webhook subscription.');

@@ -5,7 +5,7 @@ import type { PageParts } from './pages/page-parts.ts';
 
 export type AnswerHeaders = Record<string, string | string[]>;
 
-/** What a delivery works on: the connection, the service's clock and a signal that fires when the client is gone. */
+/** A connection, the service's clock and a signal that fires when the client is gone. */
 export interface Wire {
   request: IncomingMessage;
   response: ServerResponse;
@@ -37,7 +37,7 @@ export interface ApiRequest {
   headers: IncomingHttpHeaders;
   /** Parts of the path named in the route, decoded. */
   params: Readonly<Record<string, string>>;
-  /** The whole body; rejects with a `Refusal` (413) beyond the limit. */
+  /** The whole body; rejects with a `RefusedRequest` (413) beyond the limit. */
   body(): Promise<Uint8Array>;
 }
 

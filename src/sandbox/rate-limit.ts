@@ -5,7 +5,7 @@ import type { AnswerHeaders } from './answer.ts';
 export const RATE_DIALECTS = ['ietf', 'legacy', 'github', 'none'] as const;
 export type RateDialect = (typeof RATE_DIALECTS)[number];
 
-/** How a 429 says when to come back. */
+/** Forms of a 429's Retry-After. */
 export const RETRY_AFTER_FORMS = ['seconds', 'date', 'none'] as const;
 export type RetryAfterForm = (typeof RETRY_AFTER_FORMS)[number];
 
@@ -13,17 +13,17 @@ export type RetryAfterForm = (typeof RETRY_AFTER_FORMS)[number];
 export interface Rate {
   /** Requests per second; null for no limit. */
   rate: number | null;
-  /** Requests that may come at once; the rate itself, and at least 1, where it is null. */
+  /** Requests that may come at once; if null, the rate itself, and at least 1. */
   burst: number | null;
   /** Requests that may be under way at once; more are answered with 429. */
   concurrency: number | null;
 }
 
-/** What the limiter says to one request. */
+/** The limiter's answer to one request. */
 interface RateVerdict {
   allowed: boolean;
   headers: AnswerHeaders;
-  /** Epoch milliseconds on the machine's monotonic clock before which a refused client was told not to come. */
+  /** Epoch milliseconds on the machine's monotonic clock before which a refused client must not come back. */
   notBefore: number | null;
 }
 
@@ -32,7 +32,7 @@ export interface RateLimiter {
   set: (rate: Partial<Rate>) => void;
 }
 
-/** Where the bucket stands, for the headers. */
+/** State of the bucket, for the headers. */
 interface CallerUsage {
   rate: number;
   burst: number;
@@ -41,7 +41,7 @@ interface CallerUsage {
   now: number;
 }
 
-/** What sums of doubles may be off by: who comes back at the named moment is let in. */
+/** Rounding error of sums of doubles: a client that comes back at the named moment is let in. */
 const ROUNDING = 1e-6;
 
 /** A token bucket over all requests of the account. A refused request takes nothing. */
@@ -61,8 +61,8 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
       fill();
       const allowed = tokens >= 1 - ROUNDING;
       if (allowed) tokens = Math.max(0, tokens - 1);
-      const standing = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
-      const headers = DIALECTS[dialect](standing);
+      const usage = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
+      const headers = DIALECTS[dialect](usage);
       if (allowed) return { allowed, headers, notBefore: null };
       return refused(((1 - tokens) / limits.rate) * 1_000, headers, form, clock);
     },
@@ -75,25 +75,25 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
   };
 }
 
-const DIALECTS: Readonly<Record<RateDialect, (standing: CallerUsage) => AnswerHeaders>> = {
-  ietf: (standing) => {
-    const { quota, window } = policyOf(standing.rate);
+const DIALECTS: Readonly<Record<RateDialect, (usage: CallerUsage) => AnswerHeaders>> = {
+  ietf: (usage) => {
+    const { quota, window } = policyOf(usage.rate);
     return {
       'ratelimit-policy': `"default";q=${quota};w=${window}`,
-      ratelimit: `"default";r=${Math.floor(standing.tokens)};t=${secondsToFull(standing)}`,
+      ratelimit: `"default";r=${Math.floor(usage.tokens)};t=${secondsToFull(usage)}`,
     };
   },
-  legacy: (standing) => ({
-    'ratelimit-limit': String(standing.burst),
-    'ratelimit-remaining': String(Math.floor(standing.tokens)),
-    'ratelimit-reset': String(secondsToFull(standing)),
+  legacy: (usage) => ({
+    'ratelimit-limit': String(usage.burst),
+    'ratelimit-remaining': String(Math.floor(usage.tokens)),
+    'ratelimit-reset': String(secondsToFull(usage)),
   }),
-  github: (standing) => ({
-    'x-ratelimit-limit': String(standing.burst),
-    'x-ratelimit-remaining': String(Math.floor(standing.tokens)),
-    'x-ratelimit-used': String(standing.burst - Math.floor(standing.tokens)),
+  github: (usage) => ({
+    'x-ratelimit-limit': String(usage.burst),
+    'x-ratelimit-remaining': String(Math.floor(usage.tokens)),
+    'x-ratelimit-used': String(usage.burst - Math.floor(usage.tokens)),
     'x-ratelimit-resource': 'core',
-    'x-ratelimit-reset': String(Math.ceil(standing.now / 1_000 + msToFull(standing) / 1_000)),
+    'x-ratelimit-reset': String(Math.ceil(usage.now / 1_000 + msToFull(usage) / 1_000)),
   }),
   none: () => ({}),
 };
@@ -112,8 +112,8 @@ const RETRY_AFTER: Readonly<Record<RetryAfterForm, (waitMs: number, clock: Clock
 };
 
 function refused(waitMs: number, headers: AnswerHeaders, form: RetryAfterForm, clock: Clock): RateVerdict {
-  const [retryAfter, toldMs] = RETRY_AFTER[form](waitMs, clock);
-  return { allowed: false, headers: { ...headers, ...retryAfter }, notBefore: clock.monotonic() + toldMs };
+  const [retryAfter, statedMs] = RETRY_AFTER[form](waitMs, clock);
+  return { allowed: false, headers: { ...headers, ...retryAfter }, notBefore: clock.monotonic() + statedMs };
 }
 
 function burstOf(limits: Rate): number {
@@ -130,10 +130,10 @@ function policyOf(rate: number): { quota: number; window: number } {
   return { quota: Math.max(1, Math.floor(rate * 3_600)), window: 3_600 };
 }
 
-function msToFull(standing: CallerUsage): number {
-  return ((standing.burst - standing.tokens) / standing.rate) * 1_000;
+function msToFull(usage: CallerUsage): number {
+  return ((usage.burst - usage.tokens) / usage.rate) * 1_000;
 }
 
-function secondsToFull(standing: CallerUsage): number {
-  return Math.max(1, Math.ceil(msToFull(standing) / 1_000));
+function secondsToFull(usage: CallerUsage): number {
+  return Math.max(1, Math.ceil(msToFull(usage) / 1_000));
 }

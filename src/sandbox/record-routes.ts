@@ -1,14 +1,14 @@
 import type { JsonObject } from '../model/json.ts';
-import { type Answer, type ApiRequest, RefusedRequest, json, nothing } from './answer.ts';
-import type { Collection } from './records/collection.ts';
+import { RefusedRequest, json, nothing, type Answer, type ApiRequest } from './answer.ts';
 import { listPage, pageQuery } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
-import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
-import type { Handler, Service } from './route-context.ts';
 import { sha256 } from './records/image-files.ts';
+import { created, patched, recordIn, replaced } from './records/record-changes.ts';
+import type { Handler, Service } from './route-context.ts';
 
-/** GET /v1/{resource}: one page, from the cache where it is there. */
+/** GET /v1/{resource}: one page, from the cache if it is there. */
 export const listRecords: Handler = (service, { url, params }) => {
   const { resource, collection } = collectionOf(service, params);
   const { pagination, total, limit, maxLimit } = service.settings;
@@ -23,10 +23,10 @@ export const listRecords: Handler = (service, { url, params }) => {
   return answer;
 };
 
-/** GET /v1/{resource}/{id}: the record itself, as it stands in the listing. */
+/** GET /v1/{resource}/{id}: the record itself, as in the listing. */
 export const readRecord: Handler = (service, { params }) => json(200, bytesOf(service, params).bytes);
 
-/** POST /v1/{resource}: 201, or 409 where the id is taken. */
+/** POST /v1/{resource}: 201, or 409 if the id is taken. */
 export const createRecord: Handler = async (service, request) => {
   const { resource, collection } = collectionOf(service, request.params);
   const body = await recordOf(request);
@@ -67,15 +67,15 @@ async function recordOf(request: ApiRequest): Promise<JsonObject> {
   return recordIn(await request.body());
 }
 
-/** Refuses a body that does not say it is JSON. */
+/** Refuses a body that is not labelled as JSON. */
 export function checkJson(request: ApiRequest): void {
   const type = request.headers['content-type'] ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) return;
   throw new RefusedRequest(415, 'Send the body as application/json.');
 }
 
-/** The moment of a write, as `updated_at` will say it; null where the resource's records have no such field. */
-export function stampFor(service: Service, collection: Collection): string | null {
+/** The moment of a write for `updated_at`; null if the resource's records have no such field. */
+function stampFor(service: Service, collection: Collection): string | null {
   return collection.base.stamped ? new Date(service.clock.now()).toISOString() : null;
 }
 
@@ -86,8 +86,8 @@ function collectionOf(service: Service, params: Readonly<Record<string, string>>
   throw new RefusedRequest(404, `There is no resource "${resource}".`);
 }
 
-/** The record that a path names; 404 where there is none. */
-export function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
+/** The record that a path names; 404 if there is none. */
+function bytesOf(service: Service, params: Readonly<Record<string, string>>) {
   const { resource, collection } = collectionOf(service, params);
   const id = params['id'] ?? '';
   const bytes = collection.get(id);
@@ -95,7 +95,7 @@ export function bytesOf(service: Service, params: Readonly<Record<string, string
   throw new RefusedRequest(404, `There is no record with the id "${id}".`);
 }
 
-/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 where the client has them. */
+/** GET /v1/images/{id}/file: the bytes, with an ETag; 304 if the client has them. */
 export const readFile: Handler = (service, request) => {
   const { id, record } = imageOf(service, request.params);
   const body = service.store.files.get(id);
@@ -111,7 +111,7 @@ export const readFile: Handler = (service, request) => {
   };
 };
 
-/** PUT /v1/images/{id}/file: new bytes; the image's record says so. */
+/** PUT /v1/images/{id}/file: new bytes; also updates the image's record. */
 export const writeFile: Handler = async (service, request) => {
   const { id, record } = imageOf(service, request.params);
   const bytes = await request.body();

@@ -2,11 +2,11 @@ import type { Clock } from '../model/clock.ts';
 import type { Access } from './access.ts';
 import type { Answer, ApiRequest } from './answer.ts';
 import type { PageCache } from './pages/page-cache.ts';
-import type { SandboxSettings } from './sandbox-options.ts';
 import type { RecordStore } from './records/store.ts';
+import type { SandboxSettings } from './sandbox-options.ts';
 import type { Webhooks } from './webhooks.ts';
 
-/** What the routes work with. */
+/** The parts of the service that routes use. */
 export interface Service {
   settings: SandboxSettings;
   /** The service's own clock, skew included. */
@@ -17,5 +17,5 @@ export interface Service {
   webhooks: Webhooks;
 }
 
-/** One route; refuses by throwing a `Refusal`. */
+/** One route; refuses by throwing a `RefusedRequest`. */
 export type Handler = (service: Service, request: ApiRequest) => Answer | Promise<Answer>;

@@ -3,8 +3,8 @@ import { join, parse } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { BaseRecords } from './records/base-records.ts';
 import { noRecords, readRecords } from './records/base-records.ts';
-import { imageBytes, type ImageFiles, imageFiles } from './records/image-files.ts';
 import { generatedRecords } from './records/generated-records.ts';
+import { imageBytes, imageFiles, type ImageFiles } from './records/image-files.ts';
 import type { SandboxSettings } from './sandbox-options.ts';
 
 /** Resources that are always there, if only empty. */
@@ -12,7 +12,7 @@ const STANDARD = ['content', 'images', 'analytics'] as const;
 
 type DataSettings = Pick<SandboxSettings, 'data' | 'generate' | 'generateFlat' | 'sort'>;
 
-/** What a sandbox starts with: made up where a count is given, else read from the folder, else nothing. Throws ConfigError. */
+/** The first records: generated if a count is given, else read from the folder, else none. Throws ConfigError. */
 export function startingRecords(settings: DataSettings): Map<string, BaseRecords> {
   const files = settings.data === null ? new Map<string, string>() : recordFiles(settings.data);
   const names = new Set([...STANDARD, ...files.keys(), ...Object.keys(settings.generate)]);

@@ -1,26 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { type Server, createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import { type OAuthClient, access } from './access.ts';
-import { type Faults, faultScript } from './faults/fault-script.ts';
-import { pageCache } from './pages/page-cache.ts';
-import { type Rate, rateLimiter } from './rate-limit.ts';
-import { type RequestLog, requestLog } from './request-log.ts';
-import { startingFiles, startingRecords } from './sandbox-data.ts';
-import { type SandboxSettings, settingsFrom } from './sandbox-options.ts';
-import { listener } from './server.ts';
+import { access, type OAuthClient } from './access.ts';
+import { faultScript, type Faults } from './faults/fault-script.ts';
+import { PageCache } from './pages/page-cache.ts';
+import { rateLimiter, type Rate } from './rate-limit.ts';
+import { recordStore, type Store } from './records/store.ts';
+import { RequestLog } from './request-log.ts';
 import type { Service } from './route-context.ts';
-import { type Store, recordStore } from './records/store.ts';
-import { type DeliveryCounts, webhooks } from './webhooks.ts';
+import { startingFiles, startingRecords } from './sandbox-data.ts';
+import { settingsFrom, type SandboxSettings } from './sandbox-options.ts';
+import { listener } from './server.ts';
+import { webhooks, type DeliveryCounts } from './webhooks.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
-  /** Time for limits, stamps and waits; the machine's where it is absent. */
+  /** Clock for limits, stamps and waits; the machine's if absent. */
   clock?: Clock;
 };
 
-/** A content service that runs in this process, and the strings to pull while it does. */
+/** A content service that runs in this process, with its data and controls. */
 export interface Sandbox {
   /** `http://host:port`, without a path. */
   url: string;
@@ -30,13 +30,13 @@ export interface Sandbox {
     revokeTokens(): void;
   };
   store: Store;
-  requests: RequestLog;
+  requests: Omit<RequestLog, 'arrived' | 'answered' | 'ended'>;
   faults: Faults;
   /** Webhook deliveries so far. */
   deliveries: Readonly<DeliveryCounts>;
   /** Changes limits while it runs; what is left out stays. */
   setRate(rate: Partial<Rate>): void;
-  /** Ends every connection and gives up what is undelivered. */
+  /** Ends every connection and drops undelivered webhooks. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
   const service = buildService(settings, clock, apiKey, client);
   const limiter = rateLimiter(settings, settings.rateHeaders, settings.retryAfter, clock);
-  const [log, faults] = [requestLog(), faultScript()];
+  const [log, faults] = [new RequestLog(), faultScript()];
   for (const script of settings.fault) faults.add(script);
   const server = createServer(listener({ service, limiter, log, faults }));
   const url = await listen(server, settings);
@@ -80,7 +80,7 @@ function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, c
     settings,
     clock,
     webhooks: hooks,
-    cache: pageCache(settings.cache),
+    cache: new PageCache(settings.cache),
     access: access({ apiKey, client, tokenLifetime, oneToken, readOnly }, clock),
     store: recordStore({
       bases,
@@ -131,7 +131,7 @@ async function stop(server: Server): Promise<void> {
 const MONOTONIC_ORIGIN = performance.timeOrigin;
 
 /** The machine's own clock. `monotonic` counts from the epoch as well, so that both can be compared with each other. */
-export const machineClock: Clock = {
+const machineClock: Clock = {
   now: () => Date.now(),
   monotonic: () => MONOTONIC_ORIGIN + performance.now(),
   sleep: async (ms, signal) => {
@@ -139,8 +139,8 @@ export const machineClock: Clock = {
   },
 };
 
-/** The service's own clock: the machine's, put ahead (or behind, when negative) by `skewMs`. */
-export function skewedClock(clock: Clock, skewMs: number): Clock {
+/** The service's own clock: the machine's, ahead (or, if negative, behind) by `skewMs`. */
+function skewedClock(clock: Clock, skewMs: number): Clock {
   if (skewMs === 0) return clock;
   return {
     now: () => clock.now() + skewMs,

@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import type { Answer, AnswerHeaders, Wire } from './answer.ts';
 
-/** Answers below this are not worth packing. */
+/** Smaller answers are not worth compressing. */
 const SMALLEST_PACKED = 1_024;
 
-/** Bodies packed before, as long as they are kept themselves (cached pages). */
+/** Compressed bodies, for as long as the plain ones are kept (cached pages). */
 const packed = new WeakMap<Uint8Array, Uint8Array>();
 
 /** Sends an answer the ordinary way; also what every delivery fault falls back on. */
@@ -13,13 +13,13 @@ export function sendPlain(wire: Wire, answer: Answer): void {
   wire.response.end(hasBody(wire, answer) ? answer.body : undefined);
 }
 
-/** Status line and headers, with the length of the whole body even where less of it will be sent. */
+/** Status line and headers, with the length of the whole body even if less of it will be sent. */
 export function writeHead(wire: Wire, answer: Answer, extra: AnswerHeaders = {}): void {
   const length = answer.status === 204 || answer.status === 304 ? {} : { 'content-length': String(answer.body.length) };
   wire.response.writeHead(answer.status, { ...length, ...answer.headers, ...extra });
 }
 
-/** Packs a JSON answer where the client takes gzip. */
+/** Compresses a JSON answer if the client accepts gzip. */
 export function gzipped(answer: Answer, acceptEncoding: string | string[] | undefined): Answer {
   const wanted = /\bgzip\b/.test(String(acceptEncoding ?? ''));
   if (!wanted || answer.body.length < SMALLEST_PACKED || answer.headers['content-encoding'] !== undefined)

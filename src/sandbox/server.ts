@@ -1,15 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { TrieRouter } from 'hono/router/trie-router';
 import { messageOf } from '../model/errors.ts';
-import { type Answer, type ApiRequest, type Wire, RefusedRequest, problem } from './answer.ts';
+import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
+import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
 import { listPage } from './pages/page-query.ts';
 import { renderPage } from './pages/page-render.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import type { RequestEntry, WrittenLog } from './request-log.ts';
-import { gzipped, sendPlain } from './send.ts';
-import type { Service, Handler } from './route-context.ts';
-import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
 import {
   readFile,
   writeFile,
@@ -20,12 +17,15 @@ import {
   readRecord,
   replaceRecord,
 } from './record-routes.ts';
+import type { RequestEntry, RequestLog } from './request-log.ts';
+import type { Service, Handler } from './route-context.ts';
+import { gzipped, sendPlain } from './send.ts';
 
-/** What stands between the socket and the routes. */
+/** The parts between the socket and the routes. */
 export interface Front {
   service: Service;
   limiter: RateLimiter;
-  log: WrittenLog;
+  log: RequestLog;
   faults: AppliedFaults;
 }
 
@@ -160,13 +160,13 @@ const METHODS = [...new Set(ROUTES.map(([method]) => method))];
 const router = new TrieRouter<Handler>();
 for (const [method, path, handler] of ROUTES) router.add(method, path, handler);
 
-export interface Route {
+interface Route {
   handler: Handler;
   params: Record<string, string>;
 }
 
-/** The endpoint of a request. Throws a Refusal: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
-export function routeOf(method: string, path: string): Route {
+/** The endpoint of a request. Throws RefusedRequest: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
+function routeOf(method: string, path: string): Route {
   const found = match(method === 'HEAD' ? 'GET' : method, path);
   if (found !== null) return found;
   const allowed = METHODS.filter((other) => match(other, path) !== null);

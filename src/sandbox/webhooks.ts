@@ -27,7 +27,7 @@ export interface Webhooks {
   subscribe(url: string, events: readonly string[], secret?: string): Subscription;
   list(): Subscription[];
   remove(id: string): boolean;
-  /** Tells every subscription that asked for it. */
+  /** Sends the change to every subscription that wants it. */
   emit: (change: RecordChange) => void;
   readonly counts: Readonly<DeliveryCounts>;
   close(): void;
@@ -48,7 +48,7 @@ export function signature(secret: string, id: string, timestamp: number, body: s
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 }
 
-/** Delivers until a 2xx comes, the first repetition after `retryMs`, then twice as long each time; 410 ends it for good. */
+/** Delivers until a 2xx comes: repeats after `retryMs`, then after twice as long each time; 410 ends it for good. */
 export function webhooks(clock: Clock, retryMs: number): Webhooks {
   const subscriptions = new Map<string, Subscription>();
   const counts: DeliveryCounts = { attempts: 0, delivered: 0, pending: 0 };

@@ -47,7 +47,7 @@ export function profileReader(): typeof loadProfile {
  * Reads a profile and all that it extends. A bare name means a profile that comes with this package
  * (`config/profiles/<name>.yaml`), anything else is a path relative to `folder`.
  */
-export function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedProfile | { missing: string } {
+function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedProfile | { missing: string } {
   const path = profilePath(name, folder);
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);

@@ -6,7 +6,6 @@ import { checkFile, type CheckedFile } from './check-file.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
-import { readSecretFile } from './file/secret-file.ts';
 import { isReadableByOthers, withSecretParts } from './file/secret-fields.ts';
 import {
   type RefusedSource,
@@ -19,6 +18,7 @@ import {
 } from './settings.ts';
 import { readSourceFolder, type SourceFile } from './source-folder.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
+import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import { profileReader, type ProfilePlace } from './load-profile.ts';
 import { packageRoot } from './package-root.ts';

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
-import type { AuthSettings } from '../source/auth.ts';
 import { authSchema } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import { duration } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
-import type { Fault } from './file/fault.ts';
 import { fileMode } from './file-mode.ts';
+import type { Fault } from './file/fault.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';
 
@@ -168,29 +167,18 @@ export type SettingsFile = z.output<typeof settingsSchema>;
 export type SourcesFile = SettingsFile['sources'];
 export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
-export type DeleteSettings = z.output<typeof deletesSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
 
-/** One content service account, ready to be used. */
-export interface SourceSettings {
+/** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
+export interface SourceSettings extends Readonly<Omit<SourcesFile[string], 'profile' | 'resources' | 'webhook'>> {
   readonly name: string;
-  /** Without a slash at the end. */
-  readonly base_url: string;
-  readonly auth: AuthSettings;
-  readonly allow_insecure: boolean;
   readonly profile: Profile;
-  readonly rate: { readonly requests_per_second?: number | undefined; readonly share: number };
-  /** Milliseconds. */
-  readonly max_wait: number;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
-  readonly schedule: ScheduleSettings;
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
-  readonly deletes: DeleteSettings;
-  readonly ping: PingSettings;
-  /** Address of this source's own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, which may hold a password. */
+  /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
 }
 

@@ -5,9 +5,9 @@ import type { Profile } from '../source/profile.ts';
 import { checkFile, type ReadProfile } from './check-file.ts';
 import type { Fault } from './file/fault.ts';
 import { isReadableByOthers } from './file/secret-fields.ts';
+import { readYamlFile } from './file/yaml-file.ts';
 import type { ProfilePlace } from './load-profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
-import { readYamlFile } from './file/yaml-file.ts';
 
 const ENDING = '.yaml';
 

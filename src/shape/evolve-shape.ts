@@ -1,8 +1,11 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath } from '../model/table.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, type CellNotes } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
+import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
+import { typeOf, widenFor } from './columns/type-lattice.ts';
+import { hasContent, isObject } from './records/field-at.ts';
 import {
   isFull,
   isWorthStoring,
@@ -11,21 +14,18 @@ import {
   openList,
   openSlot,
   shapeTree,
+  isWholePath,
   type Level,
   type List,
   type ShapeProfile,
   type ShapeTree,
   type Slot,
   type TableNode,
-  isWholePath,
 } from './shape-tree.ts';
-import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
-import { typeOf, widenFor } from './columns/type-lattice.ts';
-import type { ColumnType } from '../model/vocabulary.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
-/** Conversions are only tried here; what they would note is of no interest. */
+/** Conversions are only tried here; their notes are not used. */
 const UNNOTED: CellNotes = { suspect: false, repaired: 0 };
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
@@ -42,8 +42,8 @@ interface Draft {
  * away; a column appears with its first value that is not null, a table with the first element of its array.
  *
  * A field that has been an object or array at one time and something else at another gets a JSON column that holds
- * every value whole; columns and tables that it had go on being filled. `tableNames` are names in use elsewhere, `spills` those of tables
- * that need an `_overflow` column, because a row of theirs is too wide for a database.
+ * every value whole; columns and tables that it had are still filled. `tableNames` are names in use elsewhere, `spills`
+ * the names of tables that need an `_overflow` column, because a row of theirs is too wide for a database.
  */
 export function evolveShape(
   shape: ResourceShape,
@@ -64,7 +64,7 @@ export function evolveShape(
   return { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) };
 }
 
-/** What `after` has that `before` had not, or not as wide. */
+/** Columns that are new in `after`, or wider than in `before`. */
 export function shapeChanges(before: ResourceShape, after: ResourceShape): ShapeChange[] {
   return after.tables.flatMap(({ name: table, columns }) => {
     const old = before.tables.find((candidate) => candidate.name === table)?.columns ?? [];
@@ -95,9 +95,9 @@ function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean):
   learnInside(draft, slot, value, closed || slot.column !== null);
 }
 
-/** What carries nothing fits every column: as null, where the column is none of JSON. */
+/** A value without content fits every column: as null, unless it is one of JSON. */
 function widenColumn(column: Column, value: JsonValue): void {
-  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !carriesValue(value)) return;
+  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
 }
 
@@ -141,7 +141,7 @@ function openOverflow(table: TableNode): void {
 }
 
 function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
-  // What leaves nothing in the tables leaves nothing here, or a later value would look otherwise on the same page.
+  // Nothing is opened for a value that writes nothing, or a later value would be written differently on the same page.
   const opens = !closed && isWorthStoring(slot, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
   if (isObject(value)) {
     const level = opens ? openLevel(slot) : slot.level;
@@ -177,9 +177,9 @@ function openTable(draft: Draft, slot: Slot): List {
 }
 
 /**
- * Widenings that the stored values alone cannot tell, besides those to JSON: a timestamp stands as UTC and not as the
- * source wrote it, a double may have come with more digits than it is written with, and Postgres's numeric keeps the
- * number and not that it was written `1e400`. All others keep what the wider type would have stored.
+ * Widenings that change stored values, besides those to JSON: a timestamp is stored as UTC and not as the source wrote
+ * it, a double may have come with more digits than it is written with, and Postgres's numeric keeps the number but not
+ * its spelling `1e400`. All others leave the values as the wider type would have stored them.
  */
 const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
   timestamp: ['text'],
@@ -188,9 +188,9 @@ const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
 };
 
 /**
- * True if rows that stand already would look otherwise, had they been made by the shape as it is after the change.
- * Besides widenings: a column for a field that may stand in `_overflow`, and one of JSON for a field whose objects or
- * arrays have gone into columns or tables until now, or were empty and stand as null.
+ * True if stored rows differ from what the changed shape would have written. Besides widenings: a column for a field that
+ * may be in `_overflow`, and a JSON column for a field whose objects or arrays have gone into columns or tables until now,
+ * or were empty and stored as null.
  */
 export function changesStoredRows(before: ResourceShape, change: ShapeChange, profile: ShapeProfile): boolean {
   const { column, from } = change;

@@ -16,9 +16,9 @@ export interface ShapeInput {
   tableNames?: ReadonlySet<string>;
 }
 
-/** A page as rows. `rows` names the tables of `shape` that have any; the own table's rows stand in record order. */
+/** A page as rows, by table of `shape`; those of the resource's own table are in record order. */
 export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
-  /** The same object as went in where nothing had to change. */
+  /** The same object as the input's if nothing had to change. */
   shape: ResourceShape;
   changes: ShapeChange[];
 }
@@ -30,10 +30,10 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 }
 
 /**
- * Turns one page's records into rows, and grows the shape where they need it and the contract allows it. A contract
+ * Turns one page's records into rows, and grows the shape if they need it and the contract allows it. A contract
  * other than `evolve` holds from the second page on: the first one that has a column makes the table.
  *
- * Records that are too deep or too wide, and under `discard_row` those that do not fit, are set aside. Throws
+ * Rejects records that are too deep or too wide, and under `discard_row` those that do not fit. Throws
  * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
  */
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {

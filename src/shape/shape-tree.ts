@@ -3,10 +3,10 @@ import type { Column, ResourceShape, SourcePath, TableShape } from '../model/tab
 import { zoneAt, type TimeZone } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
+import { hasContent, isObject } from './records/field-at.ts';
 
-/** What shaping needs to know of a resource; its profile (`source/profile.ts`) has all of it and is passed as it is. */
+/** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
 export interface ShapeProfile {
   /** Dotted path of the field that identifies a record, or several that do so together. */
   id: string | string[];
@@ -38,7 +38,7 @@ export interface Level {
   slots: Map<string, Slot>;
 }
 
-/** One field (or "each element"), and where its value goes: a column, columns of its own fields, a table, or several. */
+/** One field (or "each element") and the destination of its value: a column, columns of its fields, a table, or several. */
 export interface Slot {
   table: TableNode;
   path: SourcePath;
@@ -50,7 +50,7 @@ export interface Slot {
   column: Column | null;
   /** Place in the row; -1 without a column. */
   at: number;
-  /** What turns a value into the column's cell; holds as long as the column keeps its type. */
+  /** Turns a value into the column's cell; valid as long as the column keeps its type. */
   toCell: ToCell;
   level: Level | null;
   list: List | null;
@@ -74,9 +74,9 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
   const [own, ...children] = shape.tables.map((table, index): TableNode => ({ index, shape: table, overflowAt: -1 }));
   if (own === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
   const tree = { root: { table: own, path: [], depth: 0, slots: new Map() }, tables: [own, ...children], profile };
-  // A child's path leads through its parent's, and parents stand before their children.
+  // A child's path leads through its parent's, and parents come before their children.
   for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
-  // The id has its slot even before anything stands beside it.
+  // The id has its slot even before there are other fields.
   if (typeof profile.id === 'string') slotAt(tree, profile.id.split('.').map(pathPart));
   for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
   return tree;
@@ -138,17 +138,16 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
 }
 
 /**
- * True if the value is worth a place: if it carries something, or is or holds an object or array that stands in one JSON
- * column whatever it is. Such a column holds empty ones too, from the first on, so that it says the same of records in
- * whatever order they come.
+ * True if the value is worth storing: if it has content, or is or holds an object or array that always goes into one JSON
+ * column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
  */
 export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
-  return carriesValue(value) || holdsWhole(slot.path, value, profile);
+  return hasContent(value) || holdsWhole(slot.path, value, profile);
 }
 
 /** The same for a field that has no slot yet. */
 export function isFieldWorthStoring(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
-  return carriesValue(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
+  return hasContent(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
 }
 
 function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
@@ -160,7 +159,7 @@ function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): 
   );
 }
 
-/** True if objects and arrays at the path always stand in one JSON column. */
+/** True if objects and arrays at the path always go into one JSON column. */
 export function isWholePath(path: SourcePath, profile: ShapeProfile): boolean {
   return path.length > profile.depth || (profile.json.length > 0 && profile.json.includes(pathText(path)));
 }

@@ -4,13 +4,14 @@ import type { Cell, SourcePath, TableRows } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { repairJson, type CellNotes } from './columns/cells.ts';
-import { carriesValue, isObject } from './records/field-at.ts';
-import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
-import { jsonText } from './json/json-text.ts';
 import { columnsBeyondPage } from './columns/row-width.ts';
+import { pathPart, pathText } from './columns/source-path.ts';
+import { jsonText } from './json/json-text.ts';
+import { BACKSLASH } from './json/scan-json.ts';
+import { hasContent, isObject } from './records/field-at.ts';
+import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import { isFull, isWorthStoring, isFieldWorthStoring } from './shape-tree.ts';
 import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
-import { pathPart, pathText } from './columns/source-path.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {
@@ -19,16 +20,16 @@ export interface ShapeRecord {
   bytes: Buffer;
 }
 
-/** A record with what `limits.ts` says of it: walking on is safe only where that is null. */
+/** A record after the check of its limits; safe to walk only if it has no rejection. */
 export interface CheckedRecord extends ShapeRecord {
   rejection: Rejection | null;
 }
 
-/** What became of one page. */
+/** The rows of one page. */
 export interface WrittenRows {
   rows: TableRows[];
   rejects: ({ index: number } & Rejection)[];
-  /** Values that went into an `_overflow` column for want of room. */
+  /** Values that went into an `_overflow` column. */
   overflowed: number;
   /** Values left out by the contract `discard_value`. */
   discarded: number;
@@ -52,13 +53,11 @@ interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
   key: string;
   /** Positions in the arrays that the walk is in, outermost first. */
   positions: number[];
-  /** Why the current record does not fit under the contract `discard_row`. */
+  /** Set if the current record does not fit under the contract `discard_row`. */
   rejection: Rejection | null;
 }
 
-const BACKSLASH = 92;
-
-/** What a value that fits no column means. */
+/** The reaction to a value that fits no column. */
 const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
   evolve: (run) => {
     run.misfit = true;
@@ -81,7 +80,7 @@ const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
   },
 };
 
-/** A path for people and for a database: a key may hold anything, a NUL too. */
+/** A path for a message or a database: a key may hold anything, even a NUL. */
 function shownPath(path: SourcePath): string {
   return visibleText(pathText(path).toWellFormed());
 }
@@ -124,7 +123,7 @@ function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | 
   if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
   run.key = key;
-  // A byte is found much faster than a text.
+  // Finding a byte is much faster than finding a text.
   run.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
   run.rejection = null;
   startRow(run, run.tree.root.table);
@@ -189,8 +188,8 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
 function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.at >= 0) {
     const cell = slot.toCell(value, run);
-    // What carries nothing is null in every column but one of JSON.
-    if (cell === undefined && carriesValue(value)) ON_MISFIT[run.contract](run, slot.path);
+    // A value without content is null in every column but one of JSON.
+    if (cell === undefined && hasContent(value)) ON_MISFIT[run.contract](run, slot.path);
     else if (cell !== undefined) setCell(run, slot.table, slot.at, cell);
     if (slot.level === null && slot.list === null) return;
   } else if (slot.skip) {

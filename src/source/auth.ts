@@ -1,15 +1,15 @@
 import { z } from 'zod';
 
-/** Spaces, controls and anything outside printable ASCII cannot stand in an Authorization header. */
+/** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** A credential as it may stand in a header: not empty, printable ASCII, so no line break from a secret file. */
+/** A credential that is valid in a header: not empty, printable ASCII, so without a secret file's line break. */
 const secret = z.string().regex(PRINTABLE_ASCII, {
   // The value itself must never appear in a message.
   error: 'expected a secret of printable characters without spaces or line breaks',
 });
 
-/** How a source proves who it is. A new way is a new entry here and a case in `http/auth/create-credentials.ts`. */
+/** How a source authenticates. A new way is a new entry here and a case in `http/auth/create-credentials.ts`. */
 export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({
@@ -17,7 +17,7 @@ export const authSchema = z.discriminatedUnion('type', [
     client_id: secret,
     client_secret: secret,
     scope: z.string().min(1).optional(),
-    /** Whole URL of the token endpoint; the profile's `token_path` below the base URL where absent. */
+    /** Whole URL of the token endpoint; the profile's `token_path` below the base URL if absent. */
     token_url: z.url({ protocol: /^https?$/ }).optional(),
   }),
 ]);

@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
+import { isTimeZone } from '../model/time-zone.ts';
 
 const CRON_EXPECTED = 'expected five cron fields such as "*/10 * * * *" (minute, hour, day, month, weekday)';
 
@@ -7,17 +8,17 @@ const CRON_EXPECTED = 'expected five cron fields such as "*/10 * * * *" (minute,
 export const cronExpression = z.string(CRON_EXPECTED).refine(isCron, CRON_EXPECTED);
 
 /** An IANA time zone. */
-export const timezone = z.string().refine(isTimezone, 'expected an IANA time zone such as UTC or Europe/Vienna');
+export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zone such as UTC or Europe/Vienna');
 
-/** The first occurrence after a moment, both in epoch milliseconds; Infinity where there is none. */
+/** The first occurrence after a moment, both in epoch milliseconds; Infinity if there is none. */
 export type Occurrences = (after: number) => number;
 
-/** Gaps between occurrences that are remembered: a resource asks about the next two. */
+/** Gaps between occurrences that are kept: a resource asks about the next two. */
 const REMEMBERED = 3;
 
 /**
- * The occurrences of a cron expression in a zone. Where a clock change leaves a time out, it occurs at the end of the
- * gap; where a time comes twice, it occurs once; a field with `*` goes on through either in real time.
+ * The occurrences of a cron expression in a zone. A time that a clock change leaves out occurs at the end of the gap, a
+ * time that comes twice occurs once, and a field with `*` goes on in real time through both.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
   const cron = parse(expression, timezone);
@@ -41,14 +42,6 @@ function isCron(text: string): boolean {
   try {
     // One that never comes (30 February) would be silently off.
     return parse(text, 'UTC').nextRun() !== null;
-  } catch {
-    return false;
-  }
-}
-
-function isTimezone(text: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone !== '';
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Where something may stand in a webhook delivery, with the grammar of its name and how it is written. */
+/** The kinds of fields in a webhook delivery: the grammar of their names, and how they are written. */
 const FIELD_KINDS = {
   /** A header of the request; case does not count. */
   header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
@@ -14,18 +14,18 @@ const FIELD_KINDS = {
   sha256: { name: 'body', written: 'sha256:body' },
 } as const;
 
-/** Kinds of places in a delivery. */
+/** Kinds of fields in a delivery. */
 export type DeliveryFieldKind = keyof typeof FIELD_KINDS;
 
-/** A place as it was read: names of headers are in lower case. */
+/** A parsed field; names of headers are in lower case. */
 export interface DeliveryField<K extends DeliveryFieldKind = DeliveryFieldKind> {
   readonly from: K;
   readonly name: string;
 }
 
 /**
- * Schema of a place of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for what
- * may stand before a header's name.
+ * Schema of a field of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for the
+ * text before a header's name.
  */
 export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly K[], beforeHeader: string = '') {
   const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
@@ -37,12 +37,12 @@ export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly
     .transform((text) => parseField(text, kinds));
 }
 
-/** Where a part of an event stands: in the JSON body or in a header. */
+/** A field of an event: in the JSON body or in a header. */
 export const eventFieldSchema = deliveryFieldSchema(['json', 'header']);
 
 function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {
   const from = kinds.find((kind) => text.startsWith(`${kind}:`));
-  if (from === undefined) throw new Error('a place that its own pattern does not fit');
+  if (from === undefined) throw new Error('a delivery field that its own pattern does not match');
   const name = text.slice(from.length + 1);
   return { from, name: from === 'header' ? name.toLowerCase() : name };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 30s, 10m or 1h';
 const SIZE_EXPECTED = 'expected a size such as 64MiB or 500kB';
-/** Timers of Node fire at once when they are set for longer than this. */
+/** Node's timers fire at once if they are set for longer than this. */
 const LONGEST_MS = 2_147_483_647;
 
 const DURATION_UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

@@ -3,7 +3,7 @@ import { OUTCOMES } from '../model/vocabulary.ts';
 
 /**
  * One row of the outcome table. All conditions that are present must hold; the first matching row decides.
- * The service's own rows stand before the built-in ones (`http/outcome/outcome-table.ts`).
+ * The service's own rows come before the built-in ones (`http/outcome/outcome-table.ts`).
  */
 export const outcomeRuleSchema = z.strictObject({
   /** `404`, `5xx`, or a list of such. */

@@ -1,25 +1,25 @@
 import { z } from 'zod';
 
-/** A place inside a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
+/** A path in a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
 export const bodyPath = z.string();
 
-/** Where an answer tells a number: a place in its body, or `header:<name>`. */
+/** Location of a number in an answer: a path in its body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
 
 const sized = {
-  /** Query parameter that asks for a page size; null where the service has none. */
+  /** Query parameter that asks for a page size; null if the service has none. */
   size_param: z.string().min(1).nullable().default('limit'),
   /** Records asked for per page. */
   size: z.int().min(1).max(100_000).default(100),
-  /** Where an answer tells how many records there are in all; a walk that finds fewer is not whole. */
+  /** Location of the number of all records; a walk that finds fewer is incomplete. */
   total: answerPlace.nullable().default(null),
-  /** Where an answer tells how many pages there are in all; the last of them is then known to be the last. */
+  /** Location of the number of all pages, by which the last one is known to be the last. */
   pages: answerPlace.nullable().default(null),
-  /** Where the body tells how many records this one page holds; a page that carries fewer is refused. */
+  /** Path of the number of records of this page; a page that holds fewer is rejected. */
   count: bodyPath.nullable().default(null),
 };
 
-/** True where the service leaves the field out on the last page; else a full page without it is an error. */
+/** True if the service leaves the field out on the last page; else a full page without it is an error. */
 const absentIsEnd = z.boolean().default(false);
 
 /** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-styles/`. */
@@ -28,7 +28,7 @@ export const pageSchema = z.discriminatedUnion('style', [
     style: z.literal('cursor'),
     cursor_param: z.string().min(1).default('cursor'),
     next_cursor: bodyPath.default('next_cursor'),
-    /** A boolean in the body that says whether another page follows; null where the cursor alone says it. */
+    /** A boolean in the body that is true if another page follows; null if the cursor alone shows it. */
     has_more: bodyPath.nullable().default(null),
     absent_is_end: absentIsEnd,
     ...sized,

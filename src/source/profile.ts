@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { eventFieldSchema } from './delivery-field.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { bodyPath, pageSchema } from './page-style.ts';
-import { eventFieldSchema } from './delivery-field.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { signatureSchema } from './signature-scheme.ts';
 
-/** How to ask for what changed since a moment; null in a resource where the service has no such filter. */
+/** How to request what changed since a moment; null in a resource that has no such filter. */
 const incrementalSchema = z.strictObject({
   /** Query parameter that takes the moment. */
   param: z.string().min(1),
@@ -24,17 +24,17 @@ const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Eur
 const resourceFields = z.strictObject({
   /** Collection path below the version prefix. */
   path: z.string().regex(/^\//, 'expected a path that begins with /'),
-  /** Where the array of records lies in a page's body; the empty string where the body is the array. */
+  /** Path of the array of records in a page's body; the empty string if the body is the array. */
   records: bodyPath.default('data'),
   /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
   id: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).default('id'),
-  /** The field that says when a record last changed; null where there is none. */
+  /** The field with the time of a record's last change; null if there is none. */
   updated: z.string().min(1).nullable().default('updated_at'),
   page: pageSchema,
   incremental: incrementalSchema.nullable().default(null),
   /** Further query parameters of every listing request. */
   query: z.record(z.string(), z.string()).default({}),
-  /** Path of one record, with `{id}`; null where a record cannot be read alone. */
+  /** Path of one record, with `{id}`; null if a record cannot be read alone. */
   item: z
     .string()
     .includes('{id}')
@@ -43,26 +43,26 @@ const resourceFields = z.strictObject({
     .default(null),
   /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
   item_query: z.union([z.literal('inherit'), z.record(z.string(), z.string())]).default('inherit'),
-  /** Where the record lies in the body of that answer; the empty string where the body is the record. */
+  /** Path of the record in the body of that answer; the empty string if the body is the record. */
   item_record: bodyPath.default(''),
   /**
-   * What this service can never prove and is believed all the same: then it is a warning in every run, which is `ok`;
-   * else such a run is `partial`.
+   * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
+   * Without an entry here such a run is `partial`.
    */
   accept: z.array(z.enum(PROOFS)).default([]),
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
   json: z.array(z.string().min(1)).default([]),
-  /** The zone of times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
+  /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
   times: z.record(z.string().min(1), zoneName).default({}),
-  /** Levels of objects and arrays that become columns and child tables; what lies deeper is a JSON column. */
+  /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
   max_columns: z.int().min(10).max(900).default(200),
 });
 
-/** No service knows a path by our key of several fields: it would answer 404, as if every record were gone. */
+/** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
 const resourceSchema = resourceFields.refine(({ id, item }) => typeof id === 'string' || item === null, {
   path: ['item'],
   error: 'expected null, because a record that several fields identify has no id that could stand in a path',
@@ -94,36 +94,36 @@ const oauthSchema = z.strictObject({
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/** `content.*`: a star stands for any text. */
+/** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
 
-/** How a webhook is proved and what it tells. It is only ever a hint: the record is read again from the service. */
+/** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
 const webhooksSchema = z.strictObject({
   signature: signatureSchema.prefault('standard-webhooks'),
-  /** Where the body has its list of events; null where one delivery is one event. */
+  /** Path of the body's list of events; null if one delivery is one event. */
   events: bodyPath.nullable().default(null),
-  /** What happened; within the event, or in a header of the delivery. */
+  /** The kind of event; within the event, or in a header of the delivery. */
   kind: eventFieldSchema.prefault('json:type'),
-  /** Which resource it happened to, in the service's word. */
+  /** The resource, by the service's own name. */
   resource: eventFieldSchema.nullable().prefault('json:data.resource'),
-  /** The service's word for a resource, where it is not the profile's name. */
+  /** The service's name for a resource, if it is not the profile's. */
   resource_names: z.record(z.string(), z.string()).default({}),
-  /** Resource by event kind, looked at before `resource`; the first pattern that fits. */
+  /** Resource by event kind, checked before `resource`; the first pattern that matches. */
   kinds: z.record(kindPattern, z.string()).default({}),
   /** The record's id. */
   id: eventFieldSchema.prefault('json:data.id'),
-  /** The record's time of change after the event, where the event says it: a reading from before it is read again. */
+  /** The record's time of change after the event, if the event holds it: an older reading is read again. */
   updated: eventFieldSchema.nullable().prefault('json:data.updated_at'),
-  /** Kinds that say that a record is gone. */
+  /** Kinds that mean that a record is gone. */
   deleted: z.array(kindPattern).default(['*.deleted']),
 });
 
 /**
- * What the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed rather
+ * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed rather
  * than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
  */
 export const profileSchema = z.strictObject({
-  /** Name or path of a profile to start from: its fields hold where this one says nothing. */
+  /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
   version_prefix: z
     .string()
@@ -137,8 +137,8 @@ export const profileSchema = z.strictObject({
   rate_limit: rateDialectSchema.prefault('auto'),
   webhooks: webhooksSchema.prefault({}),
   /**
-   * Path that answers only who is known to the service (`/users/me`): asked for at the beginning of each run, so that a
-   * credential that is ignored ends the run; null where there is none.
+   * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
+   * credential that is ignored ends the run; null if there is none.
    */
   identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
   resources: z

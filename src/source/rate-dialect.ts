@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { PRESET_NAMES, RATE_PRESETS } from './rate-presets.ts';
+import { RATE_PRESET_NAMES, RATE_PRESETS, type RatePreset } from './rate-presets.ts';
 
-/** What a header, or a place in a body, says about the limit. */
+/** The meaning of a header, or of a field in a body, for the limit. */
 const RATE_MEANINGS = [
-  /** When the next request may be sent, whatever else the answer says. */
+  /** When the next request may be sent; overrides everything else in the answer. */
   'retry_after',
-  /** The same in a vendor's own words; counts only where there is no `retry_after` and no standard field. */
+  /** The same in a vendor's own words; counts only if there is no `retry_after` and no standard field. */
   'wait',
   /** Requests per window; `10, 10;w=1, 1000;w=3600` is read as draft-ietf-httpapi-ratelimit-headers-06 meant it. */
   'limit',
@@ -27,26 +27,26 @@ const RATE_MEANINGS = [
   'ratelimit_policy',
 ] as const;
 
-/** How a time is written. `auto` tells delta seconds from a Unix time by its size, and knows dates and durations. */
+/** How a time is written. `auto` tells delta seconds from a Unix time by size, and reads dates and durations. */
 const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
 
 const meaning = {
   means: z.enum(RATE_MEANINGS),
   unit: z.enum(RATE_UNITS).default('auto'),
-  /** Entries of one group tell about the same quota; a service with several limits has several groups. */
+  /** Entries of one group describe the same quota; a service with several limits has several groups. */
   group: z.string().min(1).default('default'),
-  /** Length of the group's window in milliseconds where the service does not send it. */
+  /** Length of the group's window in milliseconds, if the service does not send it. */
   window_ms: z.number().positive().optional(),
-  /** Requests per second that come back, where the service does not send it. */
+  /** Requests per second that come back, if the service does not send it. */
   refill: z.number().positive().optional(),
-  /** False where the group counts something other than requests (tokens, bytes): then only its exhaustion counts. */
+  /** False if the group counts something other than requests (tokens, bytes): then only its exhaustion counts. */
   requests: z.boolean().default(true),
 };
 
 const customSchema = z.strictObject({
-  /** Preset whose entries hold beside the ones given here; an entry for the same header replaces the preset's. */
-  base: z.enum(PRESET_NAMES).default('auto'),
-  /** `name` in any case; `{window}` in it stands for second, minute, hour, day or month. */
+  /** Preset to extend; an entry given here replaces the preset's entry for the same header. */
+  base: z.enum(RATE_PRESET_NAMES).default('auto'),
+  /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
   headers: z.array(z.strictObject({ name: z.string().min(1), ...meaning })).default([]),
   /** Places in the JSON body, as keys joined by dots. */
   body: z.array(z.strictObject({ path: z.string().min(1), ...meaning })).default([]),
@@ -58,10 +58,12 @@ const customSchema = z.strictObject({
   limited_wait_ms: z.number().min(0).optional(),
 });
 
-/** A preset's name, or a dialect of one's own as data: no code per vendor. */
-export const rateDialectSchema = z.union([z.enum(PRESET_NAMES), customSchema]).transform((given) => resolve(given));
+/** A preset's name, or a dialect as data: no code per vendor. */
+export const rateDialectSchema = z
+  .union([z.enum(RATE_PRESET_NAMES), customSchema])
+  .transform((given) => resolve(given));
 
-/** How one service writes its limits; everything in it is looked for in every answer. */
+/** How one service writes its limits; every entry is looked for in every answer. */
 export interface RateDialect {
   headers: readonly RateEntry[];
   body: readonly RateEntry[];
@@ -69,7 +71,7 @@ export interface RateDialect {
   limited_wait_ms: number;
 }
 
-/** One header (`at` is its lower-case name, maybe with `{window}`) or one place in a body (`at` is its path). */
+/** One header (`at` is its lower-case name, possibly with `{window}`) or one field in a body (`at` is its path). */
 export interface RateEntry extends Omit<z.output<typeof customSchema>['headers'][number], 'name'> {
   at: string;
 }
@@ -79,7 +81,7 @@ type Custom = z.output<typeof customSchema>;
 /** Without a stated wait, one second is the shortest pause that is no hot loop. */
 const LIMITED_WAIT_MS = 1_000;
 
-function resolve(given: z.output<typeof customSchema> | (typeof PRESET_NAMES)[number]): RateDialect {
+function resolve(given: z.output<typeof customSchema> | RatePreset): RateDialect {
   const own = typeof given === 'string' ? presetOf(given) : given;
   const base = typeof given === 'string' ? customSchema.parse({ base: 'none' }) : presetOf(given.base);
   return {
@@ -90,7 +92,7 @@ function resolve(given: z.output<typeof customSchema> | (typeof PRESET_NAMES)[nu
   };
 }
 
-function presetOf(name: (typeof PRESET_NAMES)[number]): Custom {
+function presetOf(name: RatePreset): Custom {
   return customSchema.parse({ base: 'none', ...RATE_PRESETS[name] });
 }
 

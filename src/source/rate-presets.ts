@@ -1,34 +1,10 @@
-/** Names that a profile's `rate_limit` may say instead of describing a dialect. */
-export const PRESET_NAMES = [
-  'auto',
-  'ietf',
-  'ietf-draft7',
-  'legacy',
-  'github',
-  'twitter',
-  'shopify',
-  'contentful',
-  'discord',
-  'kong',
-  'hubspot',
-  'stripe',
-  'openai',
-  'atlassian',
-  'linear',
-  'azure',
-  'kontent',
-  'reddit',
-  'body-throttle',
-  'none',
-] as const;
-
 const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
 const IETF = [
   { name: 'ratelimit', means: 'ratelimit' },
   { name: 'ratelimit-policy', means: 'ratelimit_policy' },
 ];
 
-/** `<prefix>-limit`, `-remaining` and `-reset`, with further words for all three. */
+/** `<prefix>-limit`, `-remaining` and `-reset`; `rest` holds further fields of all three. */
 function triple(prefix: string, unit: string, rest: object = {}): object[] {
   return [
     { name: `${prefix}-limit`, means: 'limit', ...rest },
@@ -37,7 +13,7 @@ function triple(prefix: string, unit: string, rest: object = {}): object[] {
   ];
 }
 
-/** The same in the other order of words, `<prefix>-limit-<what>`. */
+/** The same with the words in the other order, `<prefix>-limit-<what>`. */
 function tripleOf(prefix: string, what: string, unit: string, rest: object = {}): object[] {
   return [
     { name: `${prefix}-limit-${what}`, means: 'limit', group: what, ...rest },
@@ -52,7 +28,7 @@ const DAY_MS = 86_400_000;
  * The dialects known by name, as input of `rateDialectSchema`. Sources: RFC 9110 section 10.2.3,
  * draft-ietf-httpapi-ratelimit-headers (06, 07, 11) and the vendors' own pages.
  */
-export const RATE_PRESETS: Readonly<Record<(typeof PRESET_NAMES)[number], object>> = {
+export const RATE_PRESETS = {
   auto: {
     headers: [
       RETRY_AFTER,
@@ -170,4 +146,9 @@ export const RATE_PRESETS: Readonly<Record<(typeof PRESET_NAMES)[number], object
     ],
   },
   none: { headers: [RETRY_AFTER] },
-};
+} satisfies Record<string, object>;
+
+/** A name that a profile's `rate_limit` may hold instead of a description. */
+export type RatePreset = keyof typeof RATE_PRESETS;
+
+export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter((name): name is RatePreset => name in RATE_PRESETS);

@@ -11,7 +11,7 @@ interface Rule extends SchemeFault {
   isBroken(fields: SignatureFields): boolean;
 }
 
-/** What no single field can say; each is told at the field that is to be changed. */
+/** Rules about several fields; each is reported at the field that is to be changed. */
 const RULES: readonly Rule[] = [
   {
     path: ['type'],
@@ -131,7 +131,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** All that is wrong with a scheme whose fields are right one by one. */
+/** All broken rules of a scheme whose fields are valid one by one. */
 export function schemeFaults(fields: SignatureFields): SchemeFault[] {
   return RULES.filter((rule) => rule.isBroken(fields)).map(({ path, message }) => ({ path, message }));
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { duration } from './duration-and-size.ts';
 import { deliveryFieldSchema } from './delivery-field.ts';
+import { duration } from './duration-and-size.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
 import { parseTemplate, type TemplateSegment } from './signature-template.ts';
 
@@ -36,29 +36,29 @@ const method = {
 
 /** A scheme as it is written in a profile; with `base`, only what differs. */
 export const signatureFields = z.strictObject({
-  /** Preset whose fields hold where this one says nothing. */
+  /** Preset whose fields hold unless they are given here. */
   base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
   ...method,
   type: method.type.optional(),
   /** Allows SHA-1, and plain hashes that begin with the secret: for senders that know nothing better. */
   allow_weak: z.boolean().optional(),
-  /** Further methods that the same header may carry; a secret belongs to the one that its form fits. */
+  /** Further methods in the same header; a secret belongs to the method that its form fits. */
   also: z.array(z.strictObject(method)).max(3).optional(),
-  /** Texts that `{family}` in header names may stand for; the first one whose signature is there counts. */
+  /** Values of `{family}` in header names; the first one whose signature is present counts. */
   families: z.array(word).min(1).max(4).optional(),
-  /** Where the signature, or the secret that is sent along, stands. */
+  /** Location of the signature, or of the secret that is sent along. */
   value: z
     .strictObject({
       from: deliveryFieldSchema(['header', 'query', 'json'], FAMILY).optional(),
       parse: z.enum(PARSES).optional(),
-      /** Between items; any of these where several are given. */
+      /** Text between items; any of these if several are given. */
       separator: z.union([separator(), z.array(separator()).min(1)]).optional(),
       /** Text before the signature: `sha256=`. */
       prefix: z.string().max(40).optional(),
       encoding: z.enum(ENCODINGS).optional(),
     })
     .optional(),
-  /** Null where the scheme signs no time. */
+  /** Null if the scheme signs no time. */
   timestamp: z
     .strictObject({
       from: deliveryFieldSchema(['header', 'part'], FAMILY).optional(),
@@ -68,13 +68,13 @@ export const signatureFields = z.strictObject({
     })
     .nullable()
     .optional(),
-  /** What tells a delivery from another and stays the same when it is repeated. */
+  /** Identifies a delivery and stays the same when it is repeated. */
   id: deliveryFieldSchema(['header', 'json', 'part', 'query', 'sha256'], FAMILY).optional(),
-  /** What is signed: text with tokens such as `{ts}.{body}`. */
+  /** The signed content: text with tokens such as `{ts}.{body}`. */
   signed: z.string().min(1).max(500).transform(readTemplate).optional(),
-  /** For `{signed_headers}`: where the delivery lists the headers, and which must be among them. */
+  /** For `{signed_headers}`: the header that lists the signed ones, and those that must be among them. */
   signed_headers: z.strictObject({ from: header.optional(), required: z.array(z.string()).optional() }).optional(),
-  /** Where SHA-256 of a body stands that is no form, for `{form_sorted}`. */
+  /** For `{form_sorted}`: location of the SHA-256 of a body that is no form. */
   body_hash: deliveryFieldSchema(['query', 'header'], FAMILY).optional(),
   url_form: z.enum(URL_FORMS).optional(),
   /** The question by which the sender tests a new address. */
@@ -99,11 +99,11 @@ export interface SignatureMethod {
   readonly type: NonNullable<SignatureFields['type']>;
   readonly algorithm: NonNullable<SignatureFields['algorithm']>;
   readonly key_encoding: NonNullable<SignatureFields['key_encoding']>;
-  /** Name of the items that carry its signature; null where the header is the signature and nothing else. */
+  /** Name of the items that carry its signature; null if the header is the signature and nothing else. */
   readonly item: string | null;
 }
 
-/** The first one stands in the scheme itself, the others under `also`. */
+/** The scheme's own method first, then those of `also`. */
 export function methodsOf(fields: SignatureFields): SignatureMethod[] {
   return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
     type: given.type,

@@ -1,55 +1,18 @@
-/** Names that a profile's `webhooks.signature` may say instead of describing a scheme. */
-export const SIGNATURE_PRESET_NAMES = [
-  'standard-webhooks',
-  'svix',
-  'stripe',
-  'github',
-  'github-sha1',
-  'shopify',
-  'contentful',
-  'sanity',
-  'strapi',
-  'directus',
-  'ghost',
-  'ghost-legacy',
-  'slack',
-  'hubspot',
-  'hubspot-v2',
-  'hubspot-v1',
-  'twilio',
-  'discord',
-  'storyblok',
-  'hygraph',
-  'kontent-ai',
-  'webflow',
-  'cloudinary',
-  'cloudinary-sha256',
-  'vercel',
-  'prismic',
-  'worldpay',
-  'meta',
-  'zoom',
-  'bearer',
-  'basic',
-  'static-header',
-  'query-token',
-] as const;
-
-const HEX_OF_BODY = { type: 'hmac', algorithm: 'sha256', signed: '{body}' };
+const HMAC = { type: 'hmac', algorithm: 'sha256' };
+const HMAC_OF_BODY = { ...HMAC, signed: '{body}' };
 
 /** `<header>: <hex of HMAC-SHA1 over the body>`; SHA-1 because the sender knows nothing else. */
 function sha1OfBody(header: string): object {
-  return { ...HEX_OF_BODY, algorithm: 'sha1', allow_weak: true, value: { from: `header:${header}`, encoding: 'hex' } };
+  return { ...HMAC_OF_BODY, algorithm: 'sha1', allow_weak: true, value: { from: `header:${header}`, encoding: 'hex' } };
 }
 
 /**
  * The schemes known by name, as input of `signatureSchema`. Sources: Standard Webhooks 1.0.0 and the vendors' own
  * pages and libraries. Where a vendor names no tolerance it is 5 minutes, or as long as it repeats a delivery.
  */
-export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[number], object>> = {
+export const SIGNATURE_PRESETS = {
   'standard-webhooks': {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     key_encoding: 'whsec',
     item: 'v1',
     also: [{ type: 'ed25519', key_encoding: 'whpk', item: 'v1a' }],
@@ -61,8 +24,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   },
   svix: { base: 'standard-webhooks', families: ['svix', 'webhook'] },
   stripe: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     item: 'v1',
     value: { from: 'header:stripe-signature', parse: 'kv', separator: ',', encoding: 'hex' },
     timestamp: { from: 'part:t', unit: 's' },
@@ -70,7 +32,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
     signed: '{ts}.{body}',
   },
   github: {
-    ...HEX_OF_BODY,
+    ...HMAC_OF_BODY,
     value: { from: 'header:x-hub-signature-256', prefix: 'sha256=', encoding: 'hex' },
     id: 'header:x-github-delivery',
   },
@@ -81,14 +43,13 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
     value: { from: 'header:x-hub-signature', prefix: 'sha1=' },
   },
   shopify: {
-    ...HEX_OF_BODY,
+    ...HMAC_OF_BODY,
     families: ['x-shopify', 'shopify'],
     value: { from: 'header:{family}-hmac-sha256', encoding: 'base64' },
     id: 'header:{family}-webhook-id',
   },
   contentful: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     value: { from: 'header:x-contentful-signature', encoding: 'hex' },
     timestamp: { from: 'header:x-contentful-timestamp', unit: 'ms' },
     id: 'header:x-contentful-idempotency-key',
@@ -99,8 +60,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
     },
   },
   sanity: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     item: 'v1',
     value: { from: 'header:sanity-webhook-signature', parse: 'kv', separator: [',', ' '], encoding: 'base64url' },
     timestamp: { from: 'part:t', unit: 'ms', past: '1h' },
@@ -111,8 +71,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   strapi: { base: 'bearer' },
   directus: { base: 'bearer' },
   ghost: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     item: 'sha256',
     value: { from: 'header:x-ghost-signature', parse: 'kv', separator: [', ', ','], encoding: 'hex' },
     timestamp: { from: 'part:t', unit: 'ms' },
@@ -121,8 +80,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   // The time that is sent is not signed, so it proves nothing.
   'ghost-legacy': { base: 'ghost', timestamp: null, signed: '{body}' },
   slack: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     value: { from: 'header:x-slack-signature', prefix: 'v0=', encoding: 'hex' },
     timestamp: { from: 'header:x-slack-request-timestamp', unit: 's' },
     id: 'json:event_id',
@@ -130,8 +88,7 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
     challenge: 'slack',
   },
   hubspot: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     value: { from: 'header:x-hubspot-signature-v3', encoding: 'base64' },
     timestamp: { from: 'header:x-hubspot-request-timestamp', unit: 'ms' },
     signed: '{method}{url}{body}{ts}',
@@ -167,17 +124,15 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   // The header has the name that Standard Webhooks gave its own, with something else in it.
   storyblok: sha1OfBody('webhook-signature'),
   hygraph: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     item: 'sign',
     value: { from: 'header:gcms-signature', parse: 'kv', separator: [', ', ','], encoding: 'base64' },
     timestamp: { from: 'part:t', unit: 'ms' },
     signed: '{{"Body":{body_json},"EnvironmentName":{part_json:env},"TimeStamp":{ts}}}',
   },
-  'kontent-ai': { ...HEX_OF_BODY, value: { from: 'header:x-kc-signature', encoding: 'base64' } },
+  'kontent-ai': { ...HMAC_OF_BODY, value: { from: 'header:x-kc-signature', encoding: 'base64' } },
   webflow: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     value: { from: 'header:x-webflow-signature', encoding: 'hex' },
     timestamp: { from: 'header:x-webflow-timestamp', unit: 'ms' },
     signed: '{ts}:{body}',
@@ -194,15 +149,14 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   vercel: { ...sha1OfBody('x-vercel-signature'), id: 'json:id' },
   prismic: { type: 'static', value: { from: 'json:secret' } },
   worldpay: {
-    ...HEX_OF_BODY,
+    ...HMAC_OF_BODY,
     item: 'SHA256',
     value: { from: 'header:event-signature', parse: 'slashes', separator: [', ', ','], encoding: 'hex' },
     id: 'json:eventId',
   },
   meta: { base: 'github', id: 'sha256:body', challenge: 'meta' },
   zoom: {
-    type: 'hmac',
-    algorithm: 'sha256',
+    ...HMAC,
     value: { from: 'header:x-zm-signature', prefix: 'v0=', encoding: 'hex' },
     timestamp: { from: 'header:x-zm-request-timestamp', unit: 's' },
     signed: 'v0:{ts}:{body}',
@@ -212,4 +166,11 @@ export const SIGNATURE_PRESETS: Readonly<Record<(typeof SIGNATURE_PRESET_NAMES)[
   basic: { type: 'basic', value: { from: 'header:authorization', prefix: 'Basic ' } },
   'static-header': { type: 'static', value: { from: 'header:x-api-key' } },
   'query-token': { type: 'static', value: { from: 'query:token' } },
-};
+} satisfies Record<string, object>;
+
+/** A name that a profile's `webhooks.signature` may hold instead of a description. */
+export type SignaturePreset = keyof typeof SIGNATURE_PRESETS;
+
+export const SIGNATURE_PRESET_NAMES = Object.keys(SIGNATURE_PRESETS).filter(
+  (name): name is SignaturePreset => name in SIGNATURE_PRESETS,
+);

@@ -5,7 +5,7 @@ import { methodsOf, signatureFields, type SignatureFields, type SignatureMethod 
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
 import { hasToken, type TemplateSegment } from './signature-template.ts';
 
-/** A preset's name, or a scheme of one's own as data: no code per sender. */
+/** A preset's name, or a scheme as data: no code per sender. */
 export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
   .transform((given, context): SignatureScheme => {
@@ -16,7 +16,7 @@ export const signatureSchema = z
     return fillScheme(fields);
   });
 
-/** Whether the sender signs the address that it knows, so that the settings must say it (`public_url`). */
+/** True if the sender signs the address that it delivers to, so that the settings need `public_url`. */
 export function needsPublicUrl(scheme: SignatureScheme): boolean {
   return hasToken(scheme.signed, 'url', 'host');
 }
@@ -28,12 +28,12 @@ type Timestamp = NonNullable<SignatureFields['timestamp']>;
 export interface SignatureScheme {
   /** At least one. */
   readonly methods: readonly SignatureMethod[];
-  /** What `{family}` may stand for; one empty text where there are no families. */
+  /** Values of `{family}`; one empty text if there are no families. */
   readonly families: readonly string[];
   readonly value: {
     readonly from: DeliveryField<'header' | 'query' | 'json'>;
     readonly parse: NonNullable<Value['parse']>;
-    /** Any of these stands between two items. */
+    /** Any of these separates two items. */
     readonly separator: readonly string[];
     readonly prefix: string;
     readonly encoding: NonNullable<Value['encoding']>;
@@ -45,7 +45,7 @@ export interface SignatureScheme {
     readonly future: number;
   } | null;
   readonly id: DeliveryField;
-  /** Empty where nothing is signed, because the secret itself is sent. */
+  /** Empty if nothing is signed, because the secret itself is sent. */
   readonly signed: readonly TemplateSegment[];
   readonly signed_headers: { readonly from: DeliveryField<'header'>; readonly required: readonly string[] } | null;
   readonly body_hash: DeliveryField<'query' | 'header'> | null;
@@ -59,7 +59,7 @@ const TOLERANCE_MS = 300_000;
 const NOWHERE = { from: 'header', name: '' } as const;
 
 /** The fields laid over those of their base; maps within are merged, lists and plain values replaced. */
-export function withBase({ base, ...own }: SignatureFields): SignatureFields {
+function withBase({ base, ...own }: SignatureFields): SignatureFields {
   if (base === undefined) return own;
   const below = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
   const timestamp = own.timestamp === null ? null : mergeMaps(below.timestamp, own.timestamp);
@@ -72,8 +72,8 @@ function mergeMaps<T extends object>(below: T | null | undefined, own: T | undef
   return { ...below, ...own };
 }
 
-/** A scheme out of fields in which `schemeFaults` found nothing. */
-export function fillScheme(fields: SignatureFields): SignatureScheme {
+/** Makes a scheme of fields in which `schemeFaults` found nothing. */
+function fillScheme(fields: SignatureFields): SignatureScheme {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;
   return {

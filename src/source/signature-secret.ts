@@ -4,9 +4,9 @@ import type { SignatureScheme } from './signature-scheme.ts';
 /** One secret of a webhook; several may hold at once while the sender changes over. */
 export interface WebhookSecret {
   readonly value: string;
-  /** Name by which the sender says that it used this one, or the user name of basic authentication. */
+  /** The sender's name for this secret, or the user name of basic authentication. */
   readonly id?: string | undefined;
-  /** Epoch milliseconds of the last moment at which it is accepted; for ever where absent. */
+  /** Epoch milliseconds of the last moment at which it is accepted; for ever if absent. */
   readonly until?: number | undefined;
 }
 
@@ -19,7 +19,7 @@ const HEX = /^(?:[0-9A-Fa-f]{2})+$/;
 const ONE_LINE = /^[^\p{Cc}\s](?:[^\p{Cc}]*[^\p{Cc}\s])?$/u;
 const PRINTABLE_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** How the text of a secret becomes a key: null where it is not written so; and what to say then. */
+/** How the text of a secret is read as a key (null if it is written otherwise), and the message for that. */
 const KEYS: Readonly<Record<SignatureMethod['key_encoding'], { read(text: string): Buffer | null; expected: string }>> =
   {
     utf8: {
@@ -41,7 +41,7 @@ const KEYS: Readonly<Record<SignatureMethod['key_encoding'], { read(text: string
     },
   };
 
-/** The key that a secret is for one method; null where its form does not fit. */
+/** The key that a secret gives for one method; null if its form does not fit. */
 export function keyBytes(method: SignatureMethod, { value, id }: WebhookSecret): Buffer | null {
   if (method.type === 'basic') return PRINTABLE_ASCII.test(value) ? basicCredential(value, id) : null;
   if (method.type === 'static') return PRINTABLE_ASCII.test(value) ? Buffer.from(value) : null;
@@ -50,7 +50,7 @@ export function keyBytes(method: SignatureMethod, { value, id }: WebhookSecret):
   return bytes;
 }
 
-/** What is wrong with a secret for this scheme, as what was expected; null where it can be used. Never its value. */
+/** Why a secret cannot be used for this scheme, as `expected …` without its value; null if it can. */
 export function secretFault(scheme: SignatureScheme, secret: WebhookSecret): string | null {
   if (scheme.value.parse === 'slashes' && !secret.id) return 'expected an id: the key id that the sender names';
   if (scheme.methods.some((method) => keyBytes(method, secret) !== null)) return null;
@@ -66,7 +66,7 @@ function expectedSecret({ type, key_encoding }: SignatureMethod): string {
     : expected;
 }
 
-/** What stands behind `Basic ` in the header. */
+/** The text after `Basic ` in the header. */
 function basicCredential(value: string, user: string | undefined): Buffer | null {
   const pair = user === undefined ? value : `${user}:${value}`;
   return /^[^:]+:./.test(pair) ? Buffer.from(Buffer.from(pair).toString('base64')) : null;

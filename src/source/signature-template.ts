@@ -1,4 +1,4 @@
-/** What may stand in braces in a template of signed content; a colon and a name follow where `named`. */
+/** The tokens of a template of signed content, in braces; those with `named` are followed by a colon and a name. */
 const TOKENS = {
   /** The delivery's id, as text. */
   id: { named: false },
@@ -17,9 +17,9 @@ const TOKENS = {
   path: { named: false },
   /** Host and port of the public URL. */
   host: { named: false },
-  /** Names and values of a form, sorted by name; nothing where the body is no form. */
+  /** Names and values of a form, sorted by name; nothing if the body is no form. */
   form_sorted: { named: false },
-  /** `name:value;name:value` of the headers that the delivery says it signed. */
+  /** `name:value;name:value` of the headers that the delivery lists as signed. */
   signed_headers: { named: false },
   /** The secret itself, for a plain hash. */
   secret: { named: false },
@@ -32,12 +32,12 @@ const TOKENS = {
 
 export type TokenName = keyof typeof TOKENS;
 
-/** A literal text, or a token with the name after its colon ('' where it has none). */
+/** A literal text, or a token with the name after its colon ('' if it has none). */
 export type TemplateSegment = string | { readonly token: TokenName; readonly name: string };
 
 const PIECE = /\{\{|\}\}|\{(?<token>[a-z0-9_]+)(?::(?<name>[\w-]+))?\}|[^{}]+|[{}]/g;
 
-/** `{id}.{ts}.{body}` as its segments, or what is wrong with it; `{{` and `}}` stand for braces. */
+/** Parses `{id}.{ts}.{body}`; returns its segments, or the fault. `{{` and `}}` are literal braces. */
 export function parseTemplate(text: string): { segments: TemplateSegment[] } | { fault: string } {
   const segments: TemplateSegment[] = [];
   for (const { 0: piece, groups } of text.matchAll(PIECE)) {
@@ -52,7 +52,7 @@ export function parseTemplate(text: string): { segments: TemplateSegment[] } | {
   return { segments };
 }
 
-/** Whether the token is one of these; of any name. */
+/** True if the template holds one of these tokens, under any name. */
 export function hasToken(segments: readonly TemplateSegment[], ...tokens: readonly TokenName[]): boolean {
   return segments.some((segment) => typeof segment !== 'string' && tokens.includes(segment.token));
 }

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../src/model/json.ts';
 import type { Governor } from '../../src/queue/governor.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { rateDialectSchema, type RateEntry } from '../../src/source/rate-dialect.ts';
-import { PRESET_NAMES } from '../../src/source/rate-presets.ts';
+import { RATE_PRESET_NAMES, type RatePreset } from '../../src/source/rate-presets.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { factsOf, governorFor } from './limited-service.ts';
 
@@ -33,14 +33,14 @@ const WRITERS: Readonly<Record<Exclude<RateEntry['unit'], 'auto'>, (ms: number) 
 
 interface Statement {
   name: string;
-  preset: (typeof PRESET_NAMES)[number];
+  preset: RatePreset;
   answer: (ms: number) => { headers?: Record<string, string>; body?: JsonValue };
 }
 
 const EXHAUSTED = { remaining: '0', used_of_limit: '9/9' } as const;
 
 /** Every header, and every place in a body, by which any preset lets a service say how long to wait. */
-const STATEMENTS: readonly Statement[] = PRESET_NAMES.flatMap((preset) => {
+const STATEMENTS: readonly Statement[] = RATE_PRESET_NAMES.flatMap((preset) => {
   const { headers, body } = rateDialectSchema.parse(preset);
   const stated = headers.flatMap((entry) => headerStatements(preset, entry, headers));
   const said = body

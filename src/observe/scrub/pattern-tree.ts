@@ -3,7 +3,7 @@
  * the patterns are and however nearly the text matches them.
  */
 
-/** What counts where a pattern is found; of equal patterns the one with the higher number. */
+/** How a found pattern is treated; of equal patterns the one with the higher number counts. */
 export const KINDS = { none: 0, word: 1, whole: 2, base64: 3 } as const;
 
 export type PatternKind = (typeof KINDS)[keyof typeof KINDS];
@@ -12,7 +12,7 @@ export type PatternKind = (typeof KINDS)[keyof typeof KINDS];
 export interface Pattern {
   symbols: Uint8Array;
   kind: PatternKind;
-  /** From so many symbols on the beginning alone counts where a text was cut; Infinity for never. */
+  /** From so many symbols on its beginning alone counts if the text was cut there; Infinity for never. */
   cutFrom: number;
 }
 
@@ -31,7 +31,7 @@ export interface PatternTree {
   kind: Uint8Array;
   /** The longest whole pattern that this beginning ends in, itself included; 0 for none. */
   found: Int32Array;
-  /** Length of the longest beginning that counts where a text is cut and that this one ends in; 0 for none. */
+  /** Length of the longest suffix that is a beginning and counts if the text was cut there; 0 for none. */
   cut: Int32Array;
 }
 

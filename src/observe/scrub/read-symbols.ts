@@ -1,16 +1,16 @@
 /*
- * Ways to read the bytes (UTF-8) of a text so that what is written in several ways becomes one. Each reads a text once
- * from its beginning to its end, whatever stands in it.
+ * Readers of the bytes (UTF-8) of a text, which reduce several ways of writing to one. Each reads any text once from its
+ * beginning to its end.
  */
 
-/** What a text says, byte by byte. */
+/** A text as a reader returns it, byte by byte. */
 export interface Symbols {
   bytes: Uint8Array;
   /** How many of `bytes` there are. */
   count: number;
-  /** The place in the text behind each of them; null where they are those of the text. */
+  /** The place in the text after each of them; null if they are those of the text. */
   ends: Int32Array | null;
-  /** Whether there may be something between two of them that belongs to neither. */
+  /** True if there may be bytes between two of them that belong to neither. */
   hasGaps: boolean;
 }
 
@@ -18,11 +18,11 @@ export type SymbolReader = (text: Uint8Array) => Symbols;
 
 const BLANK = 32;
 const QUOTE = 34;
-const PERCENT = 37;
+export const PERCENT = 37;
 const PLUS = 43;
 const MINUS = 45;
 const SLASH = 47;
-const BACKSLASH = 92;
+export const BACKSLASH = 92;
 const UNDERSCORE = 95;
 const LETTER_U = 117;
 
@@ -33,17 +33,17 @@ const ALIKE: ReadonlyMap<number, number> = new Map([
   ...['\bb', '\ff', '\nn', '\rr', '\tt'].map((pair): [number, number] => [pair.charCodeAt(0), pair.charCodeAt(1)]),
 ]);
 /**
- * What to take each byte for: the two alphabets of base64 are one, and so are a blank and the `+` of a form, and a line
+ * What each byte is folded to: the two alphabets of base64 are one, and so are a blank and the `+` of a form, and a line
  * break and the `n` of its escape, which may as well be a letter with a backslash before it.
  */
 export const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => ALIKE.get(byte) ?? byte);
-/** The same for digits: hexadecimal ones without their case; all that is no part of a number or a list is a quote. */
+/** The same for digits: hexadecimal ones in lower case; all that is no part of a number or a list becomes a quote. */
 export const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const lower = String.fromCharCode(byte).toLowerCase();
   return /[0-9a-f,]/.test(lower) ? lower.charCodeAt(0) : QUOTE;
 });
 
-/** All as it stands, but for backslashes: however many stand before a character, they are taken for its escape. */
+/** Reads the text as it is, without backslashes: however many precede a character, they are taken for its escape. */
 export const readLiteral: SymbolReader = (text) => {
   if (!text.includes(BACKSLASH)) return asTheyAre(text);
   const writer = writerFor(text);
@@ -54,7 +54,7 @@ export const readLiteral: SymbolReader = (text) => {
   return writer;
 };
 
-/** With escapes undone, those of JSON and those of URLs, however often they were applied. */
+/** Undoes escapes, those of JSON and those of URLs, however often they were applied. */
 export const readDecoded: SymbolReader = (text) => {
   if (!text.includes(BACKSLASH) && !text.includes(PERCENT)) return asTheyAre(text);
   const writer = writerFor(text);
@@ -72,7 +72,7 @@ export const readDecoded: SymbolReader = (text) => {
   return writer;
 };
 
-/** Without blanks and line breaks, which may stand between the numbers of a list. */
+/** Leaves out blanks and line breaks, which may separate the numbers of a list. */
 export const readDense: SymbolReader = (text) => {
   const writer = { ...writerFor(text), hasGaps: true };
   for (let at = 0; at < text.length; at++) {
@@ -86,7 +86,7 @@ export function asTheyAre(text: Uint8Array): Symbols {
   return { bytes: text, count: text.length, ends: null, hasGaps: false };
 }
 
-/** True at the mark `…`, behind which a text was cut. */
+/** True at the mark `…`, at which a text was cut. */
 export function isCutAt(text: Uint8Array, at: number): boolean {
   return text[at] === 0xe2 && text[at + 1] === 0x80 && text[at + 2] === 0xa6;
 }
@@ -95,7 +95,7 @@ interface Writer extends Symbols {
   ends: Int32Array;
 }
 
-/** No way of reading makes more of a text. */
+/** No reader returns more bytes than the text has. */
 function writerFor(text: Uint8Array): Writer {
   const [bytes, ends] = [new Uint8Array(text.length), new Int32Array(text.length)];
   return { bytes, count: 0, ends, hasGaps: false };
@@ -106,7 +106,7 @@ function write(writer: Writer, byte: number, end: number): void {
   writer.ends[writer.count++] = end;
 }
 
-/** The place behind a backslash, also one that is escaped for a URL; the same place where there is none. */
+/** The place after a backslash, also one that is escaped for a URL; the same place if there is none. */
 function backslashEnd(text: Uint8Array, at: number): number {
   const byte = text[at];
   if (byte === BACKSLASH) return at + 1;
@@ -115,7 +115,7 @@ function backslashEnd(text: Uint8Array, at: number): number {
   return hexAt(text, digits, 2) === BACKSLASH ? digits + 2 : at;
 }
 
-/** Where the digits of `%41` stand, also where its percent sign was escaped (`%2541`), any number of times. */
+/** The place of the digits of `%41`, even if its percent sign was escaped (`%2541`) any number of times. */
 function percentDigits(text: Uint8Array, sign: number): number {
   let at = sign + 1;
   while (hexAt(text, at, 2) === PERCENT && hexAt(text, at + 2, 2) !== -1) at += 2;
@@ -126,14 +126,14 @@ function readPercent(text: Uint8Array, sign: number, writer: Writer): number {
   const digits = percentDigits(text, sign);
   const byte = hexAt(text, digits, 2);
   const end = byte === -1 ? digitsEnd(text, digits, 1) : digits + 2;
-  // Half an escape says nothing; nor does the sign of one, whose digits were cut off.
+  // Half an escape is ignored, and so is a percent sign whose digits were cut off.
   if (isCutAt(text, end) && (byte === -1 || byte === PERCENT)) return end;
   const next = byte === -1 ? sign + 1 : end;
   write(writer, byte === -1 ? PERCENT : byte, next);
   return next;
 }
 
-/** What stands behind backslashes. */
+/** Reads the character after backslashes. */
 function readEscaped(text: Uint8Array, at: number, writer: Writer): number {
   const byte = text[at] ?? 0;
   const unit = byte === LETTER_U ? hexAt(text, at + 1, 4) : -1;
@@ -144,7 +144,7 @@ function readEscaped(text: Uint8Array, at: number, writer: Writer): number {
   return at + 1;
 }
 
-/** A `\u` escape that ends at the place, with its second half where it has one. */
+/** Reads a `\u` escape that ends at this place, with its second half if it has one. */
 function readUnit(text: Uint8Array, unit: number, end: number, writer: Writer): number {
   let next = end;
   if (unit >= 0xd800 && unit < 0xdc00) while (text[next] === BACKSLASH) next++;
@@ -161,7 +161,7 @@ function writePoint(point: number, end: number, writer: Writer): number {
   return end;
 }
 
-/** The number that so many hexadecimal digits write; -1 where others stand there. */
+/** The number of so many hexadecimal digits; -1 if there are others. */
 function hexAt(text: Uint8Array, at: number, count: number): number {
   let number = 0;
   for (let next = at; next < at + count; next++) {

@@ -1,8 +1,8 @@
 import { scrubOwn } from './scrub.ts';
 
 /**
- * One line of JSON without the secrets, and still JSON: one that is only digits may have stood as a number, where `***`
- * cannot.
+ * One line of JSON without the secrets, and still JSON: a secret of digits may have been a number, which `***` cannot
+ * replace as it is.
  */
 export function scrubJson(line: string, secrets: readonly string[]): string {
   const scrubbed = scrubOwn(line, secrets);
@@ -28,7 +28,7 @@ function isBytesOfSecret(list: readonly unknown[], secrets: readonly string[]): 
   return list.length > 1 && scrubOwn(text, secrets) !== text;
 }
 
-/** True for a text that a strict reader takes. */
+/** True for valid JSON. */
 export function isJson(text: string): boolean {
   try {
     JSON.parse(text);

@@ -1,21 +1,21 @@
-import { secretViews, SHORT, type SecretViews, type SecretView } from './secret-forms.ts';
 import { advance, KINDS, type PatternTree } from './pattern-tree.ts';
-import { isCutAt, type Symbols } from './read-symbols.ts';
+import { BACKSLASH, isCutAt, PERCENT, type Symbols } from './read-symbols.ts';
+import { secretViews, SHORT, type SecretViews, type SecretView } from './secret-forms.ts';
 
 const STAND_IN = '***';
 
 /**
- * Takes secrets out of a text of ours, which may quote others: as `scrub` does, but only those that are too long to be
- * a word or a figure of what we say. What is quoted loses the short ones before, where it is put into the sentence.
+ * Removes secrets from our own text, which may quote others: as `scrub` does, but only those that are too long to be a
+ * word or a figure of the sentence. Quotations are scrubbed of short ones before they are put into it.
  */
 export function scrubOwn(text: string, secrets: readonly string[]): string {
   return scrubChosen(text, secrets, LONG, STAND_IN);
 }
 
 /**
- * Takes secrets out of a text of others. Replaces every secret in it by `***` (or another text): as it is, escaped for
+ * Removes secrets from foreign text. Replaces every secret in it by `***` (or another text): as it is, escaped for
  * JSON or for a URL (any number of times), as base64 (also inside longer base64, as in basic authentication), hex or a
- * list of bytes, and its beginning where a text was cut there. `secrets` may grow between calls; it is read each time.
+ * list of bytes, and its beginning if the text was cut there. `secrets` may grow between calls; it is read each time.
  *
  * The time is linear in the text's length, whatever the text and the secrets are: both may come from a stranger.
  */
@@ -23,13 +23,13 @@ export function scrub(text: string, secrets: readonly string[], standIn: string 
   return scrubChosen(text, secrets, ALL, standIn);
 }
 
-/** True where `scrub` would take something out. */
+/** True if `scrub` would remove something. */
 export function holdsSecret(text: string, secrets: readonly string[]): boolean {
   const views = viewsFor(secrets, ALL);
   return views !== null && findSecrets(Buffer.from(text), views).length > 0;
 }
 
-/** Which secrets are looked for, and how, for each list of them. */
+/** The secrets to look for, and the prepared search for each list of secrets. */
 interface Choice {
   isChosen: (secret: string) => boolean;
   known: WeakMap<readonly string[], { count: number; views: SecretViews | null }>;
@@ -74,31 +74,19 @@ function viewsFor(secrets: readonly string[], { isChosen, known }: Choice): Secr
   return views;
 }
 
-/** A part of a text; `end` is the place behind it. */
+/** A part of a text; `end` is exclusive. */
 export interface Span {
   start: number;
   end: number;
 }
 
-const BACKSLASH = 92;
-const PERCENT = 37;
-
-/** Where secrets stand in a text (its bytes in UTF-8): in order, none over another. */
-export function findSecrets(text: Uint8Array, { literal, decoded, isDecodedAlways, digits }: SecretViews): Span[] {
+/** The places of secrets in a text (its bytes in UTF-8), in order and without overlap. */
+function findSecrets(text: Uint8Array, { literal, decoded, isDecodedAlways, digits }: SecretViews): Span[] {
   const hasEscapes = isDecodedAlways || text.includes(BACKSLASH) || text.includes(PERCENT);
   const views = hasEscapes ? [literal, decoded, digits] : [literal, digits];
   const found = views.flatMap((view) => findIn(text, view));
-  return found.length < 2 ? found : apart(found.toSorted((a, b) => a.start - b.start || b.end - a.end));
-}
-
-/** One where several lie over one another. */
-function apart(sorted: readonly Span[]): Span[] {
   const spans: Span[] = [];
-  for (const { start, end } of sorted) {
-    const last = spans.at(-1);
-    if (last === undefined || start >= last.end) spans.push({ start, end });
-    else last.end = Math.max(last.end, end);
-  }
+  for (const span of found.toSorted((a, b) => a.end - b.end)) keep(spans, span);
   return spans;
 }
 
@@ -114,7 +102,7 @@ function findIn(text: Uint8Array, { read, folded, tree }: SecretView): Span[] {
   for (let at = 0; at < count; at++) {
     const symbol = next;
     next = symbolAt(at + 1);
-    // Most places of a text are none where anything begins.
+    // At most places of a text no secret begins.
     if (state === 0 && pairs[symbol * 256 + next] === 0) continue;
     const beginning = cut[state] ?? 0;
     if (beginning !== 0 && isCutAt(bytes, at)) keep(spans, spanOf(symbols, at - beginning, at));
@@ -125,7 +113,7 @@ function findIn(text: Uint8Array, { read, folded, tree }: SecretView): Span[] {
   return spans;
 }
 
-/** Where the symbols stand in the text, from one up to another. */
+/** The span in the text of the symbols from one up to another. */
 function spanOf({ ends, hasGaps }: Symbols, from: number, to: number): Span {
   if (ends === null) return { start: from, end: to };
   const start = hasGaps ? (ends[from] ?? 0) - 1 : (ends[from - 1] ?? 0);
@@ -151,7 +139,7 @@ function keepFound(spans: Span[], { text, symbols, tree }: Search, ending: numbe
   }
 }
 
-/** Spans come by their ends, so that none but the last ones lie under a new one, and each is taken away once at most. */
+/** Spans come in the order of their ends, so only the last ones overlap a new one, and each is removed once at most. */
 function keep(spans: Span[], span: Span): void {
   let { start, end } = span;
   for (let last = spans.at(-1); last !== undefined && last.end > start; last = spans.at(-1)) {
@@ -162,7 +150,7 @@ function keep(spans: Span[], span: Span): void {
   spans.push({ start, end });
 }
 
-/** Whether one symbol, or a character of which it is the end, is written with several. */
+/** True if a symbol, or the character that it ends, is written with several bytes. */
 function isEscape({ ends, hasGaps }: Symbols, at: number): boolean {
   if (ends === null || hasGaps) return false;
   let first = at;
@@ -170,14 +158,14 @@ function isEscape({ ends, hasGaps }: Symbols, at: number): boolean {
   return (ends[at] ?? 0) - (ends[first - 1] ?? 0) > 1;
 }
 
-/** Whether letters and digits around it belong to it; those of an escape before it, such as `\n` and `%20`, do not. */
+/** True if no letter or digit is next to it, except for those of an escape before it, such as `\n` and `%20`. */
 function isWholeWord(text: Uint8Array, { start, end }: Span, isBehindEscape: boolean): boolean {
   const isEscaped = text[start] === BACKSLASH || text[start] === PERCENT;
   const isBegin = start === 0 || isEscaped || isBehindEscape || !isAlphanumeric(text[start - 1]);
   return isBegin && !isAlphanumeric(text[end]);
 }
 
-/** Where the base64 ends that goes on at the place. */
+/** The end of the base64 that continues at this place. */
 function base64End(text: Uint8Array, from: number): number {
   let at = from;
   while (isAlphanumeric(text[at]) || '+/=-_'.includes(String.fromCharCode(text[at] ?? 0))) at++;

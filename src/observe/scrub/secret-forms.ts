@@ -11,23 +11,23 @@ const CUT_FROM = 4;
 /** The same of an encoded form, which takes more symbols to say as much. */
 const ENCODED_CUT_FROM = 8;
 
-/** One way to read a text, what to take its bytes for, and what is looked for in them. */
+/** One way to read a text: the reader, the folding of its bytes, and the patterns to look for. */
 export interface SecretView {
   read: SymbolReader;
   folded: Uint8Array;
   tree: PatternTree;
 }
 
-/** The ways in which secrets are looked for in a text; each secret in every form that the way of reading shows. */
+/** The ways to look for secrets in a text, each with every form of each secret. */
 export interface SecretViews {
   literal: SecretView;
-  /** Shows nothing that `literal` does not where a text has no escapes, unless a secret looks like one itself. */
+  /** For a text without escapes the same as `literal`, unless a secret looks like an escape itself. */
   decoded: SecretView;
   isDecodedAlways: boolean;
   digits: SecretView;
 }
 
-/** Null where there is nothing to look for. */
+/** Null if there is nothing to look for. */
 export function secretViews(secrets: readonly string[]): SecretViews | null {
   if (secrets.length === 0) return null;
   const textView = (read: SymbolReader): SecretView => {
@@ -50,7 +50,7 @@ function latin1(text: Uint8Array): string {
   return Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('latin1');
 }
 
-/** The secret as it is read; none where it consists of nothing but backslashes. */
+/** The secret as the reader returns it; none if it consists of nothing but backslashes. */
 function plainForm(secret: string, read: SymbolReader): Pattern[] {
   const symbols = symbolsOf(secret, read);
   if (symbols.length === 0) return [];
@@ -60,7 +60,7 @@ function plainForm(secret: string, read: SymbolReader): Pattern[] {
   ];
 }
 
-/** The base64 digits that the secret alone decides, for each of the three ways in which it can lie in other bytes. */
+/** The base64 digits that depend on the secret alone, for each of its three alignments within other bytes. */
 function base64Forms(secret: string): Pattern[] {
   if (secret.length < ENCODED_FROM) return [];
   const bytes = Buffer.from(secret);

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Answer, Delivery, Wire } from '../answer.ts';
+import { sendPlain, writeHead } from '../send.ts';
 import type { Fault } from './fault.ts';
 import { TEXT_OR_BYTES, fault } from './fault.ts';
-import { sendPlain, writeHead } from '../send.ts';
 
-/** Faults of the connection: the right answer, brought badly or not at all. A negative `after` is counted from the end. */
+/** Faults of the connection: the right answer, delivered badly or not at all. A negative `after` counts from the end. */
 export const WIRE_FAULTS = {
   reset: onWire(
     'RST after `after` bytes of the body (half of it when 0; -1 before the headers)',
@@ -76,7 +76,7 @@ function unanswered<P extends Record<string, string | number | Uint8Array>>(
   return fault(about, defaults, (answer, parameters) => ({ ...answer, status: 0, deliver: delivery(parameters) }));
 }
 
-/** Where to cut a body: after so many bytes, half of it by default, never behind its end. */
+/** The first part of a body: so many bytes, half of it by default, never more than all. */
 function part(body: Uint8Array, after: number): Uint8Array {
   return body.subarray(0, after === 0 ? Math.floor(body.length / 2) : after);
 }

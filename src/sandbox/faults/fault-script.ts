@@ -1,21 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../model/errors.ts';
 import type { Answer } from '../answer.ts';
-import type { FaultContext, FaultValue } from './fault.ts';
 import { ANSWER_FAULTS } from './answer-faults.ts';
-import { PAGE_FAULTS } from './page-faults.ts';
 import { WIRE_FAULTS } from './connection-faults.ts';
+import type { FaultContext, FaultValue } from './fault.ts';
+import { PAGE_FAULTS } from './page-faults.ts';
 
-/** Which requests a fault meets. All that is given must hold; requests that were refused (401, 403, 429) do not count. */
+/** The requests that a fault applies to. All given conditions must hold; refused requests (401, 403, 429) do not count. */
 interface FaultWhen {
   /** `content`, `images`, ..., `webhooks`, `oauth`. */
   resource?: string;
   method?: string;
   /** A part of path and query. */
   path?: string;
-  /** The number of the page in its walk: also met when it is asked for again. */
+  /** The number of the page in its walk, even if it is requested again. */
   page?: number;
-  /** From the n-th matching request on; only that one unless `times` or `every` says more. */
+  /** From the n-th matching request on; only that one unless `times` or `every` is given. */
   nth?: number;
   /** Every so many matching requests. */
   every?: number;
@@ -36,7 +36,7 @@ interface FaultHandle {
   remove(): void;
 }
 
-/** The script: faults are met in the order in which they were added, several may meet one answer. */
+/** The script: faults apply in the order in which they were added, and several may apply to one answer. */
 export interface Faults {
   add(script: FaultScript): FaultHandle;
   clear(): void;
@@ -101,8 +101,8 @@ export function faultScript(): AppliedFaults {
   };
 }
 
-/** Throws ConfigError where the fault, or one of its parameters, does not exist. */
-export function checkScript(script: FaultScript): void {
+/** Throws ConfigError if the fault, or one of its parameters, does not exist. */
+function checkScript(script: FaultScript): void {
   const name = knownFault(script.fault);
   const known = [...WHEN, ...Object.keys(FAULTS[name].defaults)];
   const unknown = Object.keys(script).find((key) => key !== 'fault' && !known.includes(key));
@@ -112,8 +112,8 @@ export function checkScript(script: FaultScript): void {
   });
 }
 
-/** Throws ConfigError with the list of names where there is no such fault. */
-export function knownFault(name: string): FaultName {
+/** Throws ConfigError with the list of names if there is no such fault. */
+function knownFault(name: string): FaultName {
   if (isFaultName(name)) return name;
   throw new ConfigError('usage', `There is no fault "${name}".`, {
     hint: `Choose one of: ${Object.keys(FAULTS).join(', ')}.`,
@@ -165,9 +165,9 @@ function randomFrom(seed: number): () => number {
 /** Every fault by its name: what the connection, the answer or the listing does wrong. */
 export const FAULTS = { ...WIRE_FAULTS, ...ANSWER_FAULTS, ...PAGE_FAULTS } as const;
 
-export type FaultName = keyof typeof FAULTS;
+type FaultName = keyof typeof FAULTS;
 
-export function isFaultName(name: string): name is FaultName {
+function isFaultName(name: string): name is FaultName {
   return Object.hasOwn(FAULTS, name);
 }
 
@@ -175,9 +175,9 @@ const NUMBERS_OF_WHEN = new Set(['page', 'nth', 'every', 'times', 'probability',
 const ESCAPES: Readonly<Record<string, string>> = { r: '\r', n: '\n', t: '\t' };
 
 /**
- * Reads a fault from the command line: `status:503,resource=content,nth=3`. What stands behind the colon is the
+ * Reads a fault from the command line: `status:503,resource=content,nth=3`. The text after the colon is the
  * fault's first parameter, `header.NAME=value` adds a header, `file=PATH` reads `text` from a file; `\,` is a comma,
- * `\r \n \t` are what they usually are. Throws ConfigError.
+ * `\r \n \t` have their usual meaning. Throws ConfigError.
  */
 export function parseFault(text: string): FaultScript {
   const [, name = '', rest = ''] = /^([^:,]*)[:,]?([^]*)$/.exec(text) ?? [];
@@ -214,7 +214,7 @@ function headersOf(script: Record<string, FaultValue>): Record<string, string> {
   return typeof headers === 'object' && !(headers instanceof Uint8Array) ? headers : {};
 }
 
-/** Parts at commas that no backslash stands before. */
+/** Splits at commas that are not escaped by a backslash. */
 function pieces(text: string): string[] {
   return text.split(/(?<!\\),/).filter((piece) => piece !== '');
 }

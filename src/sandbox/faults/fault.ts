@@ -1,10 +1,10 @@
 import type { Answer } from '../answer.ts';
 import type { PageParts, PageQuery } from '../pages/page-parts.ts';
 
-/** What a parameter of a fault may be; on the command line only text and numbers. */
+/** A parameter of a fault; on the command line only text and numbers. */
 export type FaultValue = string | number | Uint8Array | Readonly<Record<string, string>>;
 
-/** What a fault may know besides the answer that it spoils. */
+/** The context that a fault gets besides the answer that it changes. */
 export interface FaultContext {
   url: URL;
   /** Lists another page of the same resource. */

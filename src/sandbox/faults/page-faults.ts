@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../model/json.ts';
 import type { Answer } from '../answer.ts';
+import type { PageParts } from '../pages/page-parts.ts';
+import { cursorAtStart } from '../pages/page-query.ts';
+import { isObject, parseExactly } from '../records/record-facts.ts';
 import type { Fault, FaultContext } from './fault.ts';
 import { fault } from './fault.ts';
-import { cursorAtStart } from '../pages/page-query.ts';
-import type { PageParts } from '../pages/page-parts.ts';
-import { isObject, parseExactly } from '../records/record-facts.ts';
 
 /** Faults of a listing: pages that lie. They leave every other answer alone. */
 export const PAGE_FAULTS = {

@@ -1,6 +1,6 @@
 import type { PageStart } from '../records/collection.ts';
 
-/** What one listing request asks for. */
+/** A parsed listing request. */
 export interface PageQuery {
   url: URL;
   limit: number;
@@ -18,11 +18,11 @@ export interface PageParts {
   query: PageQuery;
   /** The JSON texts of the records. */
   records: readonly Uint8Array[];
-  /** The cursor of the page after it; null at the end. Page and offset styles do not tell it. */
+  /** The cursor of the page after it; null at the end. Page and offset styles do not send it. */
   next: string | null;
-  /** Records in the whole listing; null where the service does not tell. */
+  /** Records in the whole listing; null if the service does not tell. */
   total: number | null;
-  /** Body fields by name as JSON text, over those of the style; null leaves a field out. `data` may stand here too. */
+  /** Body fields by name as JSON text, over those of the style; null leaves a field out. `data` may be given, too. */
   fields?: Readonly<Record<string, string | null>>;
   /** Makes the next address out of the right path and query; the right one is absolute. */
   nextAddress?: (pathAndQuery: string) => string;

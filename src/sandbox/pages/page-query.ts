@@ -1,7 +1,7 @@
 import { RefusedRequest } from '../answer.ts';
-import type { PageQuery, PageParts } from './page-parts.ts';
 import type { Collection } from '../records/collection.ts';
 import type { Entry } from '../records/overlay.ts';
+import type { PageQuery, PageParts } from './page-parts.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
@@ -35,7 +35,7 @@ const READERS: Readonly<Record<Pagination, (url: URL, limit: number, since: numb
   },
 };
 
-/** What a cursor holds: it names a place between records, so a page stays where it is while the data changes. */
+/** Content of a cursor: a position between records, so that a page stays the same while the data changes. */
 interface CursorPlace {
   rank: number;
   key: string;
@@ -44,7 +44,7 @@ interface CursorPlace {
 }
 
 /** The opaque text of a cursor. */
-export function cursorText(place: CursorPlace): string {
+function cursorText(place: CursorPlace): string {
   return Buffer.from(JSON.stringify([place.rank, place.key, place.number, place.since])).toString('base64url');
 }
 
@@ -56,8 +56,8 @@ function cursorPlace(url: URL, _limit: number, since: number | null): Place {
   return { since: since ?? place.since, start, number: place.number, cursor };
 }
 
-/** The key of a cursor that stands before the first record. */
-export const START = '\u0000start';
+/** The key of a cursor before the first record. */
+const START = '\u0000start';
 
 function readCursor(text: string): CursorPlace {
   try {
@@ -101,7 +101,7 @@ export function listPage(collection: Collection, query: PageQuery, tellTotal: bo
   };
 }
 
-/** A cursor that stands where this page begins, but counts as the page after it: for an empty page in between. */
+/** A cursor at the start of this page, but with the number of the next: for an empty page in between. */
 export function cursorAtStart(query: PageQuery): string {
   const { start } = query;
   const place = 'after' in start ? start.after : { rank: 0, key: START };

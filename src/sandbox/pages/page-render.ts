@@ -8,7 +8,7 @@ interface Style {
   headers: Readonly<Record<string, string>>;
 }
 
-/** What each pagination style adds to a page. */
+/** Fields and headers that each pagination style adds to a page. */
 const STYLES: Readonly<Record<Pagination, (parts: PageParts) => Style>> = {
   cursor: (parts) => ({ fields: { next_cursor: JSON.stringify(parts.next) }, headers: {} }),
   page: () => ({ fields: {}, headers: {} }),

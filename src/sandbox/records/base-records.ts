@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError, messageOf } from '../../model/errors.ts';
 import { factsOf, spread } from './record-facts.ts';
 
-/** How listings are ordered: by (updated_at, id), or in a stable order that says nothing. */
+/** Orders of listings: by (updated_at, id), or an arbitrary but stable one. */
 export const SORTS = ['updated', 'none'] as const;
 export type Sort = (typeof SORTS)[number];
 
@@ -13,17 +13,17 @@ export type Sort = (typeof SORTS)[number];
 export interface BaseRecords {
   size: number;
   rankAt(position: number): number;
-  /** Unique; the record's id, except where an id is missing or stands twice. */
+  /** Unique; the record's id, unless that is missing or occurs twice. */
   keyAt(position: number): string;
   /** Epoch milliseconds, for `updated_since`. */
   timeAt(position: number): number;
   /** The record's original JSON text. */
   textAt(position: number): Uint8Array;
-  /** -1 where there is none. */
+  /** -1 if there is none. */
   positionOf(key: string): number;
   /** The rank of a record that is written later. */
   rankOf(key: string, time: number): number;
-  /** Whether the service keeps an `updated_at` in these records and so stamps it on every write. */
+  /** True if the records have an `updated_at`, which the service then sets on every write. */
   stamped: boolean;
 }
 
@@ -37,7 +37,7 @@ interface Line {
 
 const NEWLINE = 0x0a;
 
-/** Reads one record per line; each keeps its own bytes. Throws ConfigError with file and line where a line is no JSON. */
+/** Reads one record per line; each keeps its own bytes. Throws ConfigError with file and line if a line is no JSON. */
 export function readRecords(file: string, sort: Sort): BaseRecords {
   const bytes = readFileSync(file);
   return recordsIn(bytes, sort, file);

@@ -7,7 +7,7 @@ export type PageStart = { after: { rank: number; key: string } } | { offset: num
 
 export interface Slice {
   entries: Entry[];
-  /** Whether a record follows the last one. */
+  /** True if a record follows the last one. */
   more: boolean;
   /** Records in the listing, `updated_since` counted in. */
   total: number;
@@ -41,7 +41,7 @@ export class Collection {
     this.#shown = lagMs > 0 ? new Overlay(base) : this.#current;
   }
 
-  /** Grows with every change that the listing shows; `now` brings in what has become visible. */
+  /** Grows with every change that the listing shows; applies changes that have become visible by `now`. */
   version(now: number): number {
     const due = this.#pending.filter((change) => change.due <= now);
     for (const { key, entry } of due) this.#shown.set(key, entry);

@@ -1,6 +1,6 @@
 import type { BaseRecords, Sort } from './base-records.ts';
-import { spread } from './record-facts.ts';
 import { imageBytes, sha256 } from './image-files.ts';
+import { spread } from './record-facts.ts';
 
 /** Steps of the unsorted order: primes, so that one visits every index unless the count is a multiple of it. */
 const STRIDE = 7_368_787;
@@ -163,27 +163,19 @@ function pick(list: readonly string[], index: number): string {
   return list[index % list.length] ?? '';
 }
 
-// Few days and few times of day come up, and making a date's text costs more than the rest of a record.
+// There are few days and few times of day, and formatting a date costs more than the rest of a record.
 const days = new Map<number, string>();
 const timesOfDay = new Map<number, string>();
 
 function iso(time: number): string {
-  const day = Math.floor(time / DAY);
-  return dayText(day) + timeText(time - day * DAY);
+  const day = Math.floor(time / DAY) * DAY;
+  return cached(days, day, (text) => text.slice(0, 10)) + cached(timesOfDay, time - day, (text) => text.slice(10));
 }
 
-function dayText(day: number): string {
-  const known = days.get(day);
+function cached(texts: Map<number, string>, time: number, part: (text: string) => string): string {
+  const known = texts.get(time);
   if (known !== undefined) return known;
-  const text = new Date(day * DAY).toISOString().slice(0, 10);
-  days.set(day, text);
-  return text;
-}
-
-function timeText(time: number): string {
-  const known = timesOfDay.get(time);
-  if (known !== undefined) return known;
-  const text = new Date(time).toISOString().slice(10);
-  timesOfDay.set(time, text);
+  const text = part(new Date(time).toISOString());
+  texts.set(time, text);
   return text;
 }

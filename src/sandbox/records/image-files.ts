@@ -1,17 +1,17 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, parse } from 'node:path';
-import { createHash } from 'node:crypto';
 import { spread } from './record-facts.ts';
 
-/** The bytes behind records that have a file, by record id. */
+/** The bytes of records that have a file, by record id. */
 export interface ImageFiles {
-  /** null where there is none. */
+  /** Null if there is none. */
   get(id: string): Uint8Array | null;
   put(id: string, bytes: Uint8Array): void;
   remove(id: string): void;
 }
 
-/** Serves `<id>.<anything>` from a folder that may be missing; what `generate` makes stands behind it. */
+/** Serves `<id>.<anything>` from a folder that may be missing, else what `generate` makes. */
 export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null): ImageFiles {
   const paths = folder !== null && existsSync(folder) ? pathsById(folder) : new Map<string, string>();
   const written = new Map<string, Uint8Array | null>();
@@ -44,7 +44,7 @@ export function imageBytes(id: string): Uint8Array {
   );
 }
 
-/** Hex digest, as it stands in an image's record. */
+/** Hex digest, as in an image's record. */
 export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

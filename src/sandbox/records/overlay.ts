@@ -15,7 +15,7 @@ export interface Place {
   written: number;
 }
 
-/** What was written and deleted since the start, laid over the base: a million records stay uncopied. */
+/** Changes since the start over the base records, of which a million stay uncopied. */
 export class Overlay {
   readonly #base: BaseRecords;
   readonly #changes = new Map<string, Entry | null>();
@@ -28,14 +28,9 @@ export class Overlay {
     this.#base = base;
   }
 
-  /** The record as it was last written, null where it was deleted, undefined where the base still holds. */
+  /** The record as it was last written, null if it was deleted, undefined if the base still holds. */
   changeOf(key: string): Entry | null | undefined {
     return this.#changes.get(key);
-  }
-
-  /** Everything that was written and is still there. */
-  get written(): readonly Entry[] {
-    return this.#written;
   }
 
   get size(): number {
@@ -64,7 +59,7 @@ export class Overlay {
     return { base: base + 1, written: written + rest - (this.#isHidden(base) ? 0 : 1) };
   }
 
-  /** How many records stand before a place. */
+  /** The number of records before a place. */
   before(place: Place): number {
     return place.base - this.#hiddenBefore(place.base) + place.written;
   }
@@ -141,7 +136,7 @@ export class Overlay {
   }
 }
 
-/** The first number in [from, to) that holds, `to` where none does; what holds must go on holding. */
+/** The first number in [from, to) for which `holds` is true, which it must stay for all later ones; `to` if there is none. */
 function firstWhere(from: number, to: number, holds: (value: number) => boolean): number {
   let [low, high] = [from, to];
   while (low < high) {

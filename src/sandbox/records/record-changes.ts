@@ -7,14 +7,14 @@ import { idText, isObject, parseExactly } from './record-facts.ts';
 export const EVENT_KINDS = ['created', 'updated', 'deleted', 'published', 'unpublished'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-/** Reads the body of a write; 400 where it is no JSON, 422 where it is no object. */
+/** Reads the body of a write; 400 if it is no JSON, 422 if it is no object. */
 export function recordIn(bytes: Uint8Array): JsonObject {
   const value = parsed(bytes);
   if (isObject(value)) return value;
   throw new RefusedRequest(422, 'A record must be a JSON object.');
 }
 
-/** The record that a create makes: it gets an id where it brings none, and the service's times. */
+/** The record that a create makes: with an id, generated if it has none, and the service's times. */
 export function created(body: JsonObject, prefix: string, stamp: string | null): { id: string; record: JsonObject } {
   const given = body['id'] ?? `${prefix}${randomBytes(8).toString('hex')}`;
   const id = idText(given);
@@ -36,7 +36,7 @@ export function patched(before: JsonObject, body: JsonObject, stamp: string | nu
   return { ...before, ...body, ...(stamp === null ? {} : { updated_at: stamp }) };
 }
 
-/** What a change of a record's text tells the world; publishing is told besides the change itself. */
+/** The events of a change of a record's text; publishing is an event besides the change itself. */
 export function eventsOf(before: string | null, after: string | null): EventKind[] {
   if (after === null) return ['deleted'];
   const change: EventKind = before === null ? 'created' : 'updated';

@@ -7,14 +7,14 @@ import type { EventKind } from './record-changes.ts';
 import { eventsOf } from './record-changes.ts';
 import { factsOf } from './record-facts.ts';
 
-/** One live record, as an oracle to compare a copy with. */
+/** One live record, to compare a copy with. */
 interface StoredRecord {
   id: string;
   /** The exact JSON text that the service sends. */
   text: string;
 }
 
-/** What was changed, for webhooks. */
+/** A change, for webhooks. */
 export interface RecordChange {
   resource: string;
   kind: EventKind;
@@ -23,7 +23,7 @@ export interface RecordChange {
   time: number;
 }
 
-/** All records of the sandbox, in this process: to look at them, and to change them while they are being walked. */
+/** All records of the sandbox, in this process: to look at, and to change while they are being walked. */
 export interface Store {
   resources(): string[];
   count(resource: string): number;
@@ -32,12 +32,12 @@ export interface Store {
   list(resource: string): Generator<StoredRecord>;
   /**
    * Creates or replaces a record, as it is given: text keeps its spelling, `updated_at` is not touched. It takes its
-   * place by its own `updated_at`, or by the service's clock where it has none.
+   * place by its own `updated_at`, or by the service's clock if it has none.
    */
   put(resource: string, record: string | object): void;
-  /** False where there was none. */
+  /** False if there was none. */
   remove(resource: string, id: string): boolean;
-  /** The bytes behind `/v1/images/{id}/file`. */
+  /** Sets the bytes of `/v1/images/{id}/file`. */
   putFile(id: string, bytes: Uint8Array): void;
 }
 

@@ -1,7 +1,9 @@
-import type { z } from 'zod';
-import { explainIssues } from './explain-issues.ts';
+import { z } from 'zod';
+import { shownAddress } from '../warehouse-address.ts';
+import { suggestion } from './did-you-mean.ts';
 import type { SettingsFinding } from './fault.ts';
-import { fieldPath, pathKey, replaceAt, valueAt } from './field-path.ts';
+import { fieldPath, pathKey, replaceAt, valueAt, isPlainMap, partAt, type FieldPath } from './field-path.ts';
+import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */
 export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
@@ -46,4 +48,163 @@ function convertFilled(value: unknown, issue: z.core.$ZodIssue, filled: Readonly
   if (typeof text !== 'string' || read === undefined || !filled.has(pathKey(path))) return value;
   const converted = read(text);
   return converted === text ? value : replaceAt(value, path, converted);
+}
+
+type Issue = z.core.$ZodIssue;
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** What an explanation needs besides the issue. */
+interface ExplainContext {
+  schema: z.ZodType;
+  value: unknown;
+  /** Fields whose value is not literally in the file (see `pathKey`). */
+  filled: ReadonlySet<string>;
+}
+
+const EXPECTED_KINDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'a map',
+  record: 'a map',
+  array: 'a list',
+};
+
+const COUNTED: Readonly<Record<string, string>> = { string: ' characters', array: ' in the list' };
+
+/** Turns zod's issues into findings: what was expected, and what is there. */
+function explainIssues(issues: readonly Issue[], context: ExplainContext, above: FieldPath = []): SettingsFinding[] {
+  return issues.flatMap((issue) => {
+    const path = [...above, ...fieldPath(issue.path)];
+    if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, path, context));
+    if (issue.code === 'invalid_key') return explainKey(issue, path);
+    if (issue.code === 'invalid_union') return explainUnion(issue, path, context);
+    const message = `${expectation(issue)}, got ${got(path, context)}${quotingHint(issue, path, context)}`;
+    return [{ path, part: 'value' as const, message }];
+  });
+}
+
+function expectation(issue: Issue): string {
+  return hasOwnMessage(issue) ? issue.message : `expected ${expected(issue)}`;
+}
+
+/** Messages that the schemas give begin so. */
+function hasOwnMessage(issue: Issue): boolean {
+  return issue.message.startsWith('expected ');
+}
+
+function expected(issue: Issue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return EXPECTED_KINDS[issue.expected] ?? issue.expected;
+    case 'invalid_value':
+      return oneOf(issue.values.map(String));
+    case 'too_small':
+      return `${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}${COUNTED[issue.origin] ?? ''}`;
+    case 'too_big':
+      return `${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}${COUNTED[issue.origin] ?? ''}`;
+    case 'invalid_format':
+      return `a text with the pattern ${issue.pattern ?? issue.format}`;
+    default:
+      return issue.message;
+  }
+}
+
+/** YAML reads `12` and `true` as a number and a boolean. */
+function quotingHint(issue: Issue, path: FieldPath, { value }: ExplainContext): string {
+  const kind = typeof valueAt(value, path);
+  const isLiteral = kind === 'number' || kind === 'boolean';
+  return isLiteral && issue.code === 'invalid_type' && issue.expected === 'string' && !hasOwnMessage(issue)
+    ? ' (put it in quotes)'
+    : '';
+}
+
+function unknownKey(key: string, path: FieldPath, { schema, value }: ExplainContext): SettingsFinding {
+  const known = knownKeys(schema, value, path);
+  const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}${suggestion(key, known)}`;
+  return { path: [...path, key], part: 'key', message };
+}
+
+function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldPath): SettingsFinding[] {
+  const reasons = issue.issues.map(expectation).join(' and ');
+  return [{ path, part: 'key', message: `${reasons} as key, got ${JSON.stringify(path.at(-1))}` }];
+}
+
+/** Explains the branch of the union that the value fits best; if it fits none, names them all. */
+function explainUnion(
+  issue: Extract<Issue, { code: 'invalid_union' }>,
+  path: FieldPath,
+  context: ExplainContext,
+): SettingsFinding[] {
+  if ('options' in issue && Array.isArray(issue.options)) {
+    const options = oneOf(issue.options.map(String));
+    return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
+  }
+  const inside = issue.errors.filter((branch) => branch.every((found) => !isOfWrongKind(found)));
+  const [entered] = inside.toSorted((a, b) => a.length - b.length);
+  if (entered !== undefined) return explainIssues(entered, context, path);
+  const choices = new Set(issue.errors.flat().map((found) => expectation(found).replace(/^expected /, '')));
+  return [{ path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${got(path, context)}` }];
+}
+
+/** True if the branch expects another kind of value altogether. */
+function isOfWrongKind(issue: Issue): boolean {
+  return issue.path.length === 0 && issue.code !== 'unrecognized_keys';
+}
+
+function oneOf(words: readonly string[]): string {
+  return words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
+}
+
+const MAX_SHOWN = 60;
+const SECRET_KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
+
+/** The value of a field for a message: its kind if it is no plain value, `***` if it may be a secret. */
+function got(path: FieldPath, { value: whole, filled }: ExplainContext): string {
+  const value = valueAt(whole, path);
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'nothing (null)';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'a map';
+  if (isSecretField(path) || filled.has(pathKey(path))) return `a ${SECRET_KINDS[typeof value] ?? 'value'} (***)`;
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const text = JSON.stringify(isWarehouseAddress(path) ? shownAddress(value) : withoutCredentials(value));
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+}
+
+/** A URL keeps its shape and loses what may be a credential: user name, password, query. */
+function withoutCredentials(text: string): string {
+  return text.replace(/\/\/[^/?#]*@/g, '//***@').replace(/[?#].*$/s, '?***');
+}
+
+/** The keys that the schema knows in the map at `path`; of a union, those of the branch that the value chose. */
+function knownKeys(schema: z.ZodType, value: unknown, path: FieldPath): string[] {
+  let at: unknown = value;
+  let branches: JsonSchema[] = branchesOf(z.toJSONSchema(schema, { io: 'input' }), at);
+  for (const part of path) {
+    at = partAt(at, part);
+    branches = branches.flatMap((branch) => schemaBelow(branch, part)).flatMap((branch) => branchesOf(branch, at));
+  }
+  return [...new Set(branches.flatMap((branch) => Object.keys(branch.properties ?? {})))];
+}
+
+function schemaBelow(schema: JsonSchema, part: FieldPath[number]): JsonSchema[] {
+  const next = schema.properties?.[part] ?? (typeof part === 'number' ? schema.items : schema.additionalProperties);
+  return typeof next === 'object' && !Array.isArray(next) ? [next] : [];
+}
+
+function branchesOf(schema: JsonSchema, value: unknown): JsonSchema[] {
+  const branches = (schema.oneOf ?? schema.anyOf)?.filter((branch): branch is JsonSchema => typeof branch === 'object');
+  if (branches === undefined) return [schema];
+  const chosen = branches.filter((branch) => hasConstantsOf(branch, value));
+  return (chosen.length > 0 ? chosen : branches).flatMap((branch) => branchesOf(branch, value));
+}
+
+/** True if the value has the constants (`type: api_key`) that tell this branch from the others. */
+function hasConstantsOf(branch: JsonSchema, value: unknown): boolean {
+  const constants = Object.entries(branch.properties ?? {}).flatMap(([key, property]) =>
+    typeof property === 'object' && property.const !== undefined ? [[key, property.const] as const] : [],
+  );
+  return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
 }

@@ -7,7 +7,7 @@ import { jsonText } from '../json/json-text.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 import { fitsNumeric, toBigInt } from './type-lattice.ts';
 
-/** What conversions share while a page is shaped. */
+/** State that conversions share while a page is shaped. */
 export interface CellNotes {
   /** True while the record's text holds a `\u` escape: without one there is no NUL and no lone surrogate to look for. */
   suspect: boolean;
@@ -15,7 +15,7 @@ export interface CellNotes {
   repaired: number;
 }
 
-/** Turns a value (never null) into what stands in the row; undefined where the type cannot hold it. */
+/** Turns a value (never null) into a cell of the row; undefined if the type cannot hold it. */
 export type ToCell = (value: JsonValue, notes: CellNotes) => Cell | undefined;
 
 /** How each column type stores a value. */
@@ -30,7 +30,7 @@ export const TO_CELL: Record<ColumnType, ToCell> = {
   json: jsonCell,
 };
 
-/** The same of a field whose local times are those of `zone`; it holds the very same values. */
+/** The conversion of a field whose local times are in `zone`; it accepts the same values. */
 export function cellOf(type: ColumnType, zone: TimeZone | null): ToCell {
   return zone === null || type !== 'timestamp' ? TO_CELL[type] : (value) => timestampIn(zone, value);
 }
@@ -82,7 +82,7 @@ function jsonCell(value: JsonValue, notes: CellNotes): Cell {
   return repairJson(jsonText(value), notes);
 }
 
-/** What `jsonText` wrote, with the same repair: jsonb refuses the same characters, escaped as they are. */
+/** Repairs JSON text in the same way: jsonb rejects the same characters, even escaped. */
 export function repairJson(text: string, notes: CellNotes): string {
   if (!notes.suspect) return text;
   const repaired = text.replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, repairEscape);

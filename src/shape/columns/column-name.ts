@@ -6,11 +6,11 @@ const HASH_LENGTH = 8;
 
 /**
  * The column for the field at `sourceKeyPath`: the keys in snake_case, joined by `_`. Letters and digits of any script
- * stay (lower case, NFC), everything else is one `_`; reserved words get a `_` behind; nothing begins with `_`, so no
- * name meets ours (`_version`, `_overflow`, ...).
+ * stay (lower case, NFC), everything else is one `_`; reserved words get a `_` at the end; nothing begins with `_`, so no
+ * name clashes with ours (`_version`, `_overflow`, ...).
  *
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
- * path alone. Only who comes first of two colliding paths depends on the order; the catalog remembers it.
+ * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
  */
 export function columnName(sourceKeyPath: readonly string[], taken: ReadonlySet<string>): string {
   const name = snakeCase(sourceKeyPath);
@@ -68,7 +68,7 @@ function cutToBytes(text: string, limit: number): string {
  * Names that a column must not have: words that Postgres 15 or SQLite 3 refuse without quotes, so that an analyst need
  * not quote, and the columns that both keep for themselves.
  */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set(
+const RESERVED_NAMES: ReadonlySet<string> = new Set(
   `all analyse analyze and any array as asc asymmetric authorization between binary both case cast check collate
   collation column commit concurrently constraint create cross current_catalog current_date current_role
   current_schema current_time current_timestamp current_user default deferrable delete desc distinct do drop else end

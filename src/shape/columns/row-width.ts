@@ -2,11 +2,11 @@ import type { Cell, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 
 /**
- * Bytes that are left in one of Postgres's pages, which a row must fit into but for its long values, behind the row's
- * head, its key, our own columns and `_overflow`.
+ * Bytes of one of Postgres's pages that are left after a row's header, its key, our own columns and `_overflow`. A row
+ * must fit into a page, except for its long values.
  */
 const MOST_BYTES = 7_800;
-/** What is longer is moved out of the row, and a pointer stays. */
+/** Longer values are moved out of the row; a pointer stays. */
 const LONGEST_INSIDE = 24;
 const POINTER = 18;
 /** Bytes by type; all others are as long as their values. */
@@ -18,7 +18,7 @@ const FEW_COLUMNS = Math.floor(MOST_BYTES / LONGEST_INSIDE);
 
 /**
  * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
- * stands at `at`, whatever order its columns came in: the last long ones, until the others fit.
+ * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
  */
 export function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): number[] {
   if (table.columns.length <= FEW_COLUMNS) return [];
@@ -43,7 +43,7 @@ function sizeOf(type: ColumnType, cell: Cell): number {
   return cell === null ? 0 : (FIXED[type] ?? textSize(type, cell));
 }
 
-/** A byte says how long it is. Numbers and JSON are stored otherwise than they are written, and count as long. */
+/** One byte holds the length. Numbers and JSON are stored otherwise than they are written, and count as long. */
 function textSize(type: ColumnType, cell: Cell): number {
   if (type !== 'text' || typeof cell !== 'string') return LONGEST_INSIDE;
   if (cell.length >= LONGEST_INSIDE) return POINTER;

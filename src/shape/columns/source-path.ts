@@ -1,13 +1,13 @@
 import type { SourcePath } from '../../model/table.ts';
 
-/** Stands in a path for "each element of the array". */
+/** Means "each element of the array" in a path. */
 export const EACH = '[]';
 /** Ends the path of the column that keeps the fields for which a table has no column left. */
 export const OVERFLOW = '[overflow]';
-/** A source key that looks like one of the two (or like its escaped form) is written with a backslash before it. */
+/** A source key that looks like one of the two (or like its escaped form) is escaped by a backslash. */
 const LIKE_A_MARK = /^\\*\[(overflow)?\]$/;
 
-/** How a source key stands in a path. */
+/** A source key as part of a path. */
 export function pathPart(key: string): string {
   return LIKE_A_MARK.test(key) ? `\\${key}` : key;
 }
@@ -22,7 +22,7 @@ export function keysOf(path: SourcePath): string[] {
   return path.filter((part) => part !== EACH).map(sourceKey);
 }
 
-/** The path as people write it: dotted; as a JSON array where a key would make that ambiguous. */
+/** The path as people write it: dotted; as a JSON array if a key would make that ambiguous. */
 export function pathText(path: SourcePath): string {
   const keys = keysOf(path);
   return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');

@@ -5,9 +5,9 @@ import { fitsDouble, isExact } from '../json/exact-number.ts';
 /** A moment as read from the source. */
 export interface Instant {
   epochMs: number;
-  /** Where it is a local time that is there twice or not at all: the later moment that it may mean. */
+  /** For a local time that occurs twice or not at all: the later moment that it may mean. */
   latestMs?: number;
-  /** What a finer source says beyond the millisecond: 0 to 999,999 nanoseconds. */
+  /** The part below the millisecond: 0 to 999,999 nanoseconds. */
   nanos: number;
 }
 
@@ -32,8 +32,8 @@ const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 /**
  * Reads a moment as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
- * as UTC without one), or a Unix time, whose size tells seconds (< 10^11), milliseconds (< 10^14) and microseconds
- * (< 10^17) apart. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
+ * as UTC without one), or a Unix time in seconds (< 10^11), milliseconds (< 10^14) or microseconds (< 10^17), by
+ * its size. A date alone is its first moment in UTC, as its cell is. Null for anything else and for moments that
  * no calendar has.
  */
 export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | null = null): Instant | null {
@@ -56,8 +56,8 @@ export function isLocalTime(text: string): boolean {
 }
 
 /**
- * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` only where there are milliseconds (what lies
- * below is cut off; the version's body keeps it). A local time is read in `zone`, as UTC without one. Null unless `text`
+ * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` only if there are milliseconds (the
+ * rest is cut off; the version's body keeps it). A local time is read in `zone`, as UTC without one. Null unless `text`
  * is an ISO 8601 date and time between the years 1 and 9999: no leap second, no 24:00, no date alone.
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
@@ -106,8 +106,8 @@ function epochOf(parts: Parts): number {
 }
 
 /**
- * A local time that its zone would move out of the calendar stays where it is: the first and the last moment that a
- * service can write stand for none.
+ * A local time that its zone would move out of the calendar is not moved: services use the first and the last moment
+ * that can be written for "none".
  */
 function momentOf(parts: Parts, zone: TimeZone | null): number {
   const written = epochOf(parts);

@@ -8,7 +8,7 @@ const INT64_MAX = 2n ** 63n - 1n;
 /** Beyond this many digits or powers of ten a number is kept as text; Postgres's numeric ends at 131,072. */
 const NUMERIC_LIMIT = 1000;
 
-/** What a pair of different types widens to; pairs not named here become text. Either order. */
+/** The wider type of two different ones, in either order; other pairs become text. */
 const WIDER: Record<string, ColumnType> = {
   'integer double': 'double',
   'integer numeric': 'numeric',
@@ -36,7 +36,7 @@ export function typeOf(value: JsonValue): ColumnType | null {
   return 'json';
 }
 
-/** What a column of type `type` must become to hold `value`, which it does not hold yet. */
+/** The type that a column of type `type` needs to hold `value`, which it cannot hold yet. */
 export function widenFor(type: ColumnType, value: JsonValue): ColumnType {
   const other = typeOf(value) ?? type;
   // An integer beyond 2^53 is an integer, but a double would lose its last digits.

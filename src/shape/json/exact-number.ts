@@ -1,13 +1,5 @@
-import type { ExactNumber, JsonValue } from '../../model/json.ts';
-
-declare global {
-  /** What Node 24 has and TypeScript's library does not yet declare (proposal "JSON.parse source text access"). */
-  interface JSON {
-    rawJSON(source: string): ExactNumber;
-    isRawJSON(value: unknown): value is ExactNumber;
-    parse(text: string, reviver: (key: string, value: JsonValue, context: { source?: string }) => JsonValue): JsonValue;
-  }
-}
+import type { ExactNumber } from '../../model/json.ts';
+import { isDigitOrPoint, LONG_DIGITS } from './scan-json.ts';
 
 /** True for a number kept by its digits; false for an object of the source that only looks like one. */
 export function isExact(value: unknown): value is ExactNumber {
@@ -25,7 +17,7 @@ export function isIntegerSource(source: string): boolean {
 
 /**
  * True if the double nearest to the number that `source` (valid JSON) writes is written with the same digits, as
- * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that tell the double from all others.
+ * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that identify the double.
  * Trailing zeros, the sign of zero and the way of writing (`1E2`) do not count.
  */
 export function keepsDigits(source: string): boolean {
@@ -48,7 +40,7 @@ export function fitsDouble(source: string): boolean {
   return written === significand(double.toPrecision(Math.min(written.indexOf('e'), MAX_PRECISION)));
 }
 
-/** The digits without leading and trailing zeros, and the power of ten they stand at: equal for equal values. */
+/** The digits without leading and trailing zeros, and their power of ten: equal for equal values. */
 function significand(source: string): string {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
@@ -61,34 +53,27 @@ function significand(source: string): string {
   return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
 
-/** Fewer digits than this a double always gives back. */
-const LONG = 16;
 const EXPONENT = /[eE][+-]?\d+/y;
 const HUGE_EXPONENT = /\d[eE][+-]?\d{3,}(?:[\s,\]}]|$)/;
-/** What may stand around a number outside a string; inside one it is a false alarm, which costs time and nothing else. */
+/** Characters around a number outside a string. A match inside a string is a false alarm, which only costs time. */
 const BEFORE_NUMBER = ':,[- \n\r\t';
 const AFTER_NUMBER = ',]} \n\r\t';
 
 /**
- * True if the JSON text may hold a number whose digits a double would not give back. Looks at every sixteenth character only: no run
- * of sixteen digits passes between two looks.
+ * True if the JSON text may hold a number whose digits a double would not give back. Looks at every sixteenth character
+ * only, which hits every run of sixteen digits.
  */
 export function hasInexactNumber(text: string): boolean {
-  for (let at = LONG - 1; at < text.length; at += LONG) {
-    if (!isNumeric(text.charCodeAt(at))) continue;
+  for (let at = LONG_DIGITS - 1; at < text.length; at += LONG_DIGITS) {
+    if (!isDigitOrPoint(text.charCodeAt(at))) continue;
     let start = at;
     let end = at + 1;
-    while (isNumeric(text.charCodeAt(start - 1))) start--;
-    while (isNumeric(text.charCodeAt(end))) end++;
-    if (end - start >= LONG && isInexact(text, start, end)) return true;
+    while (isDigitOrPoint(text.charCodeAt(start - 1))) start--;
+    while (isDigitOrPoint(text.charCodeAt(end))) end++;
+    if (end - start >= LONG_DIGITS && isInexact(text, start, end)) return true;
     at = end;
   }
   return HUGE_EXPONENT.test(text);
-}
-
-/** A digit or a point. */
-function isNumeric(code: number): boolean {
-  return (code >= 48 && code <= 57) || code === 46;
 }
 
 function isInexact(text: string, start: number, digitsEnd: number): boolean {

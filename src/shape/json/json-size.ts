@@ -1,20 +1,9 @@
-import { stringEnd } from './scan-json.ts';
+import { COMMA, isDigitOrPoint, LONG_DIGITS, OPEN_BRACE, OPEN_BRACKET, QUOTE, stringEnd } from './scan-json.ts';
 
 /*
- * How much a JSON text holds, told from its bytes before anything is made of them: a parsed value takes up to a hundred
- * bytes for two of the text's. Nothing is validated and nothing recurses.
+ * Measures a JSON text by its bytes before it is parsed: a parsed value takes up to a hundred bytes for two of the text's. Nothing is validated and nothing recurses.
  */
 
-const QUOTE = 34;
-const COMMA = 44;
-const POINT = 46;
-const ZERO = 48;
-const NINE = 57;
-const OPEN_BRACKET = 91;
-const OPEN_BRACE = 123;
-
-/** Fewer digits than this a double always gives back. */
-const LONG = 16;
 /** The same byte four times over, for words of four bytes. */
 const ONES = 0x01010101;
 const COMMAS = COMMA * ONES;
@@ -23,24 +12,24 @@ const BRACES = OPEN_BRACE * ONES;
 const CASE = 0x20 * ONES;
 /** The highest bit of each of the four. */
 const HIGH_BITS = (0x80 * ONES) | 0;
-/** Words that may be counted in bytes before one of them overflows: each adds two at most. */
+/** Words that may be summed before a byte overflows: each adds two at most. */
 const WORDS = 120;
 
-/** What a text holds: its values on all levels, and the characters of its numbers of sixteen digits and more. */
+/** Values of a text on all levels, and the characters of its numbers of sixteen digits and more. */
 export interface JsonSize {
   values: number;
   digits: number;
 }
 
 /**
- * As `exactSize`, but what only looks like a value or a number within a text counts, too: never less, often the same,
- * and several times as fast.
+ * `exactSize`, but also counts what only looks like a value or a number within a string: never less, often the same, and
+ * several times as fast.
  */
 export function roughSize(bytes: Uint8Array): JsonSize {
   return { values: roughValues(bytes), digits: roughDigits(bytes) };
 }
 
-/** What a text of valid JSON holds. */
+/** The size of valid JSON. */
 export function exactSize(bytes: Uint8Array): JsonSize {
   let [values, digits] = [1, 0];
   let at = 0;
@@ -51,24 +40,19 @@ export function exactSize(bytes: Uint8Array): JsonSize {
       continue;
     }
     if (opensValue(code)) values += 1;
-    else if (isNumeric(code)) {
+    else if (isDigitOrPoint(code)) {
       const start = at;
-      while (isNumeric(bytes[at + 1] ?? 0)) at += 1;
-      if (at + 1 - start >= LONG) digits += at + 1 - start;
+      while (isDigitOrPoint(bytes[at + 1] ?? 0)) at += 1;
+      if (at + 1 - start >= LONG_DIGITS) digits += at + 1 - start;
     }
     at += 1;
   }
   return { values, digits };
 }
 
-/** Each value stands behind a comma, or first in an array or object. */
+/** Each value follows a comma, or is the first in an array or object. */
 function opensValue(code: number): boolean {
   return code === COMMA || code === OPEN_BRACKET || code === OPEN_BRACE;
-}
-
-/** A digit or a point. */
-function isNumeric(code: number): boolean {
-  return (code >= ZERO && code <= NINE) || code === POINT;
 }
 
 function roughValues(bytes: Uint8Array): number {
@@ -87,7 +71,7 @@ function countBytes(bytes: Uint8Array): number {
   return count;
 }
 
-/** Four bytes at a time: the sum of each of the four places is kept in that place. A byte behind a hit may count, too. */
+/** Counts four bytes at a time, each of the four in its own byte of the sum. A byte after a hit may count as well. */
 function countWords(words: Int32Array, start: number): number {
   const end = Math.min(words.length, start + WORDS);
   let sums = 0;
@@ -108,13 +92,13 @@ function zeros(word: number): number {
 /** Looks at every sixteenth byte only: no run of sixteen digits passes between two looks. */
 function roughDigits(bytes: Uint8Array): number {
   let digits = 0;
-  for (let at = LONG - 1; at < bytes.length; at += LONG) {
-    if (!isNumeric(bytes[at] ?? 0)) continue;
+  for (let at = LONG_DIGITS - 1; at < bytes.length; at += LONG_DIGITS) {
+    if (!isDigitOrPoint(bytes[at] ?? 0)) continue;
     let start = at;
     let end = at + 1;
-    while (isNumeric(bytes[start - 1] ?? 0)) start -= 1;
-    while (isNumeric(bytes[end] ?? 0)) end += 1;
-    if (end - start >= LONG) digits += end - start;
+    while (isDigitOrPoint(bytes[start - 1] ?? 0)) start -= 1;
+    while (isDigitOrPoint(bytes[end] ?? 0)) end += 1;
+    if (end - start >= LONG_DIGITS) digits += end - start;
     at = end;
   }
   return digits;

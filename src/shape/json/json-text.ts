@@ -17,7 +17,7 @@ export function jsonText(value: JsonValue): string {
   return mayHoldHuge(text) ? JSON.stringify(value, hugeAsText) : text;
 }
 
-/** May give a false alarm, which costs time and nothing else. */
+/** May give a false alarm, which only costs time. */
 function mayHoldHuge(text: string): boolean {
   for (let at = LONG - 1; at < text.length; at += LONG) {
     const code = text.charCodeAt(at);

@@ -1,16 +1,26 @@
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { JsonValue, JsonObject } from '../../model/json.ts';
 import { keepsDigits, hasInexactNumber } from './exact-number.ts';
-import { cutDeep, skipSpace, stringEnd, valueEnd } from './scan-json.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  cutDeep,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+  stringEnd,
+  valueEnd,
+} from './scan-json.ts';
 
-/** A reviver recurses, so deeper levels are cut before it runs; a record that deep is set aside for its depth anyway. */
+/** A reviver recurses, so deeper levels are cut before it runs; a record that deep is rejected in any case. */
 const REVIVER_DEPTH = 500;
 /** For a reviver `JSON.parse` keeps the source of every value, some 300 bytes each: in longer texts that is too much. */
 const REVIVER_LENGTH = 1_048_576;
 
 /**
  * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits than
- * tell it from others, 1e400) come back as `ExactNumber`. Where a key stands twice the last one wins; `__proto__` is an ordinary key; `-0` is the
+ * tell it from others, 1e400) come back as `ExactNumber`. Of equal keys the last one wins; `__proto__` is an ordinary key; `-0` is the
  * double -0. Any depth is accepted: check it against the limit (`record-limits.ts`) before walking it.
  *
  * Throws `SyncError('bad_json')`, to be retried: a broken body is most often a broken transfer.
@@ -51,9 +61,9 @@ function numberOf(source: string): JsonValue {
 }
 
 /**
- * True where `JSON.parse` may have taken one key for another (nodejs/node#63785). V8 guesses a key by the objects that it
- * has made before, whoever made them, and compares its guess with as much of the key's source, escapes undecoded: with a
- * `\` seen behind the same keys, `"\n"` and `"\u0061"` are read as `\`. A wrong guess therefore holds a backslash itself, and
+ * True if `JSON.parse` may have taken one key for another (nodejs/node#63785). V8 guesses a key by the objects that it
+ * has made before and compares its guess with as much of the key's source, escapes undecoded: if a `\` has followed the
+ * same keys before, `"\n"` and `"\u0061"` are read as `\`. A wrong guess therefore holds a backslash itself, and
  * there is none without a backslash in the text. Does not recurse: any depth is fine.
  */
 function mayHaveWrongKey(text: string, value: JsonValue): boolean {
@@ -73,19 +83,14 @@ function printable(message: string, text: string): string {
   return line.includes('position') ? line : `${line} (${text.length} characters)`;
 }
 
-/** Deeper levels become null: a record that deep is set aside for its depth anyway, and nothing may overflow the stack. */
+/** Deeper levels become null: a record that deep is rejected in any case, and nothing may overflow the stack. */
 const MOST_LEVELS = 500;
 
-const QUOTE = 34;
 const MINUS = 45;
 const ZERO = 48;
 const NINE = 57;
-const OPEN_BRACKET = 91;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
 
-/** Where the reading of a text stands. */
+/** A text being read, and the position in it. */
 interface Reader {
   bytes: Buffer;
   at: number;
@@ -93,15 +98,15 @@ interface Reader {
 }
 
 /**
- * What `JSON.parse` should have made of a text that it has accepted, several times slower: `JSON.parse` only ever reads
- * single texts and numbers, so no key takes the place of another. `numberOf` says what a number's source becomes.
+ * Parses a text that `JSON.parse` has accepted, several times slower: `JSON.parse` reads single strings only, so it
+ * cannot take one key for another. `numberOf` makes the value of a number's source.
  */
 export function parseByHand(text: string, numberOf: (source: string) => JsonValue): JsonValue {
   const bytes = Buffer.from(cutDeep(text, MOST_LEVELS));
   return readValue({ bytes, at: skipSpace(bytes, 0), numberOf });
 }
 
-/** Reads the value that begins where the reader stands, and leaves it at what follows the white space behind. */
+/** Reads the value at the reader's position, and moves it past the white space after the value. */
 function readValue(reader: Reader): JsonValue {
   const { bytes, at } = reader;
   const first = bytes[at] ?? 0;

@@ -1,16 +1,24 @@
 /*
- * Finds where things end in the bytes of a text that `JSON.parse` has already accepted: all that structures JSON is
+ * Finds the ends of values in the bytes of a text that `JSON.parse` has already accepted: all that structures JSON is
  * ASCII, so nothing is decoded for it. Nothing is validated and nothing recurses, so any depth is fine.
  */
 
 const SPACE = 32;
-const QUOTE = 34;
-const COMMA = 44;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
+export const QUOTE = 34;
+export const COMMA = 44;
+export const OPEN_BRACKET = 91;
+export const BACKSLASH = 92;
+export const CLOSE_BRACKET = 93;
+export const OPEN_BRACE = 123;
+export const CLOSE_BRACE = 125;
+
+/** A double keeps any number with fewer digits than this. */
+export const LONG_DIGITS = 16;
+
+/** True for the code of a digit or a point. */
+export function isDigitOrPoint(code: number): boolean {
+  return (code >= 48 && code <= 57) || code === 46;
+}
 
 /** The first position at or after `at` that is not white space. */
 export function skipSpace(bytes: Uint8Array, at: number): number {

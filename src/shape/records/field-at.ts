@@ -6,7 +6,7 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isExact(value);
 }
 
-/** The value at a dotted path through objects ('' is the value itself); undefined where any step is missing. */
+/** The value at a dotted path through objects ('' is the value itself); undefined if any step is missing. */
 export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
   if (path === '') return value;
   let at: JsonValue | undefined = value;
@@ -18,13 +18,13 @@ export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
 }
 
 /**
- * True if anything in the value is worth a column or a row: a text, a number, a boolean or an element of an array, on any
- * level. Null is not, nor are empty arrays and objects without such a value. An element counts whatever it is, so that
- * an array has as many rows when it comes before others as when it comes after them. Recurses: only for records within
- * the depth limit.
+ * True if anything in the value needs a column or a row: a text, a number, a boolean or an element of an array, on any
+ * level; false for null, empty arrays and objects without such a value. An element counts whatever it is, so that an array
+ * has as many rows when it comes before others as when it comes after them. Recurses: only for records within the depth
+ * limit.
  */
-export function carriesValue(value: JsonValue | undefined): boolean {
+export function hasContent(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;
   if (Array.isArray(value)) return value.length > 0;
-  return isObject(value) ? Object.values(value).some(carriesValue) : true;
+  return isObject(value) ? Object.values(value).some(hasContent) : true;
 }

@@ -2,10 +2,10 @@ import type { JsonValue } from '../../model/json.ts';
 import { isObject } from './field-at.ts';
 import { kindOf, type JsonKind } from './record-difference.ts';
 
-/** Which fields records have, on all levels, and of what kinds: by dotted path, `[]` for the elements of a list. */
+/** The kinds of the fields of records on all levels, by dotted path; `[]` for the elements of a list. */
 export type FieldKinds = Map<string, Set<JsonKind>>;
 
-/** As in `recordDifferences`: what lies deeper is not looked at. */
+/** As in `recordDifferences`, deeper levels are ignored. */
 const MOST_LEVELS = 40;
 
 export function fieldKindsOf(value: JsonValue): FieldKinds {
@@ -26,16 +26,16 @@ function addTo(outline: FieldKinds, path: string, value: JsonValue, level: numbe
   }
 }
 
-/** Puts what another outline has into this one. */
+/** Adds further fields and kinds in place. */
 export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
   for (const [path, kinds] of by) outline.set(path, (outline.get(path) ?? new Set()).union(kinds));
 }
 
 /**
- * The first field for which a reading cannot be taken for the listed record, or null where there is none. `proved` are
- * the fields that were the same in the listing and alone. A reading may have those only, of the kinds that they had
- * there (or null); and it may lack a field that the record had before (`stored`, null where that is not known) only
- * where that field is one that reading alone does bring, so that its absence means something. Pure.
+ * The first field that keeps a reading from standing in for the listed record, or null if there is none. `proved` are the
+ * fields that were the same in the listing and in the record read alone. A reading may have only those, of the kinds that
+ * they had there (or null). It may lack a field that the record had before (`stored`, null if unknown) only if that field
+ * is proved, so that its absence means something. Pure.
  */
 export function unprovedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
   for (const [path, kinds] of reading) {

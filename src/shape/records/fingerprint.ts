@@ -16,22 +16,22 @@ export function sameJson(a: JsonValue, b: JsonValue): boolean {
   return isDeepStrictEqual(a, b);
 }
 
-/** Deeper levels count as alike: a record that has them is set aside anyway, and nothing may overflow the stack. */
+/** Deeper levels count as equal: such a record is rejected in any case, and nothing may overflow the stack. */
 const MAX_DEPTH = 200;
 /** Bytes of UTF-8 per UTF-16 unit at most. */
 const UNIT_BYTES = 3;
 const FIRST_BYTES = 4_096;
-/** What a larger record has taken is not kept. */
+/** A larger buffer is not kept for the next record. */
 const MOST_KEPT_BYTES = 1_048_576;
 const MOST_KEPT_ORDERS = 64;
-/** So short a text costs less to be written here than to be handed over. */
+/** A shorter text is written faster here than by `Buffer.write`. */
 const SHORT = 24;
 const ASCII = 128;
 const QUOTE = 34;
 const COLON = 58;
 const ZERO = 48;
 const TEN = 10;
-/** A length between its signs. */
+/** A length with its quote and colon. */
 const LENGTH_BYTES = 20;
 
 /** The members of an object in the order of their keys. */
@@ -42,17 +42,17 @@ interface Order {
 
 /**
  * A value as bytes that do not depend on the order of keys: sorted keys, and texts by their length instead of escapes.
- * This runs for each record where no body is kept, so the bytes and the orders found are kept for the next one: records
- * of a page have their keys in the same order.
+ * This runs for each record if no bodies are kept, so the buffer and the orders are kept for the next record: records of
+ * a page have their keys in the same order.
  */
-export class CanonicalText {
+class CanonicalText {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #length = 0;
-  /** By the how-manieth object it was of its value. */
+  /** By the ordinal number of the object within its value. */
   readonly #orders: Order[] = [];
   #objects = 0;
 
-  /** Good until the next call. */
+  /** Valid until the next call. */
   of(value: JsonValue): Buffer {
     if (this.#bytes.length > MOST_KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
     this.#length = 0;
@@ -104,7 +104,7 @@ export class CanonicalText {
     return order;
   }
 
-  /** As text it would be made anew for each value. */
+  /** Written digit by digit, because a text would be made anew for each value. */
   #writeLength(length: number): void {
     this.#makeRoom(LENGTH_BYTES);
     this.#bytes[this.#length++] = QUOTE;
@@ -131,7 +131,7 @@ export class CanonicalText {
   }
 }
 
-/** Returns the bytes written; 0 where the text holds anything else. */
+/** Returns the bytes written; 0 if the text holds anything else. */
 function writeAscii(bytes: Buffer, from: number, text: string): number {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

@@ -5,7 +5,7 @@ const FNV_PRIME = 0x01000193;
 
 /**
  * Keys as eight bytes each, one after the other: two independent 32-bit hashes (FNV-1a with different starts, each
- * stirred at the end as MurmurHash3 does). Among a million keys two share one with a chance of one in thirty million.
+ * mixed at the end as MurmurHash3 does). Among a million keys the chance of a collision is one in thirty million.
  */
 export function keyFingerprints(keys: readonly string[]): Buffer {
   const halves = new Int32Array(keys.length * 2);
@@ -18,13 +18,13 @@ export function keyFingerprints(keys: readonly string[]): Buffer {
       first = Math.imul(first ^ unit, FNV_PRIME);
       second = Math.imul(second ^ unit, FNV_PRIME);
     }
-    halves[at++] = stirred(first);
-    halves[at++] = stirred(second);
+    halves[at++] = mixed(first);
+    halves[at++] = mixed(second);
   }
   return Buffer.from(halves.buffer);
 }
 
-function stirred(hash: number): number {
+function mixed(hash: number): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
   return mixed ^ (mixed >>> 16);

@@ -1,20 +1,20 @@
 import type { JsonValue } from '../../model/json.ts';
+import { isExact } from '../json/exact-number.ts';
 import { isObject } from './field-at.ts';
 import { sameJson } from './fingerprint.ts';
-import { isExact } from '../json/exact-number.ts';
 
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
 
-/** A place in which a record read alone is not the listed one; of equal kinds where only the values differ. */
+/** A field in which the record read alone differs from the listed one; the kinds are equal if only the values differ. */
 export interface RecordDifference {
   /** Dotted, `[]` for the elements of a list; '' for the record itself. */
   path: string;
-  /** Null where the record has no such field there. */
+  /** Null if the record has no such field there. */
   listed: JsonKind | null;
   alone: JsonKind | null;
 }
 
-/** Below this nothing is told apart any more: such a record is set aside in any case. */
+/** Deeper levels are not compared: such a record is rejected in any case. */
 const MOST_LEVELS = 40;
 /** Fields named in a sentence. */
 const MOST_NAMED = 6;
@@ -27,7 +27,7 @@ export function kindOf(value: JsonValue): JsonKind {
   return typeof value === 'number' || isExact(value) ? 'number' : 'object';
 }
 
-/** Where two readings of one record differ, the outermost place of each; empty where they say the same. Pure. */
+/** The outermost fields in which two readings of one record differ; empty if they are the same. Pure. */
 export function recordDifferences(listed: JsonValue, alone: JsonValue): RecordDifference[] {
   return [...differencesAt('', listed, alone, 0)];
 }
@@ -68,7 +68,7 @@ export function isOfValues(differences: readonly RecordDifference[]): boolean {
   return differences.every(({ listed, alone }) => listed === alone);
 }
 
-/** The differences as a sentence without an end, for a person who has to mend a profile. */
+/** The differences as a sentence without a full stop, for the person who corrects the profile. */
 export function differenceText(differences: readonly RecordDifference[]): string {
   const parts = [
     ['only in the listing', differences.filter(({ alone }) => alone === null)],

@@ -8,16 +8,16 @@ export { fieldAt } from './field-at.ts';
 /** Postgres refuses index entries from 2,700 bytes; a thousand leaves room for composed and child keys. */
 const MAX_KEY_BYTES = 1000;
 
-/** What tells one record from all others, as text; or why this record has none. */
+/** The identity of a record as text; or the rejection of a record without one. */
 export type RecordKey = { key: string } | { reject: Rejection };
 
 /**
- * The record's identity at the dotted path `id`. A text stands as it is, an integer by its source digits (so 5 and
- * "5" are one key); null, the empty text and a field that is not there are none.
+ * The record's identity at the dotted path `id`. A text is taken as it is, an integer by its source digits (so 5 and
+ * "5" are one key); null, the empty text and a missing field are rejected.
  *
  * Several paths make one key, the JSON array of their values, in which a part may be null or empty: a dimension of a
- * report that is not set tells its row from the others too. Null, "" and "null" are three parts, 5 and "5" are one. A
- * part that is not there at all is refused: it would be so in every record where the profile misspells it.
+ * report that is not set identifies its row as well. Null, "" and "null" are three parts, 5 and "5" are one. A
+ * part that is missing is rejected: if the profile misspells it, it is missing in every record.
  */
 export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
   if (typeof id === 'string') return wholeKey(value, id);

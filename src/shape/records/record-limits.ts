@@ -16,8 +16,8 @@ const MAX_BYTES = 192 << 20;
 export const NOT_AN_OBJECT: Rejection = { reason: 'not_an_object', detail: 'the record is not a JSON object' };
 
 /**
- * Why a record (its value, and its source's length) is too deep, too wide, too large or not an object at all, else
- * null. Whatever passes is safe to recurse into.
+ * Rejects a record (by its value and the length of its source) that is too deep, too wide, too large or not an object;
+ * null for all others, which are safe to recurse into.
  */
 export function limitRejection(value: JsonValue, bytes: number): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
@@ -64,7 +64,7 @@ function countContainer(value: Exclude<JsonValue, null | string | number | boole
   return isExact(value) ? before : countObject(value, depth, before);
 }
 
-/** Why a record is set aside while the rest of its page goes on; stored with its body in `_sync_rejects`. */
+/** Why a record is rejected while the rest of its page is loaded; stored with its body in `_sync_rejects`. */
 export type RejectReason =
   | 'id_missing'
   | 'id_null'

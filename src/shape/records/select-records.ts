@@ -1,13 +1,10 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
 import { fieldAt, isObject } from './field-at.ts';
-import { skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
-
-const QUOTE = 34;
-const COMMA = 44;
 
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
- * `path` is dotted, '' where the body itself is the array. Null where the path is missing or holds no array.
+ * `path` is dotted, '' if the body itself is the array. Null if the path is missing or holds no array.
  */
 export function selectRecords(bytes: Buffer, json: JsonValue, path: string): SourceRecord[] | null {
   const values = fieldAt(json, path);
@@ -16,13 +13,13 @@ export function selectRecords(bytes: Buffer, json: JsonValue, path: string): Sou
   return values.map((value) => {
     const end = valueEnd(bytes, at);
     const record = { value, bytes: bytes.subarray(at, end) };
-    // After a value stands a comma, or the bracket that ends the array.
+    // A value is followed by a comma, or by the bracket that ends the array.
     at = skipSpace(bytes, skipSpace(bytes, end) + 1);
     return record;
   });
 }
 
-/** The one record of an answer, with its exact slice of the body; null where the path is missing or holds no object. */
+/** The one record of an answer, with its exact slice of the body; null if the path is missing or holds no object. */
 export function selectRecord(bytes: Buffer, json: JsonValue, path: string): SourceRecord | null {
   const value = fieldAt(json, path);
   if (!isObject(value)) return null;
@@ -37,7 +34,7 @@ function valueStart(bytes: Buffer, path: string): number {
   return at;
 }
 
-/** Where the value of `key` begins in the object at `open`; the last one, if the key stands there twice. */
+/** The start of the value of `key` in the object at `open`; the last one, if the key occurs twice. */
 function memberStart(bytes: Buffer, open: number, key: string): number {
   let found = -1;
   let at = skipSpace(bytes, open + 1);

@@ -8,8 +8,10 @@ import {
   type Hash,
   type Hmac,
 } from 'node:crypto';
-import { decodeStrictly, type TextEncoding } from '../../source/signature-encoding.ts';
 import type { SignatureMethod } from '../../source/signature-fields.ts';
+
+/** How bytes are written as text. */
+type TextEncoding = 'hex' | 'base64' | 'base64url';
 
 /**
  * Whether one of the signatures was made over the content with this key. The work is the same whatever is found: every
@@ -89,4 +91,22 @@ function someEqual(expected: Buffer, given: readonly (Buffer | null)[]): boolean
   let equal = 0;
   for (const one of given) equal += Number(timingSafeEqual(expected, one ?? expected)) & Number(one !== null);
   return equal > 0;
+}
+
+const LENGTHS: Readonly<Record<TextEncoding, (bytes: number) => number>> = {
+  hex: (bytes) => bytes * 2,
+  base64: (bytes) => Math.ceil(bytes / 3) * 4,
+  base64url: (bytes) => Math.ceil((bytes * 4) / 3),
+};
+
+/**
+ * Decodes a text of exactly `length` bytes; null unless it is written in the one canonical way: hex in lower case, base64
+ * padded, base64url not padded, nothing before, after or in between. Node's own decoder accepts `<good>=!!!!`, `abzz` and
+ * a base64url text as base64.
+ */
+function decodeStrictly(text: string, encoding: TextEncoding, length: number): Buffer | null {
+  if (text.length !== LENGTHS[encoding](length)) return null;
+  const bytes = Buffer.from(text, encoding);
+  // Writing it again also finds bits of the last character that belong to no byte.
+  return bytes.length === length && bytes.toString(encoding) === text ? bytes : null;
 }
