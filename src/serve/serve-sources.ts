@@ -11,8 +11,9 @@ import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { logWalks, sourceWatcher, type SourceWatcher } from './source-watcher.ts';
-import { createCollector, type Collector, type StatusParts } from './status/collect.ts';
+import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
+import type { StatusParts } from './status/source-status.ts';
 
 export interface ServeSourcesOptions {
   sources: readonly SourceSettings[];
