@@ -28,14 +28,14 @@ interface WaitingDelete {
   detail: string | null;
 }
 
-/** What a person decided, and what came of it so far. */
+/** A decision, and its effect so far. */
 interface Decided {
   resource: string;
   decision: 'confirm' | 'discard';
   /** Deletes that it was decided of. */
   count: number;
   deleted: number;
-  /** Why it is not carried out yet; null where it is. */
+  /** Why it is not carried out yet; null if it is. */
   left: string | null;
 }
 
@@ -125,7 +125,7 @@ async function decideInSource(
   decision: Decided['decision'],
   ids: readonly string[],
 ): Promise<Decided[]> {
-  // Nothing is made where nothing can wait.
+  // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
     const { warehouse } = app;
@@ -145,7 +145,7 @@ async function decideInSource(
   });
 }
 
-/** What a process that is at work on the resource will do, this one need not. */
+/** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
   settle: () => Promise<{ deleted: number; trouble: SyncError | null }>,
 ): Promise<Pick<Decided, 'deleted' | 'left'>> {

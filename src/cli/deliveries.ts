@@ -87,7 +87,7 @@ function subcommand(name: string, about: string): Command {
     .option('--json', 'print one JSON object per source on stdout');
 }
 
-/** Nothing is made where nothing has come in. */
+/** Does not create an inbox if none exists. */
 async function openToReplay(warehouse: string, clock: Clock): Promise<Inbox> {
   await (await openInboxToRead(warehouse, clock)).close();
   return openInbox(inboxAddress(warehouse), clock);

@@ -4,14 +4,14 @@ import type { OptionDeclaration, SandboxSettings } from '../sandbox/sandbox-opti
 import { startSandbox } from '../sandbox/sandbox.ts';
 import { untilAborted } from '../model/waiting.ts';
 
-/** What the command needs of the process. */
+/** The part of the context that the command needs. */
 export interface SandboxContext {
   /** Aborted when the process is to end. */
   signal: AbortSignal;
   stdout: NodeJS.WritableStream;
 }
 
-/** Served where neither --data nor --generate says what. */
+/** Served if neither --data nor --generate is given. */
 const SAMPLE = { content: 1_000, images: 200, analytics: 5_000 } as const;
 
 /**

@@ -27,7 +27,7 @@ export interface ServeSourcesOptions {
   metrics: Metrics;
 }
 
-/** The sources that a process keeps fresh, as whoever listens for deliveries and page requests sees them. */
+/** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
 export interface ServedSources extends Collector {
   /** Starts to keep all sources fresh; `inboxOf` returns the inbox of a source that receives webhooks. */
   start(inboxOf: (source: string) => ReceivedInbox): void;

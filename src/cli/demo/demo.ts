@@ -161,7 +161,7 @@ function say(context: CliContext, text: string): void {
   context.stdout.write(`${text}\n`);
 }
 
-/** What an analyst may ask of the demo's tables, in SQL that runs in any SQLite client. */
+/** Questions of an analyst to the demo's tables, in SQL that runs in any SQLite client. */
 const DEMO_QUESTIONS: readonly { question: string; sql: string }[] = [
   {
     question: 'Which tags are read most?',

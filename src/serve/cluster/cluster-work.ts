@@ -33,7 +33,7 @@ export interface ClusterWork {
 
 /** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
-const SETTLES_AT_ONCE = 2;
+const CONFIRMS_AT_ONCE = 2;
 /** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
 const LINGER_MS = 10_000;
 /** The queue is asked for drain items at most this often, even in a storm of deliveries. */
@@ -41,10 +41,10 @@ const WAKE_MS = 250;
 
 /** Takes work from now on, as soon as the queue can be opened. */
 export function startClusterWork(options: ClusterWorkOptions): ClusterWork {
-  return new Worker(options);
+  return new SharedWork(options);
 }
 
-class Worker implements ClusterWork {
+class SharedWork implements ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
   readonly #options: ClusterWorkOptions;
@@ -60,7 +60,7 @@ class Worker implements ClusterWork {
     this.apps = createOpenApps({ sources, clock, secrets, stopping: this.#stopping.signal });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
-    this.queue.work('settle', SETTLES_AT_ONCE, (item, signal) => this.#settle(item, signal));
+    this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
   }
 
   wake(source: string): void {
@@ -104,7 +104,7 @@ class Worker implements ClusterWork {
     return { is: 'done', result: null };
   }
 
-  async #settle({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+  async #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     if (!this.#options.sources.has(source)) return { is: 'foreign' };
     try {
       await this.apps.use(source, ({ app }) => app.confirmReleased(resource, signal));

@@ -67,7 +67,7 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
-/** What was read from a file that has lost its name since is out of date. */
+/** Values from a file that has lost its name since are out of date. */
 function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
   return { isStale: () => names().some(({ is }) => is !== 'named') };
 }

@@ -28,24 +28,24 @@ import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
 
 type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 
-/** What the page needs of one source that is being served. */
+/** A source that is being served, as the status reads it. */
 export interface StatusParts {
   source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'>;
   activity: SourceActivity;
-  /** Throws where the source could not be opened, and says why. */
+  /** Throws the reason if the source is not open. */
   warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
-  /** Null where the source could not be opened. */
+  /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
-  /** Null where no webhooks are configured. */
+  /** Null if no webhooks are configured. */
   inbox: (() => Promise<WaitingFigures>) | null;
-  /** How the files that are open stand to their names, warehouse and inbox; empty where none are. */
+  /** States of the open files, of warehouse and inbox; empty if there are none. */
   names: () => readonly NameState[];
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
 
-/** What was read of a source for one snapshot. */
+/** The readings of a source for one snapshot. */
 interface SourceFacts {
   stored: LastRead<StoredState>;
   /** In the order of the source's resources. */
@@ -129,10 +129,10 @@ function pastRun(run: PastRun, known: WalkError | null, isWorkedOn: boolean): Pa
 }
 
 const MINUTE_MS = 60_000;
-/** Of a minute that has just begun nothing is told yet: its part would jump. */
+/** A minute that has just begun is left out, because its part of the limit would jump. */
 const LEAST_MS = 10_000;
 
-/** How the limit was used; `governor` is null where the source could not be opened. */
+/** How the limit was used; `governor` is null if the source is not open. */
 function limitStatus(
   activity: SourceActivity,
   governor: GovernorFigures | null,
@@ -163,13 +163,13 @@ function rateOf(minute: Minute | undefined): number | null {
   return minute === undefined || minute.count === 0 ? null : minute.sum / minute.count / 1_000;
 }
 
-/** Null before the process began, in a minute that has only begun, and where no limit is known. */
+/** Null before the process began, in a minute that has just begun, and if no limit is known. */
 function usedIn({ at, count }: Minute, rate: number | null, { now, startedAt }: Times): number | null {
   const ms = Math.min(at + MINUTE_MS, now) - Math.max(at, startedAt);
   return rate === null || ms < LEAST_MS ? null : count / (rate * (ms / 1_000));
 }
 
-/** What came by webhook; waiting and dead deliveries are added by who can see the inbox. */
+/** The webhooks that came in; the figures of the inbox are added by the caller. */
 function webhookTraffic(
   activity: SourceActivity,
   now: number,
@@ -193,7 +193,7 @@ function webhookTraffic(
   };
 }
 
-/** Rows that changed in the last hour, by what told of it. */
+/** Rows that changed in the last hour, by how the change was noticed. */
 function changesStatus({ changes }: SourceActivity, now: number): SourceStatus['changes'] {
   return { by_webhook: changes.webhook.total(now).count, by_schedule: changes.incremental.total(now).count };
 }

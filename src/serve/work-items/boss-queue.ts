@@ -17,9 +17,9 @@ export interface BossQueueOptions {
   /** `postgres://...`; the schema in it does not matter. */
   address: string;
   clock: Clock;
-  /** Told of every error that passes by itself. */
+  /** Called with errors that pass by themselves. */
   failed: (error: unknown) => void;
-  /** Seconds between two looks for items whose worker is dead; 10 where absent. */
+  /** Seconds between two looks for items whose worker is dead; 10 if absent. */
   superviseSeconds?: number;
 }
 
@@ -27,14 +27,14 @@ const SUPERVISE_SECONDS = 10;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-/** Given back however often: only a person cancels work. */
+/** An item may be given back any number of times: only a person cancels work. */
 const NO_LIMIT = 2_000_000_000;
 /** Between two attempts to open a queue whose server is not there. */
 const REOPEN_MS = 3_000;
 
 const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
-/** Where all hands are full, one that came back waits like every other: then nobody needs to make way for it. */
+/** Only items given back lately: if all workers are busy, an older one waits like every other, and nobody needs to yield. */
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
@@ -52,7 +52,7 @@ class BossQueue implements WorkQueue {
   readonly #way: BossDatabase;
   readonly #boss: PgBoss;
   readonly #outcomes: Outcomes;
-  readonly #hands = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
+  readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
 
   constructor(options: BossQueueOptions) {
     this.#options = options;
@@ -64,7 +64,7 @@ class BossQueue implements WorkQueue {
     this.#boss = engine(this.#way, options);
     this.#outcomes = new Outcomes(execute(this.#database), options.clock, this.#closing.signal);
     this.opened = this.#open();
-    // Whoever waits for it is told; a queue that nobody waits for may be closed unopened.
+    // A queue may be closed before it is opened, and nobody may wait for that.
     this.opened.catch(() => undefined);
   }
 
@@ -77,7 +77,7 @@ class BossQueue implements WorkQueue {
       if ((await insertItem(item, ask, id)) !== null) return { id, isNew: true, isUnderWay: false };
       const { rows } = await ask<Omit<QueuedItem, 'isNew'> & Record<string, unknown>>(FIND, [item.kind, keyOf(item)]);
       const [found] = rows;
-      // An answer that got lost on its way has been given by now. Where nothing is found, it has ended in between.
+      // Found with this id: it was inserted, and the answer got lost. Not found: the same item ended in between.
       if (found !== undefined) return { ...found, isNew: found.id === id };
     }
   }
@@ -98,20 +98,20 @@ class BossQueue implements WorkQueue {
     const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
     const begin = (): void => {
       if (closing.aborted) return;
-      this.#hands.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+      this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
     };
     this.opened.then(begin, () => undefined);
   }
 
   wake(kind: WorkKind): void {
-    this.#hands.get(kind)?.wake();
+    this.#workers.get(kind)?.wake();
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.opened.catch(() => undefined);
-    await Promise.all(Array.from(this.#hands.values(), (each) => each.idle()));
+    await Promise.all(Array.from(this.#workers.values(), (each) => each.idle()));
     await this.#boss.stop({ graceful: false });
     await this.#borrowed.giveBack();
   }
@@ -133,11 +133,14 @@ class BossQueue implements WorkQueue {
   }
 }
 
-function engine({ patient }: BossDatabase, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
+function engine(
+  { retrying }: BossDatabase,
+  { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions,
+): PgBoss {
   const boss = new PgBoss({
-    db: patient,
+    db: retrying,
     schema: BOSS_SCHEMA,
-    // Schedules are ours: what is due comes from the stored state.
+    // Schedules are ours: the stored state says when a walk is due.
     schedule: false,
     superviseIntervalSeconds: superviseSeconds,
     monitorIntervalSeconds: superviseSeconds,
@@ -165,21 +168,21 @@ function resultOf(output: unknown): unknown {
 /** The engine's own statements are short, but for those that build its tables. */
 const ANSWER_MS = 60_000;
 /** Long enough for a restart of the server; the engine asks again by itself. */
-const PATIENCE_MS = 10_000;
+const RETRY_MS = 10_000;
 
-/** The engine's way to the database: over the pool that all sources share. */
-export interface BossDatabase {
+/** How pg-boss reaches the database: through the pool that all sources share. */
+interface BossDatabase {
   /** While the server is away, a statement waits for it and may then run twice. */
-  patient: Db;
+  retrying: Db;
   /** A single attempt, for what must not be done twice. */
   single: Db;
 }
 
-export function bossDatabase(database: Database): BossDatabase {
-  const within = (patienceMs: number): Db => ({
-    executeSql: (text, values) => retryWhileLocked(database, patienceMs, () => run(database, text, values)),
+function bossDatabase(database: Database): BossDatabase {
+  const within = (ms: number): Db => ({
+    executeSql: (text, values) => retryWhileLocked(database, ms, () => run(database, text, values)),
   });
-  return { patient: within(PATIENCE_MS), single: within(0) };
+  return { retrying: within(RETRY_MS), single: within(0) };
 }
 
 /** Between two statements the server may end the connection: the next statement tells. */

@@ -1,21 +1,21 @@
 import type { ItemOf, WorkItem, WorkKind } from './work-items.ts';
 
-/** What stands in the queue after an item was put there. */
+/** The item in the queue after a `put`. */
 export interface QueuedItem {
   id: string;
-  /** False where the same was queued or under way already: then it is that one. */
+  /** False if the same item was queued or under way already; then this is that one. */
   isNew: boolean;
-  /** Whether somebody has begun it. */
+  /** True if a process has begun it. */
   isUnderWay: boolean;
 }
 
 /**
- * What came of an attempt: it is `done`, with what is to be told of it; it goes `back`, for whoever is next; or it is
- * `foreign`, because its source is not in this process's settings, which takes nothing of that source from then on.
+ * How an attempt at an item ended: `done`, with its result; `back` in the queue, for any process; or `foreign`, because
+ * the source is not in this process's settings, which takes no items of that source from then on.
  */
 export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
 
-/** Does one item. What it throws is told, and the item goes back for a while. */
+/** Does one item. If it throws, the error is logged, and the item goes back for a while. */
 export type WorkHandler<Kind extends WorkKind, Result> = (
   item: ItemOf<Kind>,
   /** Aborted when the process is to end, or when the item has gone to another one. */
@@ -26,16 +26,16 @@ export type WorkHandler<Kind extends WorkKind, Result> = (
 export interface WorkQueue {
   /** Resolves once items can be queued; rejects when the queue is closed before. */
   readonly opened: Promise<void>;
-  /** Queues an item, or finds the same. */
+  /** Queues an item, or finds the same one. */
   put(item: WorkItem): Promise<QueuedItem>;
-  /** Waits until an item has been done, whoever does it, and says what came of it; null where nobody knows any more. */
+  /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
   outcome(id: string, signal: AbortSignal): Promise<unknown>;
-  /** Of these keys the ones whose item was given back just now, and is about to be taken again. */
+  /** Those of the keys whose item was given back just now and is about to be taken again. */
   comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>>;
   /** Takes items of a kind from now on, at most so many at once. */
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void;
   /** Looks for items of a kind now. */
   wake(kind: WorkKind): void;
-  /** Gives back what is in hand, and closes. */
+  /** Gives back the items under way, and closes. */
   close(): Promise<void>;
 }
