@@ -1,23 +1,23 @@
 import { Command } from 'commander';
+import { sql } from 'kysely';
 import type { Probe } from '../app.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
+import { toldOnce } from '../observe/told-once.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/identity.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
-import { toldOnce } from '../observe/told-once.ts';
-import { withProbe } from './command/with-app.ts';
-import { sql } from 'kysely';
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
 import { lookForWarehouse, refuseMaking } from '../warehouse/open-to-read.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import { shownPlace } from '../warehouse/shown-place.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { withProbe } from './command/with-app.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;

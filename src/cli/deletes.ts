@@ -9,7 +9,7 @@ import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 import { withApp } from './command/with-app.ts';
 
 interface DeleteOptions extends SourceOptions {
@@ -100,8 +100,7 @@ function tableOf(deletes: readonly WaitingDelete[]): string {
     const why = [REASONS[reason], detail].filter((text) => text !== null).join('; ');
     return [resource, id, state, `${since.slice(0, 19)} UTC`, why].map(visibleText);
   });
-  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  return rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')).join('\n');
+  return alignedLines(rows).join('\n');
 }
 
 async function decide(

@@ -10,7 +10,7 @@ import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceStatus {
@@ -96,9 +96,7 @@ function tableOf({ source, warehouse, resources }: SourceStatus): string {
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const widths = HEAD.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)));
-  const table = [HEAD, ...rows].map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
-  const lines = [...table, ...resources.flatMap(notesOf).map(visibleText)];
+  const lines = [...alignedLines([HEAD, ...rows]), ...resources.flatMap(notesOf).map(visibleText)];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 

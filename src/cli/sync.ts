@@ -1,19 +1,19 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
-import type { CliContext } from './command/context.ts';
-import { exitCodeOfStatus } from './command/exit-code.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
-import { summaryText } from './command/run-summary.ts';
-import { watchRun } from './command/watch-run.ts';
-import { withApp } from './command/with-app.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
 import { dueOf } from '../trigger/schedule/due.ts';
 import { timesOf } from '../trigger/schedule/times.ts';
+import type { CliContext } from './command/context.ts';
+import { exitCodeOfStatus } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import { summaryText } from './command/run-summary.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { watchRun } from './command/watch-run.ts';
+import { withApp } from './command/with-app.ts';
 
 interface RunOptions extends SourceOptions {
   json?: true;

@@ -1,8 +1,8 @@
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
+import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { CliContext } from './context.ts';
-import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 
 /**
  * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
@@ -11,6 +11,18 @@ import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
   const text = typeof found === 'string' ? scrubOwn(found, secrets) : scrubJson(JSON.stringify(found), secrets);
   stdout.write(`${text}\n`);
+}
+
+/** Pads cells so that columns stand below each other; one line per row, without spaces at its end. */
+export function alignedLines(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, { length }] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, length);
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
 }
 
 /**

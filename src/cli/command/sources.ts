@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
+import { Option, type Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
+import { refusalOf } from '../../settings/faults/refusal.ts';
 import { umaskOf } from '../../settings/file-mode.ts';
 import { loadSettings } from '../../settings/load-settings.ts';
-import { refusalOf } from '../../settings/faults/refusal.ts';
 import type { Settings, SourceSettings } from '../../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
 import { tellError } from './output.ts';
-import { Option, type Command } from 'commander';
-import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 
 /** Options of every command that works on configured sources. */
 export interface SourceOptions {

@@ -4,8 +4,7 @@ import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
-import type { WalkItem } from '../work-items/work-items.ts';
-import type { WorkEnd } from '../work-items/work-queue.ts';
+import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
 import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import type { WalkResult } from './ask-walk.ts';
 

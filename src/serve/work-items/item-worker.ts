@@ -3,8 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
-import { WORK_KINDS, type ItemOf, type WorkKind } from './work-items.ts';
-import type { WorkEnd, WorkHandler } from './work-queue.ts';
+import { WORK_KINDS, type ItemOf, type WorkKind, type WorkEnd, type WorkHandler } from './work-items.ts';
 
 export interface ItemWorkerOptions<Kind extends WorkKind> {
   kind: Kind;

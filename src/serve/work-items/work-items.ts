@@ -73,3 +73,25 @@ export function resourceKey(source: string, resource: string): string {
 export function queueName(address: string): string {
   return postgresPlace(address.replace(/^postgres(ql)?:/, '')).schema;
 }
+
+/** The item in the queue after a `put`. */
+export interface QueuedItem {
+  id: string;
+  /** False if the same item was queued or under way already; then this is that one. */
+  isNew: boolean;
+  /** True if a process has begun it. */
+  isUnderWay: boolean;
+}
+
+/**
+ * How an attempt at an item ended: `done`, with its result; `back` in the queue, for any process; or `foreign`, because
+ * the source is not in this process's settings, which takes no items of that source from then on.
+ */
+export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
+
+/** Does one item. If it throws, the error is logged, and the item goes back for a while. */
+export type WorkHandler<Kind extends WorkKind, Result> = (
+  item: ItemOf<Kind>,
+  /** Aborted when the process is to end, or when the item has gone to another one. */
+  signal: AbortSignal,
+) => Promise<WorkEnd<Result>>;
