@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keepLead, type Lead } from '../../src/serve/cluster/lead.ts';
-import { POSTGRES, postgresDatabase } from '../support/databases.ts';
-import { hurriedClock } from '../support/hurried-clock.ts';
-import { until } from '../support/serving.ts';
+import { keepLead, type Lead } from '../../../src/serve/cluster/lead.ts';
+import { POSTGRES, postgresDatabase } from '../../support/databases.ts';
+import { hurriedClock } from '../../support/hurried-clock.ts';
+import { until } from '../../support/serving.ts';
 
 /** Leads are renewed every 5 s. */
 const clock = hurriedClock(20);

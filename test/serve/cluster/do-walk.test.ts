@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { doWalk, failedWith } from '../../src/serve/cluster/do-walk.ts';
-import type { WalkItem } from '../../src/serve/work-items/work-items.ts';
-import { SyncError } from '../../src/model/errors.ts';
-import { readCheckpoint } from '../../src/state/checkpoints.ts';
-import { journey } from '../support/journey.ts';
+import { doWalk, failedWith } from '../../../src/serve/cluster/do-walk.ts';
+import type { WalkItem } from '../../../src/serve/work-items/work-items.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { readCheckpoint } from '../../../src/state/checkpoints.ts';
+import { journey } from '../../support/journey.ts';
 
 const NEVER = new AbortController().signal;
 const SECRET = 'canary-0123456789';
