@@ -146,10 +146,10 @@ async function decideInSource(
 
 /** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
-  settle: () => Promise<{ deleted: number; trouble: SyncError | null }>,
+  confirm: () => Promise<{ deleted: number; trouble: SyncError | null }>,
 ): Promise<Pick<Decided, 'deleted' | 'left'>> {
   try {
-    const { deleted, trouble } = await settle();
+    const { deleted, trouble } = await confirm();
     return { deleted, left: trouble === null ? null : trouble.message };
   } catch (error) {
     if (error instanceof SyncError && error.code === 'lease_held') return { deleted: 0, left: error.message };

@@ -119,7 +119,7 @@ it('closes everything when it is stopped', async () => {
   happened();
   await clock.finish(keeper.stop());
   expect(happened()).toEqual(['close']);
-  expect(() => keeper.warehouse()).toThrow();
+  expect(() => keeper.warehouse()).toThrow('being opened');
   await clock.advance(600_000);
   expect(happened()).toEqual([]);
   expect(errors).toEqual([]);

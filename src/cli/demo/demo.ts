@@ -144,11 +144,14 @@ sources:
 
 function rowsText(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0] ?? {});
-  const short = (text: string): string => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
   const cells = [names, ...rows.map((row) => names.map((name) => short(String(row[name]))))];
   return alignedLines(cells)
     .map((line) => `    ${line}`)
     .join('\n');
+}
+
+function short(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 39)}…` : text;
 }
 
 function indented(text: string): string {

@@ -10,11 +10,11 @@ const SECRET = 'canary-0123456789';
 const WALK: WalkItem = { kind: 'walk', source: 'blog', resource: 'content', command: 'backfill' };
 
 async function stage() {
-  const { sandbox, open, write } = await journey({ sandbox: { generate: { content: 30, images: 0, analytics: 0 } } });
-  const app = await open();
+  const blog = await journey({ sandbox: { generate: { content: 30, images: 0, analytics: 0 } } });
+  const app = await blog.open();
   onTestFinished(() => app.close());
   const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-  return { sandbox, app, write, parts: { app, watcher, secrets: [SECRET] } };
+  return { blog, app, parts: { app, watcher, secrets: [SECRET] } };
 }
 
 it('walks the resource and reports the run', async () => {
@@ -26,7 +26,8 @@ it('walks the resource and reports the run', async () => {
 });
 
 it('asks nothing of the service if another walk has ended since the item was queued', async () => {
-  const { app, sandbox, parts } = await stage();
+  const { app, blog, parts } = await stage();
+  const { sandbox } = blog;
   await doWalk(parts, WALK, NEVER);
   const { total } = sandbox.requests;
   const stale = { ...WALK, seen: null };
@@ -38,12 +39,12 @@ it('asks nothing of the service if another walk has ended since the item was que
 });
 
 it('gives the item back if another process owns the resource, or when it is stopped', async () => {
-  const { app, write, parts } = await stage();
+  const { app, blog, parts } = await stage();
   await app.ownedResources.acquire('content');
   await app.ownedResources.release('content');
-  await write("UPDATE _sync_leases SET host = 'elsewhere', expires_at = '2999-01-01 00:00:00.000'");
+  await blog.write("UPDATE _sync_leases SET host = 'elsewhere', expires_at = '2999-01-01 00:00:00.000'");
   expect(await doWalk(parts, WALK, NEVER)).toEqual({ is: 'back', afterMs: 3_000 });
-  await write("UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'");
+  await blog.write("UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'");
   const stopped = AbortSignal.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
   expect(await doWalk(parts, WALK, stopped)).toEqual({ is: 'back', afterMs: 0 });
 });
