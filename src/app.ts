@@ -154,12 +154,12 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   };
 }
 
-/** The budget belongs to the origin and the credential, so that another key starts with a clean slate. */
+/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
 function budgetName(origin: string, auth: AuthSettings): string {
   return `${origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
 }
 
-/** With the scope, because what is listed may depend on it. */
+/** Includes the scope, because listings may depend on it. */
 function credentialName({ base_url, auth }: SourceSettings): string {
   const rights = auth.type === 'api_key' ? [auth.key] : [auth.client_id, auth.scope ?? ''];
   return shortHash(JSON.stringify([new URL(base_url).origin, ...rights]));

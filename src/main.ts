@@ -7,7 +7,7 @@ import v8 from 'node:v8';
 
 /** How long a first signal may take to finish the page in hand. */
 const GRACE_MS = 9_500;
-/** Whoever reads the log and reads nothing for so long at the end does not read it. */
+/** At the end, a log that nobody has read from for so long counts as unread. */
 const READER_MS = 500;
 const OWNER_ONLY = 0o077;
 const INTERRUPTED = 130;
@@ -25,8 +25,8 @@ function versionIn(folder: string): string {
 }
 
 /**
- * Ends the process where nobody reads its log: what waits for a reader would keep it alive for ever. A slow reader is
- * waited for as long as it reads, and that of the answer on stdout in any case.
+ * Ends the process if nobody reads its log, because lines that wait for a reader would keep it alive for ever. Waits for a
+ * slow reader as long as it reads, and for the reader of stdout in any case.
  */
 async function leaveUnread(code: number): Promise<void> {
   const { stderr, stdout } = process;
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
   // It grows once, from 1 to 4 MB, while the modules are loaded: with less, a quarter of a backfill is collecting.
   v8.setFlagsFromString('--semi-space-growth-factor=4');
   v8.setFlagsFromString('--heap-growing-percent=100');
-  // What is made before the settings are read, or without any, is nobody else's.
+  // Files created before the settings are read, or without any, are for their owner only.
   process.umask(OWNER_ONLY);
   const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
   ]);
   v8.setFlagsFromString('--semi-space-growth-factor=1');
   const secrets: string[] = [];
-  // What nobody has caught may quote a secret, and Node would print it as it is.
+  // An uncaught error may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {
     await tellError({ stderr: process.stderr, secrets }, error);
     process.exit(FAILED);

@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import type { Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
@@ -13,8 +15,6 @@ import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
 import { withProbe } from './command/with-app.ts';
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
 import { lookForWarehouse, refuseMaking, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 
@@ -29,10 +29,10 @@ interface ResourceCheck {
 
 interface CheckReport {
   source: string;
-  /** Whether the profile's identity path knows the credential; absent where the profile names none. */
+  /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
   resources: ResourceCheck[];
-  /** What the answers said of the service's limits. */
+  /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
   warehouse: CheckFinding;
@@ -40,7 +40,7 @@ interface CheckReport {
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
 
-/** `content-sync check`: is the service what the profile says it is? Exit code 1 where it is not. */
+/** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
@@ -139,14 +139,14 @@ function textOf(report: CheckReport): string {
 
 /** Where the copy is kept, as it is found. */
 interface FoundWarehouse {
-  /** Null where there is none yet, or an older version wrote it. */
+  /** Null if there is none yet, or an older version wrote it. */
   reader: WarehouseReader | null;
   finding: CheckFinding;
 }
 
 /**
- * Looks for the warehouse of a source and makes nothing there; whoever asks closes the reader. Throws `ConfigError`
- * where it cannot be looked into.
+ * Looks for the warehouse of a source without creating anything; the caller closes the reader. Throws `ConfigError` if
+ * the warehouse cannot be read.
  */
 async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
   const place = shownPlace(warehouse);

@@ -4,14 +4,14 @@ import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
 import { tellError } from './command/output.ts';
 
-/** A command as the help lists it; what it needs is loaded only when it is called. */
+/** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
   name: string;
   about: string;
   load: () => Promise<(context: CliContext) => Command>;
 }
 
-/** Every command, in the order in which the help lists them. */
+/** Every command, in the order of the help. A new command is a file in this folder and an entry here. */
 const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'check',
@@ -97,7 +97,7 @@ Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
 4 deferred (the service asks for a longer wait than max_wait), 130 interrupted.`;
 
-/** Runs one command line and says how the process is to end. Nothing is thrown. */
+/** Runs one command line and returns the exit code. Never throws. */
 export async function runCli(
   args: readonly string[],
   { version, signal, secrets }: Pick<CliContext, 'version' | 'signal' | 'secrets'>,
@@ -122,7 +122,7 @@ export async function runCli(
     await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
-    // What was wrong with the command line has been said by then.
+    // Commander has written the message by then.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
     await tellError(context, error);
     return exitCodeOfError(error);
@@ -157,7 +157,7 @@ function calledName(args: readonly string[]): string | undefined {
   return words[0] === 'help' ? words[1] : words[0];
 }
 
-/** `addCommand`, unlike `command`, leaves the settings of what it adds alone. */
+/** `addCommand`, unlike `command`, does not pass the parent's settings on. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent);
   for (const nested of command.commands) inherit(nested, command);

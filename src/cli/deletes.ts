@@ -9,7 +9,7 @@ import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 import { withApp } from './command/with-app.ts';
 
 interface DeleteOptions extends SourceOptions {
@@ -28,14 +28,14 @@ interface WaitingDelete {
   detail: string | null;
 }
 
-/** What a person decided, and what came of it so far. */
+/** A decision, and its effect so far. */
 interface Decided {
   resource: string;
   decision: 'confirm' | 'discard';
   /** Deletes that it was decided of. */
   count: number;
   deleted: number;
-  /** Why it is not carried out yet; null where it is. */
+  /** Why it is not carried out yet; null if it is. */
   left: string | null;
 }
 
@@ -100,8 +100,7 @@ function tableOf(deletes: readonly WaitingDelete[]): string {
     const why = [REASONS[reason], detail].filter((text) => text !== null).join('; ');
     return [resource, id, state, `${since.slice(0, 19)} UTC`, why].map(visibleText);
   });
-  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  return rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')).join('\n');
+  return alignedLines(rows).join('\n');
 }
 
 async function decide(
@@ -125,7 +124,7 @@ async function decideInSource(
   decision: Decided['decision'],
   ids: readonly string[],
 ): Promise<Decided[]> {
-  // Nothing is made where nothing can wait.
+  // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
     const { warehouse } = app;
@@ -145,12 +144,12 @@ async function decideInSource(
   });
 }
 
-/** What a process that is at work on the resource will do, this one need not. */
+/** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
-  settle: () => Promise<{ deleted: number; trouble: SyncError | null }>,
+  confirm: () => Promise<{ deleted: number; trouble: SyncError | null }>,
 ): Promise<Pick<Decided, 'deleted' | 'left'>> {
   try {
-    const { deleted, trouble } = await settle();
+    const { deleted, trouble } = await confirm();
     return { deleted, left: trouble === null ? null : trouble.message };
   } catch (error) {
     if (error instanceof SyncError && error.code === 'lease_held') return { deleted: 0, left: error.message };

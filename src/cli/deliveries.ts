@@ -10,7 +10,7 @@ import type { InboxViewer } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 
 interface DeliveryOptions extends SourceOptions {
   json?: true;
@@ -86,7 +86,7 @@ function subcommand(name: string, about: string): Command {
     .option('--json', 'print one JSON object per source on stdout');
 }
 
-/** Nothing is made where nothing has come in. */
+/** Does not create an inbox if none exists. */
 async function openToReplay(warehouse: string, clock: Clock): Promise<Inbox> {
   await (await openInboxToRead(warehouse, clock)).close();
   return openInbox(inboxAddress(warehouse), clock);
@@ -161,10 +161,9 @@ function tableOf(rows: readonly DeliveryRow[]): string {
       noteOf(row),
     ].map(visibleText),
   );
-  const widths = HEAD.map((title, at) => Math.max(title.length, ...cells.map((row) => row[at]?.length ?? 0)));
-  const line = (row: readonly string[]): string =>
-    `  ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}`;
-  return [HEAD, ...cells].map((row) => line(row).trimEnd()).join('\n');
+  return alignedLines([HEAD, ...cells])
+    .map((line) => `  ${line}`)
+    .join('\n');
 }
 
 function noteOf({ differs_from, reason }: DeliveryRow): string {

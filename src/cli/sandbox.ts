@@ -4,14 +4,14 @@ import { FAULTS } from '../sandbox/faults/fault-script.ts';
 import { SANDBOX_OPTIONS, type OptionDeclaration, type SandboxSettings } from '../sandbox/sandbox-options.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
 
-/** What the command needs of the process. */
+/** The part of the context that the command needs. */
 export interface SandboxContext {
   /** Aborted when the process is to end. */
   signal: AbortSignal;
   stdout: NodeJS.WritableStream;
 }
 
-/** Served where neither --data nor --generate says what. */
+/** Served if neither --data nor --generate is given. */
 const SAMPLE = { content: 1_000, images: 200, analytics: 5_000 } as const;
 
 /** Below the options: every fault with its parameters. */

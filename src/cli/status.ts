@@ -1,20 +1,17 @@
 import { Command } from 'commander';
-import { timestampMs } from '../model/timestamp-text.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
+import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import { countOpenRejects } from '../state/rejects.ts';
-import { countSuspects } from '../state/suspects.ts';
-import { lastRun } from '../state/runs.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
-import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { alignedLines, print } from './command/output.ts';
 
-/** How one resource stands; times are UTC text, `lag_seconds` is since the last success. */
+/** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceStatus {
   resource: string;
   /** Live rows. */
@@ -27,8 +24,8 @@ interface ResourceStatus {
   last_run: string | null;
   cursor: string | null;
   rejects: number;
-  unfinished: { mode: string; pages: number; records: number } | null;
-  /** When the service may be asked again; null where that is now. */
+  unfinished: StoredResource['unfinished'];
+  /** When requests may be sent again; null if they may be now. */
   due: string | null;
   error: string | null;
 }
@@ -65,32 +62,24 @@ async function statusOfSource({ source, resources }: ChosenSource, { clock }: Cl
 
 async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
-  const run = await lastRun(warehouse.own, resource);
-  const success = checkpoint?.last_success_at ?? null;
+  const stored = await readResource(warehouse.own, resource, checkpoint);
+  const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
+  const { live, deleted } = await countRows(warehouse, resource);
+  const [run] = runs;
   return {
     resource,
-    rows: await warehouse.count(resource),
-    deleted: await warehouse.countDeleted(resource, ''),
-    held: await countSuspects(warehouse.own, resource, 'held'),
-    last_success: success,
-    lag_seconds: success === null ? null : Math.max(0, Math.round((now - timestampMs(success)) / 1_000)),
+    rows: live,
+    deleted,
+    held: suspects.held,
+    last_success: success === null ? null : timestampText(success),
+    lag_seconds: success === null ? null : Math.max(0, Math.round((now - success) / 1_000)),
     last_run: run?.status ?? null,
     cursor: checkpoint?.cursor ?? null,
-    rejects: await countOpenRejects(warehouse.own, resource),
-    unfinished: unfinishedWalk(checkpoint),
-    due: futureDue(checkpoint, now),
-    error: run?.error ?? null,
+    rejects: rejects.reduce((sum, { count }) => sum + count, 0),
+    unfinished,
+    due: parked !== null && parked > now ? timestampText(parked) : null,
+    error: run?.error?.message ?? null,
   };
-}
-
-function unfinishedWalk(checkpoint: CheckpointRow | null): ResourceStatus['unfinished'] {
-  if (checkpoint === null || checkpoint.walk_mode === null) return null;
-  return { mode: checkpoint.walk_mode, pages: checkpoint.walk_pages, records: checkpoint.walk_records };
-}
-
-function futureDue(checkpoint: CheckpointRow | null, now: number): string | null {
-  const due = checkpoint?.due_at ?? null;
-  return due !== null && timestampMs(due) > now ? due : null;
 }
 
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
@@ -106,9 +95,7 @@ function tableOf({ source, warehouse, resources }: SourceStatus): string {
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const widths = HEAD.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)));
-  const table = [HEAD, ...rows].map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
-  const lines = [...table, ...resources.flatMap(notesOf).map(visibleText)];
+  const lines = [...alignedLines([HEAD, ...rows]), ...resources.flatMap(notesOf).map(visibleText)];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
 }
 

@@ -1,19 +1,19 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
-import type { CliContext } from './command/context.ts';
-import { exitCodeOfStatus } from './command/exit-code.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
-import { summaryText } from './command/run-summary.ts';
-import { watchRun } from './command/watch-run.ts';
-import { withApp } from './command/with-app.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
 import { dueOf } from '../trigger/schedule/due.ts';
 import { timesOf } from '../trigger/schedule/times.ts';
+import type { CliContext } from './command/context.ts';
+import { exitCodeOfStatus } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+import { summaryText } from './command/run-summary.ts';
+import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { watchRun } from './command/watch-run.ts';
+import { withApp } from './command/with-app.ts';
 
 interface RunOptions extends SourceOptions {
   json?: true;
@@ -50,7 +50,7 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     });
 }
 
-/** The warehouse is free again before the monitor, who may be slow to answer, has heard of it. */
+/** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */
 async function runSource(
   name: SyncCommand,
   context: CliContext,
@@ -90,7 +90,7 @@ async function run(
   return (resources.length === 0 ? work() : pings.around(resources, work)).finally(() => watch.finish());
 }
 
-/** What is due, by resource; where nothing is, that is said, because silence may also be a fault. */
+/** The due commands by resource. If nothing is due, it says so, because silence may also be a fault. */
 async function dueCommands(
   app: App,
   { clock, stdout, stderr }: CliContext,
@@ -106,7 +106,7 @@ async function dueCommands(
   return commands;
 }
 
-/** A person at either end of the process is told how it ended; a program reads the log, or asks for JSON. */
+/** Prints how the run ended if a person watches; a program reads the log, or asks for JSON. */
 function tell(context: CliContext, report: RunReport, { json }: RunOptions): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (json === true) print(context, report);
@@ -117,24 +117,24 @@ function tell(context: CliContext, report: RunReport, { json }: RunOptions): voi
 interface DueNow {
   /** By resource, in the order in which they were named. */
   commands: Record<string, SyncCommand>;
-  /** Epoch milliseconds; null where nothing is scheduled. */
+  /** Epoch milliseconds; null if nothing is scheduled. */
   nextAt: number | null;
 }
 
-/** Asks the stored state of each resource what is due by the schedule. */
+/** Finds out from the stored state of each resource which commands are due by the schedule. */
 async function dueNow(app: App, resources: readonly string[], now: number): Promise<DueNow> {
   const { name: source, profile, schedule } = app.source;
   const commands: DueNow['commands'] = {};
   const moments: number[] = [];
   for (const resource of resources) {
     const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-    // Whoever calls has chosen the moment: a call at the very time of an occurrence must not find it due later.
+    // The caller has chosen the moment: a call at the very time of an occurrence must find it due.
     const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
     // This process lives for one look: how long ago a success was, only the clock can tell.
     const elapsed = { success: null, full: null };
     const { command, nextAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
-    // Also where the service asked to be left alone: the run then says so, and sends nothing.
+    // Also if the service asked to be left alone: the run then says so, and sends nothing.
     if (command !== null) commands[resource] = command;
     if (nextAt !== null) moments.push(nextAt);
   }

@@ -17,7 +17,7 @@ interface SendOptions extends SourceOptions {
   header?: Record<string, string>;
 }
 
-/** What a receiver's status says to whoever tries a scheme out. */
+/** What a receiver's status means for somebody who tries a signature scheme out. */
 const MEANINGS: Readonly<Record<number, string>> = {
   202: 'stored; a running `serve` now reads the record again, see `content-sync deliveries list`',
   401: 'the signature, its time or its secret was not accepted: does the receiver run with this same config?',

@@ -29,18 +29,18 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   await tellRefused(context, settings, options.source);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: context.stderr });
   for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
-  const worked = sources.map((source) => {
+  const known = sources.map((source) => {
     const own = log.child({ source: source.name });
     const watcher = { ...logWalks(own, clock, 'info'), attempted: () => undefined, settled: () => undefined };
     return { source, log: own, watcher };
   });
   const { atOnce } = options;
-  const team = joinCluster({ sources: worked, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
-  await team.ready();
+  const cluster = joinCluster({ sources: known, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
+  await cluster.ready();
   log.info({ sources: sources.length }, 'working');
   await untilAborted(signal);
   log.info('stopping');
-  await team.stop();
+  await cluster.stop();
   return EXIT_CODES.ok;
 }
 

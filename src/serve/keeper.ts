@@ -58,7 +58,8 @@ export class Keeper {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
-  #problem: unknown = new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' });
+  /** Why the source is not open. */
+  #problem: unknown = opening();
   #scheduler: Scheduler | null = null;
   #isLed = false;
   /** Aborted when the lead is gained or lost. */
@@ -137,6 +138,7 @@ export class Keeper {
     opened.defer(() => pings.close());
     const open = await work.open(opened, stopping);
     this.#open = open;
+    this.#problem = opening();
     opened.defer(() => {
       this.#open = null;
     });
@@ -191,6 +193,10 @@ export class Keeper {
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),
     });
   }
+}
+
+function opening(): SyncError {
+  return new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' });
 }
 
 function hintOf(error: unknown): string | undefined {

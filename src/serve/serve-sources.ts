@@ -11,8 +11,9 @@ import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { logWalks, sourceWatcher, type SourceWatcher } from './source-watcher.ts';
-import { createCollector, type Collector, type StatusParts } from './status/collect.ts';
+import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
+import type { StatusParts } from './status/source-status.ts';
 
 export interface ServeSourcesOptions {
   sources: readonly SourceSettings[];
@@ -26,7 +27,7 @@ export interface ServeSourcesOptions {
   metrics: Metrics;
 }
 
-/** The sources that a process keeps fresh, as whoever listens for deliveries and page requests sees them. */
+/** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
 export interface ServedSources extends Collector {
   /** Starts to keep all sources fresh; `inboxOf` returns the inbox of a source that receives webhooks. */
   start(inboxOf: (source: string) => ReceivedInbox): void;

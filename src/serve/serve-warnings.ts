@@ -1,13 +1,13 @@
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 
-/** What an operator should know of settings that can be used all the same. */
+/** Something that an operator should know about settings that can be used. */
 export interface ServeWarning {
   source?: string;
   message: string;
   hint: string;
 }
 
-/** Without these, whoever reaches the address reads the pages; and what has run out signs no delivery any more. */
+/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired. */
 export function serveWarnings(
   serve: ServeSettings,
   sources: readonly SourceSettings[],
@@ -22,7 +22,7 @@ function openPages({ host, auth }: ServeSettings): ServeWarning[] {
   return [{ message, hint: 'set serve.auth, or serve.host to 127.0.0.1 behind a proxy that asks for a password' }];
 }
 
-/** Shorter ones are guessed, however slowly each guess is answered. */
+/** Shorter passwords can be guessed, however slowly each guess is answered. */
 const LEAST_PASSWORD = 12;
 
 function shortPassword({ auth }: ServeSettings): ServeWarning[] {
@@ -49,7 +49,7 @@ function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarn
   return [{ source: name, message, hint: 'take out of webhook.secrets what the sender does not use any more' }];
 }
 
-/** A secret that stands in a file of the settings is everybody's who may read that file. */
+/** Warns of settings files that hold secrets and may be read by others than their owner. */
 export function exposedFiles({ exposed }: Pick<Settings, 'exposed'>): readonly ServeWarning[] {
   return exposed.map((file) => ({
     message: `${file} holds secrets, and others than its owner may read it`,

@@ -121,7 +121,7 @@ export function logWalks(
     },
     ended: (report, notes, error) => {
       const level = report.status === 'ok' ? 'info' : report.status === 'failed' ? 'error' : 'warn';
-      // Without a code of ours it is a bug: then the stack is what helps. `err` is the key that has one written out.
+      // An error without a code of ours is a bug, whose stack helps; the logger writes it out under the key `err`.
       const isBug = report.error?.code === 'bug';
       const said = report.error && { error: { code: report.error.code, ...once(report.resource, report.error) } };
       log[level]({ ...report, ...said, ...(isBug ? { err: error } : {}) }, `walk ${report.status}`);

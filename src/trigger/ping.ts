@@ -7,18 +7,18 @@ import { retryAfter } from '../queue/limits/answer-limits.ts';
 import type { PingSettings } from '../settings/settings.ts';
 import { overallStatus, type RunReport } from '../sync/report.ts';
 
-/** Tells a dead-man monitor of runs. A monitor that does not answer never fails a run, nor holds it up. */
+/** Reports runs to a dead-man monitor. A monitor that does not answer never fails or delays a run. */
 export interface Pings {
   /** Pings around `work`, whose result or error is passed on at once; the pings go on beside it. */
   around(resources: readonly string[], work: () => Promise<RunReport>): Promise<RunReport>;
-  /** Waits a few seconds for what is still to be sent, and gives the rest up. */
+  /** Waits a few seconds for pings that are still to be sent, and drops the rest. */
   close(): Promise<void>;
 }
 
 export interface PingLimits {
   /** For one ping, repetitions included. */
   deadlineMs: number;
-  /** What is not sent by then when the process ends is given up. */
+  /** When the process ends, pings that are not sent by then are dropped. */
   lingerMs: number;
   betweenMs: number;
 }
@@ -31,8 +31,8 @@ const ATTEMPTS = 3;
 const PLACEHOLDER = '{resource}';
 
 /**
- * What the end of a run is to the monitor: the same as its exit code is to a script. A run that was put off or stopped
- * is neither: where no later one makes up for it, the monitor misses its ping.
+ * The ping for the end of a run. A run that was put off or stopped is neither a success nor a failure: unless a later one
+ * makes up for it, the monitor misses its ping.
  */
 const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
   ok: 'success',
@@ -51,12 +51,12 @@ interface End {
 
 interface Wanted {
   kind: PingKind;
-  /** Null for one that speaks of all resources. */
+  /** Null for a ping about all resources. */
   resource: string | null;
   url: string;
 }
 
-/** `log` hears of pings that failed; their URLs are secrets and are never part of it. */
+/** Failed pings are logged without their URLs, which are secrets. */
 export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
   const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
   const underWay = new Map<Promise<void>, AbortController>();
@@ -68,7 +68,7 @@ export function createPings(urls: PingSettings, log: Logger, limits: PingLimits 
     clearTimeout(timer);
     if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
   };
-  /** Sends them side by side, after those `before`: no monitor hears of an end before its beginning. */
+  /** Sends them in parallel, after those `before`, so that no monitor gets an end before its beginning. */
   const tell = (wanted: readonly Wanted[], before: Promise<unknown>): Promise<unknown> =>
     Promise.all(
       wanted.map((each) => {
@@ -108,7 +108,7 @@ function statusOfError(error: unknown): RunStatus {
   return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
 }
 
-/** One ping for each resource where the URL has a place for its name, else one for all of them. */
+/** One ping for each resource if the URL has a placeholder for its name, else one for all of them. */
 function pingsFor(urls: PingSettings, ends: readonly End[], kinds: typeof KINDS): Wanted[] {
   const wanted = (resource: string | null, status: RunStatus): Wanted[] => {
     const kind = kinds[status];
@@ -128,18 +128,18 @@ interface Sender {
   signal: AbortSignal;
 }
 
-/** Null where the monitor took it, else what came in its place. Never throws. */
+/** Returns null if the monitor accepted it, else what went wrong. Never throws. */
 async function ping({ agent, limits, quiet, signal }: Sender, url: string): Promise<string | null> {
   let failure = 'no answer in time';
   for (let attempt = 1; attempt <= ATTEMPTS && !signal.aborted; attempt += 1) {
     const left = (quiet.get(url) ?? 0) - performance.now();
-    // What cannot be sent in time is not sent at all.
+    // A ping that cannot be sent in time is not sent at all.
     if (left >= limits.deadlineMs) return `asked to be left alone for ${Math.ceil(left / 1_000)} s`;
     try {
       if (attempt > 1 || left > 0) await delay(Math.max(limits.betweenMs, left), undefined, { signal });
       const { statusCode, headers, body } = await request(url, { dispatcher: agent, signal, headers: HEADERS });
       quiet.set(url, performance.now() + (retryAfter({ headers, receivedAt: Date.now() }) ?? 0));
-      // Whatever it says: its status has said it, and a long answer is cut off.
+      // Only its status counts; a long answer is cut off.
       await body.dump();
       if (statusCode >= 200 && statusCode < 300) return null;
       failure = `answered ${statusCode}`;

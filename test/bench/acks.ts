@@ -10,8 +10,8 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { profileSchema } from '../../src/source/profile.ts';
-import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
 import { inboxAddress, openWarehouse } from '../../src/warehouse/databases.ts';
+import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { startReceiver } from '../../src/web/receiver/start-receiver.ts';
 import { OPEN_DATABASE } from './databases.ts';
 
@@ -94,7 +94,7 @@ try {
 /** Who is asked by a `serve` on such a warehouse; the queue that this takes is there from then on. */
 async function askedIn(address: string): Promise<'nobody' | 'workers'> {
   if (address.startsWith('sqlite:')) return 'nobody';
-  const queue = openBossQueue({ address, clock: systemClock, failed: (error) => console.error(error) });
+  const queue = new WorkQueue({ address, clock: systemClock, failed: (error) => console.error(error) });
   await queue.opened;
   await queue.close();
   return 'workers';

@@ -9,8 +9,7 @@ import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { askDrain } from '../../src/serve/work-items/insert-item.ts';
-import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
-import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
+import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
 
@@ -86,7 +85,7 @@ async function staged(
   await admin.query(`CREATE DATABASE ${name}`);
   const config = path.join(folder, 'content-sync.yaml');
   writeConfig(folder, config, `${server.url(name)}?schema={source}`, sandboxes, resources);
-  const queue = openBossQueue({ address: server.url(name), clock: systemClock, failed: tell });
+  const queue = new WorkQueue({ address: server.url(name), clock: systemClock, failed: tell });
   const running: ChildProcess[] = [];
   try {
     await queue.opened;

@@ -4,9 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { askDrain } from '../../src/serve/work-items/insert-item.ts';
-import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
+import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { queueName } from '../../src/serve/work-items/work-items.ts';
-import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openInbox } from '../../src/warehouse/databases.ts';
 import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
@@ -44,7 +43,7 @@ async function walking(): Promise<Walking> {
 const tell = (error: unknown): void => console.error(error);
 
 function queueOf(stage: ServingStage): WorkQueue {
-  const queue = openBossQueue({ address: warehouseOf(stage), clock: systemClock, failed: tell });
+  const queue = new WorkQueue({ address: warehouseOf(stage), clock: systemClock, failed: tell });
   onTestFinished(() => queue.close());
   return queue;
 }

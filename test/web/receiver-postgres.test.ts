@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
+import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import type { ReceivedSource } from '../../src/web/receiver/setup.ts';
 import { startScript } from '../support/child-script.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
@@ -192,7 +192,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
 
   it('asks the workers for the work in the same transaction, once however much comes', async () => {
     const address = await POSTGRES.address();
-    const queue = openBossQueue({ address, clock: systemClock, failed: () => undefined });
+    const queue = new WorkQueue({ address, clock: systemClock, failed: () => undefined });
     onTestFinished(() => queue.close());
     await queue.opened;
     const stage = await receiverStage({

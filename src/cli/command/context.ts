@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import type { ExitCode } from './exit-code.ts';
 
-/** What a command may touch of the world outside; made once in `main.ts`, and by tests. */
+/** Everything outside the process that a command may touch; made once per process, and by tests. */
 export interface CliContext {
   /** Of content-sync. */
   version: string;
@@ -12,7 +12,7 @@ export interface CliContext {
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;
   clock: Clock;
-  /** Texts that must not be written anywhere; filled by whoever reads the settings. */
+  /** Texts that must not be written anywhere; filled when the settings are read. */
   secrets: string[];
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
   umask: (mask: number) => void;

@@ -1,7 +1,7 @@
 import { ConfigError, DeferredError, SyncError } from '../../model/errors.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 
-/** What the process says to the shell; the README's table is held to this one. */
+/** Exit codes of the process; the README's table is held to this one. */
 export const EXIT_CODES = { ok: 0, failed: 1, usage: 2, partial: 3, deferred: 4, interrupted: 130 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
@@ -19,7 +19,7 @@ export function exitCodeOfError(error: unknown): ExitCode {
   return EXIT_CODES.failed;
 }
 
-/** The code that an operator must hear of first, where several sources were run. */
+/** The code that matters most to an operator, if several sources were run. */
 export function worstExitCode(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [130, 2, 1, 3, 4, 0];
   return order.find((code) => codes.includes(code)) ?? EXIT_CODES.ok;

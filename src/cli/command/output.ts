@@ -1,21 +1,33 @@
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
+import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { CliContext } from './context.ts';
-import { scrubJson } from '../../observe/scrub/scrub-json.ts';
 
 /**
- * Prints what a command found: an object as one line of JSON, a text as it is. Without secrets: what a service answered
- * and what it sent may hold them.
+ * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
+ * and deliveries of a service may contain them.
  */
 export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
   const text = typeof found === 'string' ? scrubOwn(found, secrets) : scrubJson(JSON.stringify(found), secrets);
   stdout.write(`${text}\n`);
 }
 
+/** Pads cells so that columns stand below each other; one line per row, without spaces at its end. */
+export function alignedLines(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, { length }] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, length);
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
 /**
- * Tells on stderr what ended a command, or its work on `source`: as text on a terminal, as a log line anywhere else.
- * Faults of settings and arguments are text everywhere, because a person has to mend them, line by line.
+ * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
+ * else. Faults of settings and arguments are always text, because a person has to correct them line by line.
  */
 export async function tellError(
   { stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>,
@@ -32,7 +44,7 @@ export async function tellError(
   createLog({ level: 'error', secrets, destination: stderr }).error({ source, ...about }, messageOf(error));
 }
 
-/** What happened and what to do next; a stack only where it is a bug. */
+/** The message and the hint; a stack only for a bug. */
 function errorText(error: unknown, source: string | undefined): string {
   const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
   if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${stackOf(error)}`;

@@ -3,7 +3,7 @@ import { countText, durationText } from '../../observe/figures.ts';
 import type { ResourceReport, RunReport } from '../../sync/report.ts';
 import { reportOnce } from '../../observe/report-once.ts';
 
-/** A run's end for a person: a line per resource, and what to do about those that did not end well. */
+/** The end of a run for a person: a line per resource, and advice for those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
   const once = reportOnce();

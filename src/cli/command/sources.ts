@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
+import { Option, type Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { umaskOf } from '../../settings/file-mode.ts';
 import { loadSettings } from '../../settings/load-settings.ts';
@@ -8,8 +10,6 @@ import type { Settings, SourceSettings } from '../../settings/settings.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
 import { tellError } from './output.ts';
-import { Option, type Command } from 'commander';
-import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 
 /** Options of every command that works on configured sources. */
 export interface SourceOptions {
@@ -33,7 +33,7 @@ export function withSourceOptions(command: Command): Command {
 /** One source that a command was asked to work on. */
 export interface ChosenSource {
   source: SourceSettings;
-  /** Those named on the command line, in the profile's order; all of the source's where none is named. */
+  /** Those named on the command line, in the profile's order; all of the source if none is named. */
   resources: readonly string[];
   log: Logger;
 }
@@ -76,7 +76,7 @@ function chooseSources(
   options: SourceOptions,
   names: readonly string[],
 ): ChosenSource[] {
-  // A terminal shows live lines; what is logged would tear them apart, so it must be asked for.
+  // A terminal shows live lines, which log lines would tear apart: there the log must be asked for.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   return namedSources(settings, options.source).map((source) => ({
@@ -94,7 +94,7 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   return settings;
 }
 
-/** The source of that name, or all that can be used where none is named. Throws `ConfigError`. */
+/** The source of that name, or all usable ones if none is named. Throws `ConfigError`. */
 export function namedSources(settings: Settings, name: string | undefined): readonly SourceSettings[] {
   const sources = Object.values(settings.sources);
   if (name === undefined) return sources;

@@ -19,7 +19,7 @@ interface WatchOptions {
   log: Logger;
   app: App;
   resources: readonly string[];
-  /** False where a person asked for the log: it takes the place of the live lines. */
+  /** False if the log was asked for, which takes the place of the live lines. */
   live: boolean;
 }
 

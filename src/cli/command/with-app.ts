@@ -17,7 +17,7 @@ export async function withApp<T>(
   }
 }
 
-/** The same for a command that writes nothing; `reader` is the warehouse, null where there is none yet. */
+/** The same for a command that writes nothing; `reader` is the warehouse, null if there is none yet. */
 export async function withProbe<T>(
   { clock, secrets }: CliContext,
   { source, log }: Pick<ChosenSource, 'source' | 'log'>,

@@ -7,7 +7,7 @@ import type { CliContext } from '../command/context.ts';
 import type { DemoEditor } from './demo-editor.ts';
 import { startServing } from '../serve.ts';
 
-/** What the second half of the demo is about. */
+/** The stage for the second half of the demo. */
 export interface ServeScene {
   config: string;
   source: string;
@@ -42,7 +42,7 @@ export async function demoServe(context: CliContext, scene: ServeScene): Promise
   }
 }
 
-/** One change in the service, and what a reader of the warehouse must then see. */
+/** One change in the service, and the row that a reader of the warehouse must see afterwards. */
 interface Change {
   told: string;
   make: () => Promise<void>;

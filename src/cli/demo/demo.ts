@@ -11,13 +11,14 @@ import { countText, percentText, rateText } from '../../observe/figures.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { CliContext } from '../command/context.ts';
-import { demoEditor, type DemoEditor } from './demo-editor.ts';
-import { demoServe } from './demo-serve.ts';
 import { EXIT_CODES } from '../command/exit-code.ts';
-import { forEachSource } from '../command/sources.ts';
+import { alignedLines } from '../command/output.ts';
 import { summaryText } from '../command/run-summary.ts';
+import { forEachSource } from '../command/sources.ts';
 import { watchRun } from '../command/watch-run.ts';
 import { withApp } from '../command/with-app.ts';
+import { demoEditor, type DemoEditor } from './demo-editor.ts';
+import { demoServe } from './demo-serve.ts';
 
 const RECORDS = { content: 2_000, images: 600, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
@@ -143,14 +144,14 @@ sources:
 
 function rowsText(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0] ?? {});
-  const cells = [names, ...rows.map((row) => names.map((name) => String(row[name])))];
-  const widths = names.map((_, column) => Math.min(40, Math.max(...cells.map((row) => row[column]?.length ?? 0))));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell).padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return cells.map((row) => `    ${line(row)}`).join('\n');
+  const cells = [names, ...rows.map((row) => names.map((name) => short(String(row[name]))))];
+  return alignedLines(cells)
+    .map((line) => `    ${line}`)
+    .join('\n');
+}
+
+function short(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 39)}…` : text;
 }
 
 function indented(text: string): string {
@@ -161,7 +162,7 @@ function say(context: CliContext, text: string): void {
   context.stdout.write(`${text}\n`);
 }
 
-/** What an analyst may ask of the demo's tables, in SQL that runs in any SQLite client. */
+/** Questions of an analyst to the demo's tables, in SQL that runs in any SQLite client. */
 const DEMO_QUESTIONS: readonly { question: string; sql: string }[] = [
   {
     question: 'Which tags are read most?',

@@ -5,21 +5,21 @@ import type { RunReport } from '../../sync/report.ts';
 import type { WalkItem } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 
-/** What a walk item ends with: the report of its run, or why there was none. */
+/** The result of a walk item: the report of its run, or the reason if there was none. */
 export type WalkResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };
 
-/** Between two attempts while the same item is under way, which began too early. */
+/** Between two attempts, if the walk that was waited for had begun too early. */
 const AGAIN_MS = 500;
 
 const failure = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });
 
-/** Queues a walk, or joins the same one, and waits for its end. Throws `SyncError` where it could not begin. */
+/** Queues a walk, or joins the same one, and waits for its end. Throws `SyncError` if it could not begin. */
 export async function askWalk(queue: WorkQueue, item: WalkItem, signal: AbortSignal): Promise<RunReport> {
   const { id } = await queue.put(item);
   return reportIn(await queue.outcome(id, signal));
 }
 
-/** Waits for a walk that begins from now on and ends well, a whole one for `backfill`; throws what it ended with else. */
+/** Waits for a walk that begins from now on, a full one for `backfill`. Throws unless it ends as `ok` or `partial`. */
 export async function walkNow(
   queue: WorkQueue,
   { source, resource, command }: Pick<WalkItem, 'source' | 'resource' | 'command'>,

@@ -1,14 +1,13 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { openBossQueue } from '../work-items/boss-queue.ts';
-import type { ItemOf } from '../work-items/work-items.ts';
-import type { WorkEnd, WorkQueue } from '../work-items/work-queue.ts';
+import { WorkQueue } from '../work-items/work-queue.ts';
+import type { ItemOf, WorkEnd } from '../work-items/work-items.ts';
 import type { WalkResult } from './ask-walk.ts';
 import { doWalk, failedWith } from './do-walk.ts';
 import { createOpenApps, type OpenApp, type OpenApps, type ClusterSource } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 
-export interface ClusterWorkOptions {
+interface ClusterWorkOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** By their names in the queue. */
@@ -21,30 +20,16 @@ export interface ClusterWorkOptions {
   failed: (error: unknown) => void;
 }
 
-/** The work that this process does on the sources of one database. */
-export interface ClusterWork {
-  readonly queue: WorkQueue;
-  readonly apps: OpenApps;
-  /** Called when this process has stored deliveries of a source. */
-  wake(source: string): void;
-  /** Gives back the items under way, and closes. */
-  stop(): Promise<void>;
-}
-
 /** Drains mostly wait, for more deliveries or for the service. */
 const DRAINS_AT_ONCE = 64;
-const SETTLES_AT_ONCE = 2;
+const CONFIRMS_AT_ONCE = 2;
 /** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
 const LINGER_MS = 10_000;
 /** The queue is asked for drain items at most this often, even in a storm of deliveries. */
 const WAKE_MS = 250;
 
-/** Takes work from now on, as soon as the queue can be opened. */
-export function startClusterWork(options: ClusterWorkOptions): ClusterWork {
-  return new Worker(options);
-}
-
-class Worker implements ClusterWork {
+/** The work that this process does on the sources of one database, from as soon as the queue can be opened. */
+export class ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
   readonly #options: ClusterWorkOptions;
@@ -56,13 +41,14 @@ class Worker implements ClusterWork {
   constructor(options: ClusterWorkOptions) {
     const { address, clock, failed, sources, secrets, atOnce } = options;
     this.#options = options;
-    this.queue = openBossQueue({ address, clock, failed });
+    this.queue = new WorkQueue({ address, clock, failed });
     this.apps = createOpenApps({ sources, clock, secrets, stopping: this.#stopping.signal });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
-    this.queue.work('settle', SETTLES_AT_ONCE, (item, signal) => this.#settle(item, signal));
+    this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
   }
 
+  /** Called when this process has stored deliveries of a source. */
   wake(source: string): void {
     const drain = this.#drains.get(source);
     drain?.wake();
@@ -72,6 +58,7 @@ class Worker implements ClusterWork {
     this.queue.wake('drain');
   }
 
+  /** Gives back the items under way, and closes. */
   async stop(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.queue.close();
@@ -104,7 +91,7 @@ class Worker implements ClusterWork {
     return { is: 'done', result: null };
   }
 
-  async #settle({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+  async #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     if (!this.#options.sources.has(source)) return { is: 'foreign' };
     try {
       await this.apps.use(source, ({ app }) => app.confirmReleased(resource, signal));

@@ -4,8 +4,7 @@ import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
-import type { WalkItem } from '../work-items/work-items.ts';
-import type { WorkEnd } from '../work-items/work-queue.ts';
+import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
 import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import type { WalkResult } from './ask-walk.ts';
 
@@ -15,32 +14,32 @@ export interface WalkParts {
   secrets: readonly string[];
 }
 
-/** After which another process may have let go of the resource. */
-const HELD_MS = 3_000;
-/** The resource is another's for now: whoever is next tries again. */
-const ANOTHERS: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
+/** By then another process may have released the resource. */
+const RETRY_MS = 3_000;
+/** Another process owns the resource for now: the item goes back. */
+const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
 
-/** Walks a resource, unless that has been done since it was asked for. */
+/** Walks a resource, unless another walk has made it fresh since the item was queued. */
 export async function doWalk(
   { app, watcher, secrets }: WalkParts,
   item: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
   try {
-    if (isPassed(item, await readCheckpoint(app.warehouse.own, item.resource)))
+    if (isFresh(item, await readCheckpoint(app.warehouse.own, item.resource)))
       return done({ report: nothingLeft(item) });
     const { resource, command } = item;
-    // By name: what the schedule calls a full walk is one, also where an earlier backfill was interrupted.
+    // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
     const asked = { command: { [resource]: command }, resources: [resource], restart: false };
     return endOf(await app.sync({ ...asked, signal, watcher }));
   } catch (error) {
-    if (error instanceof SyncError && ANOTHERS.has(error.code)) return { is: 'back', afterMs: HELD_MS };
+    if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'back', afterMs: RETRY_MS };
     if (signal.aborted) return { is: 'back', afterMs: 0 };
     return done(failedWith(error, secrets));
   }
 }
 
-/** Why a walk did not begin, as whoever asked for it is told. */
+/** The result of a walk that did not begin. */
 export function failedWith(error: unknown, secrets: readonly string[]): WalkResult {
   const code = error instanceof SyncError ? error.code : 'bug';
   const hint = error instanceof SyncError ? error.hint : undefined;
@@ -48,7 +47,7 @@ export function failedWith(error: unknown, secrets: readonly string[]): WalkResu
   return { error: { ...said, ...(hint === undefined ? {} : { hint: scrubOwn(hint, secrets) }) } };
 }
 
-function isPassed({ command, seen }: WalkItem, stored: StoredSuccess | null): boolean {
+function isFresh({ command, seen }: WalkItem, stored: StoredSuccess | null): boolean {
   if (seen === undefined) return false;
   return successOf(command, stored) !== seen;
 }
@@ -60,8 +59,8 @@ export function successOf(command: WalkItem['command'], stored: StoredSuccess | 
 
 function endOf(report: RunReport): WorkEnd<WalkResult> {
   if (report.status === 'interrupted') return { is: 'back', afterMs: 0 };
-  const isAnothers = report.resources.some(({ error }) => error !== undefined && ANOTHERS.has(error.code));
-  return isAnothers ? { is: 'back', afterMs: HELD_MS } : done({ report });
+  const isOwnedElsewhere = report.resources.some(({ error }) => error !== undefined && OWNED_ELSEWHERE.has(error.code));
+  return isOwnedElsewhere ? { is: 'back', afterMs: RETRY_MS } : done({ report });
 }
 
 function done(result: WalkResult): WorkEnd<WalkResult> {

@@ -11,7 +11,7 @@ import { keepLead, type Lead } from './lead.ts';
 import { queuedWork } from './queued-work.ts';
 import { Keeper } from '../keeper.ts';
 import type { ClusterSource } from './open-apps.ts';
-import { startClusterWork, type ClusterWork } from './cluster-work.ts';
+import { ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
   /** All of them on Postgres. */
@@ -98,7 +98,7 @@ function databasesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: Cluster
     const { warehouse: address } = first.source;
     const failed = errorLogger(log, clock);
     const byName = new Map(inIt.map((each) => [queueName(each.source.warehouse), each]));
-    const work = startClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
+    const work = new ClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
     databases.set(database, { address, work, keepers: new Map(), failed });
   }
   return databases;

@@ -1,6 +1,7 @@
 import type { App } from '../../app.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { Drain, DrainOptions } from '../../trigger/drain/options.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
@@ -14,31 +15,32 @@ export interface SourceDrainOptions extends DrainParts {
   inbox: Inbox;
 }
 
-/** Whom a drain works for: for everybody, or for whoever walks one resource and must not be disturbed there. */
+/** Who uses a drain: a drain item, for all deliveries; or the walk that owns a resource, for the deliveries of that one. */
 export type DrainUser = { all: true } | { resource: string };
 
-/** Where nobody wakes it: another process has received what it is to work on. */
+/** The inbox is polled, because deliveries that another process receives wake nobody here. */
 const POLL_MS = 1_000;
-/** How often it is asked whether somebody wants to walk what this drain keeps for itself. */
+/** How often the queue is asked whether another process wants to walk a resource that this drain keeps owning. */
 const YIELD_MS = 3_000;
 const LOOK_MS = 250;
-/** A delivery that was being stored while the last user left is there by then. */
+/** By then, a delivery that was being stored while the last user left is in the inbox. */
 const LAST_LOOK_MS = 1_500;
 
 /**
- * The one drain of a source in this process, as long as it has a user. With a user for all it takes what it can; with
- * users that walk it takes the deliveries of their resources, which no other process can work on meanwhile, and such as
- * are about others beside, so that none is left for ever.
+ * The one drain of a source in this process, which runs as long as it has users. For a drain item it takes every delivery
+ * it can; for a walk it takes the deliveries that concern the walked resource, which no other process can work on
+ * meanwhile.
  */
 export class SourceDrain {
   readonly #options: SourceDrainOptions;
-  /** In the queue. */
+  /** The source's name in the queue. */
   readonly #name: string;
   readonly #users = new Set<DrainUser>();
-  /** For the walks that it waits for; and for the readings in hand, which are given some seconds more. */
+  /** Ends the waiting for walks. */
   readonly #stop = new AbortController();
+  /** Ends the readings under way, which are given some seconds more. */
   readonly #cut = new AbortController();
-  /** Resources that another process waits for. */
+  /** Resources that another process is about to walk. */
   #yielded: ReadonlySet<string> = new Set();
   readonly #drain: Drain | null;
   readonly #yielding: Promise<void>;
@@ -49,7 +51,7 @@ export class SourceDrain {
     const { signal } = this.#stop;
     const read = refetchBy(app, this.#cut.signal);
     const refetch: DrainOptions['refetch'] = async (resource, ...asked) => {
-      if (this.#yielded.has(resource)) throw madeWay(resource);
+      if (this.#yielded.has(resource)) throw yielded(resource);
       return read(resource, ...asked);
     };
     this.#name = queueName(source.warehouse);
@@ -58,7 +60,11 @@ export class SourceDrain {
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
     this.#drain = startDrain(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist });
-    this.#yielding = this.#keepYielding();
+    // A walk that found its resource owned comes back soon: until then nothing is begun here that would own it again.
+    this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_MS, signal }, async () => {
+      // If the queue cannot be asked, nobody can walk either.
+      this.#yielded = await this.#wanted().catch(() => new Set<string>());
+    });
   }
 
   enter(user: DrainUser): void {
@@ -66,7 +72,7 @@ export class SourceDrain {
     this.#drain?.wake();
   }
 
-  /** True where it was the last one. */
+  /** Returns true if it was the last user. */
   leave(user: DrainUser): boolean {
     this.#users.delete(user);
     return this.#users.size === 0;
@@ -80,7 +86,7 @@ export class SourceDrain {
     return [...this.#users].some((user) => 'all' in user);
   }
 
-  /** Resolves when there has been nothing to do for so long; rejects with the signal's reason. */
+  /** Resolves once there has been nothing to do for `ms`; rejects with the signal's reason. */
   async quiet(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
@@ -97,7 +103,7 @@ export class SourceDrain {
     this.#cut.abort(reason);
   }
 
-  /** Asks for a drain once more where something has come in the very moment in which this one ended. */
+  /** Queues another drain item if a delivery was stored at the very moment in which this drain ended. */
   async lookAfter(signal: AbortSignal): Promise<void> {
     const { clock, inbox, queue } = this.#options;
     await clock.sleep(LAST_LOOK_MS, signal);
@@ -107,17 +113,6 @@ export class SourceDrain {
 
   #concerns(resources: readonly string[]): boolean {
     return [...this.#users].some((user) => 'all' in user || resources.includes(user.resource));
-  }
-
-  /** A walk that found its resource held comes again soon: until then nothing more is begun here that holds it. */
-  async #keepYielding(): Promise<void> {
-    const { clock } = this.#options;
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      // Where the queue cannot be asked, nobody can walk either.
-      this.#yielded = await this.#wanted().catch(() => new Set<string>());
-      await clock.sleep(YIELD_MS, signal).catch(() => undefined);
-    }
   }
 
   async #wanted(): Promise<ReadonlySet<string>> {
@@ -130,6 +125,6 @@ export class SourceDrain {
   }
 }
 
-function madeWay(resource: string): SyncError {
+function yielded(resource: string): SyncError {
   return new SyncError('lease_held', `${resource} is about to be walked by another process`, { recovery: 'stop' });
 }

@@ -2,7 +2,7 @@ import type { StatusGauges } from '../../observe/status-gauges.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
-/** Tells the gauges what the snapshot says, so that the page and the metrics never disagree. */
+/** Sets the gauges from the snapshot, so that the page and the metrics never disagree. */
 export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): void {
   gauges.clear();
   for (const source of snapshot.sources) {

@@ -3,7 +3,11 @@ import type { RunStatus, WalkMode } from '../../model/vocabulary.ts';
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;
 
-/** All that the status page shows, and what `/status.json` prints: times in epoch ms, sizes in bytes. */
+/**
+ * The status model: all that the page shows and `/status.json` prints; times in epoch ms, sizes in bytes. Something new
+ * on the page is a field here, read in `stored.ts` (if the warehouse knows it) or `source-status.ts` (if this process
+ * does), and drawn in `web/page/`.
+ */
 export interface StatusSnapshot {
   at: number;
   version: string;
@@ -26,9 +30,9 @@ export interface SourceStatus {
   warehouse: WarehouseStatus;
   resources: ResourceStatus[];
   limit: LimitStatus;
-  /** Null where no webhooks are configured. */
+  /** Null if no webhooks are configured. */
   webhooks: WebhookStatus | null;
-  /** Rows written, changed or deleted in the last hour, by what told of the change. */
+  /** Rows written, changed or deleted in the last hour, by how the change was noticed. */
   changes: { by_webhook: number; by_schedule: number };
   /** The newest first. */
   schema_changes: SchemaChangeStatus[];
@@ -42,7 +46,7 @@ export interface Problem {
 }
 
 export interface WarehouseStatus {
-  /** Where it is, as a person would look for it. */
+  /** As a person would look for it. */
   address: string;
   problem: Problem | null;
   /** When the figures that come from it were read. */
@@ -88,7 +92,7 @@ export interface RunningStatus {
   last_page_at: number;
   pages: number;
   records: number;
-  /** What the service says; null where it does not. */
+  /** As the service says; null if it does not. */
   total: number | null;
   records_per_second: number;
   eta_seconds: number | null;
@@ -110,7 +114,7 @@ export interface PastRun {
   deleted: number;
   held: number;
   error: Problem | null;
-  /** What the run could not prove, or a person should know of. */
+  /** Facts that the run could not prove, or that a person should know. */
   warnings: RunWarning[];
 }
 
@@ -118,7 +122,7 @@ export interface RunWarning {
   code: string;
   message: string;
   hint: string;
-  /** True where the profile accepts it. */
+  /** True if the profile accepts it. */
   accepted?: boolean | undefined;
 }
 
@@ -126,7 +130,7 @@ export interface RejectStatus {
   reason: string;
   count: number;
   last_seen_at: Moment;
-  /** What is wrong with one of them. */
+  /** The fault of one of them. */
   example: string;
 }
 
@@ -139,18 +143,18 @@ export interface LimitStatus {
   /** Of the last hour. */
   requests: number;
   limited: number;
-  /** Part of the limit used over the last hour, or since the start where that is later. */
+  /** Part of the limit used in the last hour, or since the start if that was later. */
   used: number | null;
-  /** Oldest first, 60 of them. `used` is null where nothing is known. */
+  /** Oldest first, 60 of them. `used` is null if nothing is known. */
   minutes: { at: number; requests: number; limited: number; used: number | null }[];
 }
 
 export interface WebhookStatus {
   path: string;
-  /** Null where the inbox can be read. */
+  /** Null if the inbox can be read. */
   problem: Problem | null;
   waiting: number;
-  /** Part of what may wait, by number or by size; at 1 further ones are refused. */
+  /** Part of the permitted number or size that waits; at 1, further deliveries are refused. */
   full: number;
   oldest_at: Moment;
   dead: number;
@@ -172,7 +176,33 @@ export interface SchemaChangeStatus {
   resource: string;
   table: string;
   column: string;
-  /** Null where the column is new. */
+  /** Null if the column is new. */
   from: string | null;
   to: string;
+}
+
+type Scrub = (text: string) => string;
+
+/** The same status, with secrets taken out of whatever a service or a record may have brought into it. */
+export function scrubStatus(status: SourceStatus, scrub: Scrub): SourceStatus {
+  return {
+    ...status,
+    resources: status.resources.map((resource) => scrubResource(resource, scrub)),
+    schema_changes: status.schema_changes.map(({ table, column, ...change }) => {
+      return { ...change, table: scrub(table), column: scrub(column) };
+    }),
+  };
+}
+
+function scrubResource({ runs, rejects, suspects, ...status }: ResourceStatus, scrub: Scrub): ResourceStatus {
+  return {
+    ...status,
+    runs: runs.map((run) => ({ ...run, error: run.error === null ? null : scrubProblem(run.error, scrub) })),
+    rejects: rejects.map((reject) => ({ ...reject, example: scrub(reject.example) })),
+    suspects: { ...suspects, held_why: suspects.held_why === null ? null : scrub(suspects.held_why) },
+  };
+}
+
+export function scrubProblem({ code, message, hint }: Problem, scrub: Scrub): Problem {
+  return { code, message: scrub(message), hint: hint === null ? null : scrub(hint) };
 }

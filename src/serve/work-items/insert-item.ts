@@ -7,7 +7,7 @@ export const BOSS_SCHEMA = 'content_sync_boss';
 
 /**
  * The engine documents its table for such inserts. In SQL of ours, because the engine's own call asks for a pool first,
- * and a delivery's item has to go with the delivery's transaction. What is there already is not written at all. The group is
+ * and a delivery's item must be part of the delivery's transaction. An item that is there already is not written. The group is
  * the source, so that a process can leave those alone that it does not know.
  */
 const INSERT = `INSERT INTO ${BOSS_SCHEMA}.job (id, name, data, singleton_key, group_id, policy, retry_limit, retry_delay,
@@ -18,7 +18,7 @@ const INSERT = `INSERT INTO ${BOSS_SCHEMA}.job (id, name, data, singleton_key, g
   ON CONFLICT DO NOTHING
   RETURNING id`;
 
-/** Queues an item in the caller's transaction; its id, or null where the same is queued or under way. */
+/** Queues an item in the caller's transaction. Returns its id, or null if the same item is queued or under way. */
 export async function insertItem(
   item: WorkItem,
   execute: ExecuteSql,
@@ -30,8 +30,8 @@ export async function insertItem(
 }
 
 /**
- * Asks for the deliveries of a source (by its `queueName`) to be worked on, in the transaction that stores them: one statement, which writes
- * nothing where the same is asked for already. The queue must have been opened once on this database.
+ * Queues a drain of a source (by its `queueName`) in the transaction that stores its deliveries. Writes nothing if one is
+ * queued already. The queue must have been opened once on this database.
  */
 export async function askDrain(source: string, execute: ExecuteSql): Promise<void> {
   await insertItem({ kind: 'drain', source }, execute);

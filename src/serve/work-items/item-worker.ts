@@ -3,41 +3,40 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
-import { WORK_KINDS, type ItemOf, type WorkKind } from './work-items.ts';
-import type { WorkEnd, WorkHandler } from './work-queue.ts';
+import { WORK_KINDS, type ItemOf, type WorkKind, type WorkEnd, type WorkHandler } from './work-items.ts';
 
 export interface ItemWorkerOptions<Kind extends WorkKind> {
   kind: Kind;
   /** Items under way at once. */
   atOnce: number;
   boss: PgBoss;
-  /** For taking items: done twice, an item would lie about that nobody works on. */
+  /** For taking items: a statement that ran twice would take an item that nobody works on. */
   single: Db;
   handler: WorkHandler<Kind, unknown>;
   clock: Clock;
   /** Aborted with the reason for which items are given back. */
   closing: AbortSignal;
-  /** Told of every item that this process has done. */
+  /** Called for every item that this process has done. */
   done: (id: string, result: unknown) => void;
-  /** Told of what a handler or the queue threw; nothing is lost by it. */
+  /** Called with errors of handlers and of the queue; no item is lost by them. */
   failed: (error: unknown) => void;
 }
 
-/** An attempt at an item; its number tells it from another process's. */
+/** An attempt at an item; the retry count tells it from attempts of other processes. */
 interface Held extends Pick<Job, 'id' | 'retryCount'> {
   claim: AbortController;
 }
 
-/** After something unforeseen; what it says for itself comes with a time of its own. */
+/** An item whose handler threw is taken again after so long. */
 const AFTER_BUG_MS = 15_000;
 const BEATS = 3;
 
-/** Takes items of one kind out of the queue and does them, so many at once. */
+/** Takes items of one kind out of the queue and does them, at most `atOnce` at a time. */
 export class ItemWorker<Kind extends WorkKind> {
   readonly #options: ItemWorkerOptions<Kind>;
   readonly #held = new Map<string, Held>();
   readonly #underWay = new Set<Promise<void>>();
-  /** Sources that other processes know. */
+  /** Sources that are not in this process's settings. */
   readonly #foreign = new Set<string>();
   readonly #heart: NodeJS.Timeout;
   readonly #loop: Promise<void>;
@@ -56,7 +55,7 @@ export class ItemWorker<Kind extends WorkKind> {
     this.#pause.wake();
   }
 
-  /** Resolves when everything in hand is done or given back; the signal says when to. */
+  /** Resolves once every item under way is done or given back, which `closing` must ask for. */
   async idle(): Promise<void> {
     this.wake();
     await this.#loop;
@@ -99,7 +98,7 @@ export class ItemWorker<Kind extends WorkKind> {
     try {
       await this.#store(held, end);
     } catch (error) {
-      // Without a heartbeat it goes to somebody else by itself.
+      // Without a heartbeat the item goes to another process.
       failed(error);
     }
     const wasFull = this.#held.size >= this.#options.atOnce;
@@ -119,7 +118,7 @@ export class ItemWorker<Kind extends WorkKind> {
     }
   }
 
-  /** By the attempt: where the item has gone to another one meanwhile, nothing is changed. */
+  /** By id and retry count, so that nothing is changed if another process has taken the item meanwhile. */
   async #store({ id, retryCount }: Held, end: WorkEnd<unknown>): Promise<void> {
     const { kind, boss, done } = this.#options;
     if (end.is === 'done') {
@@ -133,7 +132,7 @@ export class ItemWorker<Kind extends WorkKind> {
     if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
   }
 
-  /** One statement for all that is in hand. */
+  /** One statement for all items under way. */
   async #beat(): Promise<void> {
     const { kind, boss } = this.#options;
     const held = [...this.#held.values()];
@@ -145,7 +144,7 @@ export class ItemWorker<Kind extends WorkKind> {
         if (!ours.has(id) && this.#held.has(id)) claim.abort(takenOver());
       }
     } catch {
-      // A server that is away takes the item from nobody; a lost one shows at the next beat.
+      // While the server is away no item changes hands; a lost one shows at the next beat.
     }
   }
 }

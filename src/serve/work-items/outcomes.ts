@@ -36,7 +36,7 @@ export class Outcomes {
     closing.addEventListener('abort', () => this.#end([...this.#waiters], ({ reject }) => reject(closing.reason)));
   }
 
-  /** The result of an item; null where it is no longer known. Rejects with the signal's reason. */
+  /** The result of an item; null if it is no longer known. Rejects with the signal's reason. */
   async of(id: string, signal: AbortSignal): Promise<unknown> {
     signal.throwIfAborted();
     this.#closing.throwIfAborted();

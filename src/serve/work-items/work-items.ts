@@ -10,8 +10,8 @@ export interface WalkItem {
   resource: string;
   command: SyncCommand;
   /**
-   * The stored success that made it due (`last_full_at` for a backfill, else `last_success_at`): where another one
-   * stands there by now, somebody has walked since, and nothing is left to do. Absent where a walk is wanted anyway.
+   * The stored success that made it due (`last_full_at` for a backfill, else `last_success_at`). If another one is stored
+   * by now, another walk has ended since, and nothing is left to do. Absent if a walk is wanted in any case.
    */
   seen?: TimestampText | null;
 }
@@ -22,29 +22,29 @@ export interface DrainItem {
   source: string;
 }
 
-/** A person has released deletes of a resource. */
-export interface SettleItem {
+/** A person has released deletes of a resource, which are to be confirmed; `settle` is the stored name of such items. */
+export interface ConfirmItem {
   kind: 'settle';
   source: string;
   resource: string;
 }
 
 /** Work that any process may do which has the source in its settings. */
-export type WorkItem = WalkItem | DrainItem | SettleItem;
+export type WorkItem = WalkItem | DrainItem | ConfirmItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
-/** How one kind of items is handed out; times in seconds, as the engine takes them. */
+/** How one kind of items is queued. */
 interface KindOfWork {
-  /** `exclusive`: of one key one item is queued or under way, and a second one is not taken in. */
+  /** `exclusive`: at most one item of a key is queued or under way. */
   policy: 'exclusive';
-  /** How often a process asks for items, where nobody wakes it. */
+  /** How often a process asks for items unless it is woken. */
   pollMs: number;
-  /** After taking one it waits so long for each that it has in hand, so that idle processes take the next ones. */
+  /** After taking an item, a process waits so long for each item under way, so that idle processes take the next ones. */
   spreadMs: number;
-  /** An item whose worker has not been heard of for so long goes to another one. */
+  /** An item without a heartbeat for so long goes to another process. */
   heartbeatSeconds: number;
-  /** How long what became of it can be asked for. */
+  /** How long the result is kept. */
   deleteAfterSeconds: number;
 }
 
@@ -67,11 +67,33 @@ export function resourceKey(source: string, resource: string): string {
 }
 
 /**
- * What a source is called in the queue: its schema, which belongs to one source of the database alone. Configs of
- * several processes may call different sources by the same name, as one for production and one for a trial do.
+ * The name of a source in the queue: its schema, which belongs to one source of the database only. Configs of several
+ * processes may give different sources the same name, such as one for production and one for a trial.
  */
 export function queueName(address: string): string {
   const shared = sharedDatabase(address);
   if (shared === null) throw new Error('no queue is kept where one process does all the work');
   return shared.namespace;
 }
+
+/** The item in the queue after a `put`. */
+export interface QueuedItem {
+  id: string;
+  /** False if the same item was queued or under way already; then this is that one. */
+  isNew: boolean;
+  /** True if a process has begun it. */
+  isUnderWay: boolean;
+}
+
+/**
+ * How an attempt at an item ended: `done`, with its result; `back` in the queue, for any process; or `foreign`, because
+ * the source is not in this process's settings, which takes no items of that source from then on.
+ */
+export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
+
+/** Does one item. If it throws, the error is logged, and the item goes back for a while. */
+export type WorkHandler<Kind extends WorkKind, Result> = (
+  item: ItemOf<Kind>,
+  /** Aborted when the process is to end, or when the item has gone to another one. */
+  signal: AbortSignal,
+) => Promise<WorkEnd<Result>>;

@@ -1,41 +1,176 @@
-import type { ItemOf, WorkItem, WorkKind } from './work-items.ts';
+import { randomUUID } from 'node:crypto';
+import { PgBoss, type Db } from 'pg-boss';
+import type { SharedStatements } from '../../warehouse/database.ts';
+import { sharedDatabase } from '../../warehouse/databases.ts';
+import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
+import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
+import { ItemWorker } from './item-worker.ts';
+import { Outcomes } from './outcomes.ts';
+import {
+  KINDS_OF_WORK,
+  WORK_KINDS,
+  keyOf,
+  type WorkItem,
+  type WorkKind,
+  type QueuedItem,
+  type WorkHandler,
+} from './work-items.ts';
 
-/** What stands in the queue after an item was put there. */
-export interface QueuedItem {
-  id: string;
-  /** False where the same was queued or under way already: then it is that one. */
-  isNew: boolean;
-  /** Whether somebody has begun it. */
-  isUnderWay: boolean;
+export interface BossQueueOptions {
+  /** Of any source of the database. */
+  address: string;
+  clock: Clock;
+  /** Called with errors that pass by themselves. */
+  failed: (error: unknown) => void;
+  /** Seconds between two looks for items whose worker is dead; 10 if absent. */
+  superviseSeconds?: number;
 }
 
+const SUPERVISE_SECONDS = 10;
+const MAINTAIN_SECONDS = 300;
+const HOUR_SECONDS = 3_600;
+const DAY_SECONDS = 86_400;
+/** An item may be given back any number of times: only a person cancels work. */
+const NO_LIMIT = 2_000_000_000;
+/** Between two attempts to open a queue whose server is not there. */
+const REOPEN_MS = 3_000;
+/** Long enough for a restart of the server; the engine asks again by itself. */
+const PATIENCE_MS = 10_000;
+
+const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
+  WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
+/** Only items given back lately: if all workers are busy, an older one waits like every other, and nobody needs to yield. */
+const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
+  WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
+
 /**
- * What came of an attempt: it is `done`, with what is to be told of it; it goes `back`, for whoever is next; or it is
- * `foreign`, because its source is not in this process's settings, which takes nothing of that source from then on.
+ * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is there; the
+ * constructor throws nothing. All methods throw `SyncError`.
  */
-export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
-
-/** Does one item. What it throws is told, and the item goes back for a while. */
-export type WorkHandler<Kind extends WorkKind, Result> = (
-  item: ItemOf<Kind>,
-  /** Aborted when the process is to end, or when the item has gone to another one. */
-  signal: AbortSignal,
-) => Promise<WorkEnd<Result>>;
-
-/** The work of all processes on one database. All methods throw `SyncError`. */
-export interface WorkQueue {
-  /** Resolves once items can be queued; rejects when the queue is closed before. */
+export class WorkQueue {
+  /** Resolves once items can be queued; rejects if the queue is closed before. */
   readonly opened: Promise<void>;
-  /** Queues an item, or finds the same. */
-  put(item: WorkItem): Promise<QueuedItem>;
-  /** Waits until an item has been done, whoever does it, and says what came of it; null where nobody knows any more. */
-  outcome(id: string, signal: AbortSignal): Promise<unknown>;
-  /** Of these keys the ones whose item was given back just now, and is about to be taken again. */
-  comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>>;
-  /** Takes items of a kind from now on, at most so many at once. */
-  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void;
+  readonly #options: BossQueueOptions;
+  readonly #closing = new AbortController();
+  readonly #statements: SharedStatements;
+  readonly #boss: PgBoss;
+  readonly #outcomes: Outcomes;
+  readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
+
+  constructor(options: BossQueueOptions) {
+    this.#options = options;
+    const shared = sharedDatabase(options.address);
+    if (shared === null) throw new Error('a queue needs a database that many processes share');
+    this.#statements = shared.connect(options.clock);
+    this.#boss = engine(engineAccess(this.#statements, PATIENCE_MS), options);
+    this.#outcomes = new Outcomes(this.#statements.execute, options.clock, this.#closing.signal);
+    this.opened = this.#open();
+    // A queue may be closed before it is opened, and nobody may wait for that.
+    this.opened.catch(() => undefined);
+  }
+
+  /** Queues an item, or finds the same one. */
+  async put(item: WorkItem): Promise<QueuedItem> {
+    await this.opened;
+    const id = randomUUID();
+    const ask = this.#statements.execute;
+    for (;;) {
+      this.#closing.signal.throwIfAborted();
+      if ((await insertItem(item, ask, id)) !== null) return { id, isNew: true, isUnderWay: false };
+      const { rows } = await ask<Omit<QueuedItem, 'isNew'> & Record<string, unknown>>(FIND, [item.kind, keyOf(item)]);
+      const [found] = rows;
+      // Found with this id: it was inserted, and the answer got lost. Not found: the same item ended in between.
+      if (found !== undefined) return { ...found, isNew: found.id === id };
+    }
+  }
+
+  /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
+  outcome(id: string, signal: AbortSignal): Promise<unknown> {
+    return this.#outcomes.of(id, signal).then(resultOf);
+  }
+
+  /** Those of the keys whose item was given back just now and is about to be taken again. */
+  async comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>> {
+    await this.opened;
+    const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
+    return new Set(rows.map(({ key }) => key));
+  }
+
+  /** Takes items of a kind from now on, at most `atOnce` at a time. */
+  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
+    const { clock, failed } = this.#options;
+    const [boss, single, closing] = [this.#boss, engineAccess(this.#statements, 0), this.#closing.signal];
+    const done = (id: string, result: unknown): void => this.#outcomes.tell(id, result);
+    const begin = (): void => {
+      if (closing.aborted) return;
+      this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+    };
+    this.opened.then(begin, () => undefined);
+  }
+
   /** Looks for items of a kind now. */
-  wake(kind: WorkKind): void;
-  /** Gives back what is in hand, and closes. */
-  close(): Promise<void>;
+  wake(kind: WorkKind): void {
+    this.#workers.get(kind)?.wake();
+  }
+
+  /** Gives back the items under way, and closes. */
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
+    await this.opened.catch(() => undefined);
+    await Promise.all(Array.from(this.#workers.values(), (each) => each.idle()));
+    await this.#boss.stop({ graceful: false });
+    await this.#statements.close();
+  }
+
+  async #open(): Promise<void> {
+    const { clock, failed } = this.#options;
+    const { signal } = this.#closing;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        await this.#boss.start();
+        for (const kind of KINDS_OF_WORK) await makeQueue(this.#boss, kind);
+        return;
+      } catch (error) {
+        failed(error);
+      }
+      await clock.sleep(REOPEN_MS, signal);
+    }
+  }
+}
+
+/** The engine's way to the database; `patienceMs` is 0 for what must not be done twice. */
+function engineAccess(statements: SharedStatements, patienceMs: number): Db {
+  return { executeSql: (text, values) => statements.run(text, values, patienceMs) };
+}
+
+function engine(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQueueOptions): PgBoss {
+  const boss = new PgBoss({
+    db,
+    schema: BOSS_SCHEMA,
+    // Schedules are ours: the stored state says when a walk is due.
+    schedule: false,
+    superviseIntervalSeconds: superviseSeconds,
+    monitorIntervalSeconds: superviseSeconds,
+    maintenanceIntervalSeconds: MAINTAIN_SECONDS,
+    flowIntervalSeconds: HOUR_SECONDS,
+    bamIntervalSeconds: HOUR_SECONDS,
+    queueCacheIntervalSeconds: HOUR_SECONDS,
+  });
+  // Without a listener it would end the process.
+  boss.on('error', failed);
+  return boss;
+}
+
+async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
+  const { policy, heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
+  const options = { heartbeatSeconds, deleteAfterSeconds, retryLimit: NO_LIMIT, retryDelay: 0 };
+  const rest = { expireInSeconds: DAY_SECONDS, retentionSeconds: 30 * DAY_SECONDS };
+  await boss.createQueue(kind, { policy, ...options, ...rest });
+}
+
+function resultOf(output: unknown): unknown {
+  return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
 }

@@ -10,7 +10,7 @@ export type StoredSuccess = Pick<
   'last_success_at' | 'last_full_at' | 'unproved_at' | 'unproved_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'
 >;
 
-/** Monotonic milliseconds since the stored success; null where this process cannot know. */
+/** Monotonic milliseconds since the stored success; null if this process cannot know. */
 export interface Elapsed {
   success: number | null;
   full: number | null;
@@ -22,29 +22,29 @@ export interface DueInput {
   elapsed: Elapsed;
   /** Epoch milliseconds, as are all moments below. */
   now: number;
-  /** Since when this process has an eye on the resource. */
+  /** When this process began to watch the resource. */
   watchedSince: number;
 }
 
 export interface Due {
-  /** What is to be run now, unless it is parked; null where nothing is due. */
+  /** The command to run now, unless the resource is parked; null if nothing is due. */
   command: SyncCommand | null;
-  /** The service asked to be left alone until then; null where it did not, or the time is over. */
+  /** The service asked to be left alone until then; null if it did not, or if that is over. */
   parkedUntil: number | null;
-  /** When the next run is due, in the past where one is due now; null for never. */
+  /** When the next run is due, in the past if one is due now; null for never. */
   nextAt: number | null;
   /** From when on a person should look; null for never. */
   overdueAt: number | null;
 }
 
-/** An occurrence may be late, or its walk slow, by this much before anybody is told. */
+/** An occurrence may be late, or its walk slow, by this much before it counts as overdue. */
 const OVERDUE_GRACE_MS = 5 * 60_000;
 
 /** A first walk takes as long as it takes, but after this long a person should look. */
 const FIRST_WALK_MS = 24 * 3_600_000;
 
 /**
- * What is due, out of the stored state alone: a tick that was missed, or a hundred of them, make one run. A resource
+ * Finds what is due from the stored state alone, so that one missed tick, or a hundred, make one run. A resource
  * that was never walked whole, or whose full walk is unfinished, is due at once. Pure.
  */
 export function dueOf(input: DueInput): Due {

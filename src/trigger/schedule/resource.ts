@@ -9,12 +9,12 @@ import { dueOf, type Due, type StoredSuccess } from './due.ts';
 import { ENDS, PUT_OFF_MS, retryAfter } from './retry.ts';
 import type { ResourceTimes } from './times.ts';
 
-/** What the schedule of a resource is told, and does. */
+/** What the schedule of one resource needs. */
 export interface ScheduleParts {
   resource: string;
   times: ResourceTimes;
   clock: Clock;
-  /** The stored state; null where the resource was never walked. */
+  /** The stored state; null if the resource was never walked. */
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
   /** Walks the resource until the signal; `stored` is the state that made it due. */
   run: (
@@ -31,7 +31,7 @@ export interface ScheduleParts {
 export interface ScheduleFigures {
   resource: string;
   running: { command: SyncCommand; since: number } | null;
-  /** The last run of this process that has ended; `failed` where it threw. */
+  /** The last run of this process that has ended; `failed` if it threw. */
   last: { command: SyncCommand; began: number; status: RunStatus } | null;
   /** Failures in a row. */
   failures: number;
@@ -47,7 +47,7 @@ interface Request {
   reject: (reason: unknown) => void;
 }
 
-/** A stored time, and its monotonic moment; null where that is not known. */
+/** A stored time, and the same moment on the monotonic clock; null if that is not known. */
 interface Witness {
   text: string | null;
   at: number | null;
@@ -60,7 +60,7 @@ const LONGEST_PAUSE_MS = 90_000;
 
 const NOTHING_KNOWN: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
-/** One resource's life: look what is due, run it, rest. One run at a time, because there is one loop. */
+/** Looks what is due for one resource, runs it, pauses, and looks again. One loop, so one run at a time. */
 export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
@@ -93,7 +93,7 @@ export class ResourceSchedule {
     for (const { reject } of this.#requests.splice(0)) reject(signal.reason);
   }
 
-  /** Has it look again, now. */
+  /** Ends the pause, so that it looks again now. */
   wake(): void {
     this.#pause.wake();
   }
@@ -178,7 +178,7 @@ export class ResourceSchedule {
 
   #threw(error: unknown): void {
     const { clock, resource, failed } = this.#parts;
-    // What cannot be read while it is to be left alone anyway does not count again.
+    // A failure to read during a pause does not count again.
     if (clock.monotonic() < this.#notBefore) return;
     this.#ended('failed', error instanceof SyncError ? error.code : null);
     failed(resource, error);
@@ -205,7 +205,7 @@ export class ResourceSchedule {
 function witnessed(known: Witness | null, text: string | null, clock: Clock): Witness {
   if (known?.text === text) return known;
   if (known !== null || text === null) return { text, at: clock.monotonic() };
-  // From before: its age is what the clock says, unless the clock was set back meanwhile.
+  // Stored before this process began: its age is what the clock says, unless the clock was set back meanwhile.
   const age = clock.now() - timestampMs(text);
   return { text, at: age < 0 ? null : clock.monotonic() - age };
 }

@@ -24,7 +24,7 @@ export function retryAfter(failures: number, code: string | null): number {
   return BY_CODE[code ?? ''] ?? Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), LONGEST_MS);
 }
 
-/** What the end of a run means for the schedule: the walk was whole; it was not; or it was only put off. */
+/** How the end of a run counts for the schedule. */
 export const ENDS: Readonly<Record<RunStatus, 'done' | 'failed' | 'put_off'>> = {
   ok: 'done',
   // The records that were set aside stay so until the service changes them.

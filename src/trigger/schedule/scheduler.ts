@@ -17,7 +17,7 @@ export interface SchedulerOptions {
   checkpoints: ScheduleParts['checkpoints'];
   run: ScheduleParts['run'];
   failed: ScheduleParts['failed'];
-  /** Every full minute where absent. */
+  /** Every full minute if absent. */
   ticks?: TickSource;
 }
 

@@ -6,8 +6,8 @@ export type TickSource = (tick: () => void) => { stop(): void };
 const EVERY_MINUTE = '* * * * *';
 
 /**
- * A tick at every full minute. In UTC, where node-cron is right at all times of the year, and only as a hint: what is
- * due comes from the stored state, so a tick too few or too many changes nothing.
+ * A tick at every full minute. In UTC, for which node-cron is right at all times of the year, and only as a hint: the
+ * stored state says what is due, so a tick too few or too many changes nothing.
  */
 export function cronTick(expression = EVERY_MINUTE): TickSource {
   return (tick) => {
@@ -17,6 +17,6 @@ export function cronTick(expression = EVERY_MINUTE): TickSource {
   };
 }
 
-/** A busy moment is no news, and the console is not our log. */
+/** Ticks that come late are not worth a message, and the console is not our log. */
 const nothing = (): void => undefined;
 const QUIET: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };

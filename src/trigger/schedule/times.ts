@@ -15,7 +15,7 @@ export interface ResourceTimes {
 interface ScheduledResource {
   source: string;
   resource: string;
-  /** Whether the service can be asked for what changed; else every walk is full and only `full` counts. */
+  /** Whether the service can be asked for changes only; if not, every walk is full and only `full` counts. */
   hasFilter: boolean;
 }
 

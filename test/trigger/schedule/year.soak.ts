@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { windThrough, YEAR, ZONES } from './schedule-year.ts';
+import { windThrough, YEAR, ZONES } from './year.ts';
 
 describe('F073 a year of every-minute and daily schedules by a hand-wound clock', () => {
   it.each(ZONES)('runs each minute and each day once in %s', async (zone) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createCachedReader } from '../../src/serve/status/cached-reader.ts';
-import { HandClock } from '../support/hand-clock.ts';
+import { createCachedReader } from '../../../src/serve/status/cached-reader.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
 /** A reader whose readings the test ends by hand. */
 function reader(keepTimes = 10) {

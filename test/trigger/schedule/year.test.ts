@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { changesOf } from './schedule-oracle.ts';
-import { windThrough, YEAR, ZONES } from './schedule-year.ts';
+import { changesOf } from './oracle.ts';
+import { windThrough, YEAR, ZONES } from './year.ts';
 
 const DAY = 86_400_000;
 

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
-import { freshSeed } from '../support/random.ts';
-import { scheduleStory } from './schedule-story.ts';
+import { freshSeed } from '../../support/random.ts';
+import { scheduleStory } from './story.ts';
 
 const first = freshSeed();
 const SEEDS = Array.from({ length: 16 }, (_, index) => first + index);

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOf, headlineOf } from '../../src/serve/status/attention.ts';
-import type { ResourceStatus, SourceStatus } from '../../src/serve/status/snapshot.ts';
-import { NOW, limitWith, resourceWith, runWith, snapshotWith, sourceWith, webhooksWith } from '../web/sample-status.ts';
+import { attentionOf, headlineOf } from '../../../src/serve/status/attention.ts';
+import type { ResourceStatus, SourceStatus } from '../../../src/serve/status/snapshot.ts';
+import {
+  NOW,
+  limitWith,
+  resourceWith,
+  runWith,
+  snapshotWith,
+  sourceWith,
+  webhooksWith,
+} from '../../web/sample-status.ts';
 
 const MINUTE = 60_000;
 const PROBLEM = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };

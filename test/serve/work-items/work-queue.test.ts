@@ -1,20 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { askDrain } from '../../src/serve/work-items/insert-item.ts';
-import { openBossQueue } from '../../src/serve/work-items/boss-queue.ts';
-import type { WalkItem } from '../../src/serve/work-items/work-items.ts';
-import type { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
-import { startPostgres } from '../support/postgres-server.ts';
-import { until } from '../support/serving.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { askDrain } from '../../../src/serve/work-items/insert-item.ts';
+import { WorkQueue } from '../../../src/serve/work-items/work-queue.ts';
+import type { WalkItem } from '../../../src/serve/work-items/work-items.ts';
+import { asOtherClient, POSTGRES, postgresDatabase } from '../../support/databases.ts';
+import { startPostgres } from '../../support/postgres-server.ts';
+import { until } from '../../support/serving.ts';
 
 const NEVER = new AbortController().signal;
 const WALK: WalkItem = { kind: 'walk', source: 'blog', resource: 'content', command: 'sync' };
 
 function opened(address: string, errors: unknown[] = []): WorkQueue {
   const failed = (error: unknown): void => void errors.push(error);
-  const queue = openBossQueue({ address, clock: systemClock, failed, superviseSeconds: 1 });
+  const queue = new WorkQueue({ address, clock: systemClock, failed, superviseSeconds: 1 });
   onTestFinished(() => queue.close());
   return queue;
 }

@@ -2,9 +2,12 @@ import type { Kysely } from 'kysely';
 import { z } from 'zod';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
+import { storedSizes } from '../../warehouse/databases.ts';
+import type { StoredSizes } from '../../warehouse/database.ts';
 import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from './snapshot.ts';
 
-/** Runs per resource, and schema changes per source, that are shown. */
+/** How many runs per resource, and schema changes per source, are shown. */
 const RUNS = 6;
 const SCHEMA_CHANGES = 8;
 
@@ -12,42 +15,65 @@ const runWarnings = z.array(
   z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
 );
 
-/** What the warehouse says of one resource. */
+/** What the warehouse says of one resource; all times in epoch milliseconds. */
 export type StoredResource = Pick<
   ResourceStatus,
   'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'runs' | 'rejects' | 'suspects'
 >;
 
+/** Stands for a resource until the warehouse can be read. */
+export const NOTHING_STORED: StoredResource = {
+  last_success_at: null,
+  last_full_at: null,
+  unfinished: null,
+  parked_until: null,
+  runs: [],
+  rejects: [],
+  suspects: { open: 0, held: 0, held_since: null, held_why: null },
+};
+
 /** What the warehouse says of a source. */
 export interface StoredState {
+  sizes: StoredSizes;
   resources: ReadonlyMap<string, StoredResource>;
   /** Leases that have not run out, by resource. */
   leases: ReadonlyMap<string, LeaseRow>;
   schemaChanges: SchemaChangeStatus[];
 }
 
-/** Reads it all anew. Each query is answered by an index or looks at a small table. Throws what the warehouse throws. */
-export async function readState(own: Kysely<OwnTables>, names: readonly string[], now: number): Promise<StoredState> {
+/** Every query uses an index or reads a small table. Throws what the warehouse throws, or `open` if it is not open. */
+export async function readState(
+  address: string,
+  open: () => Kysely<OwnTables>,
+  names: readonly string[],
+  now: number,
+): Promise<StoredState> {
+  const sizes = await storedSizes(address, open);
+  const own = open();
   const resources = new Map<string, StoredResource>();
-  for (const resource of names) resources.set(resource, await readResource(own, resource));
+  for (const resource of names) {
+    const checkpoint = own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource);
+    resources.set(resource, await readResource(own, resource, (await checkpoint.executeTakeFirst()) ?? null));
+  }
   const leases = await own
     .selectFrom('_sync_leases')
     .selectAll()
     .where('expires_at', '>', timestampText(now))
     .execute();
   return {
+    sizes,
     resources,
     leases: new Map(leases.map((lease) => [lease.name, lease])),
     schemaChanges: await readSchemaChanges(own),
   };
 }
 
-async function readResource(own: Kysely<OwnTables>, resource: string): Promise<StoredResource> {
-  const checkpoint = await own
-    .selectFrom('_sync_checkpoints')
-    .selectAll()
-    .where('resource', '=', resource)
-    .executeTakeFirst();
+/** What the warehouse says of one resource, with its checkpoint as it was read. */
+export async function readResource(
+  own: Kysely<OwnTables>,
+  resource: string,
+  checkpoint: CheckpointRow | null,
+): Promise<StoredResource> {
   return {
     ...checkpointStatus(checkpoint),
     runs: await readRuns(own, resource),
@@ -56,7 +82,7 @@ async function readResource(own: Kysely<OwnTables>, resource: string): Promise<S
   };
 }
 
-function checkpointStatus(row: CheckpointRow | undefined): Omit<StoredResource, 'runs' | 'rejects' | 'suspects'> {
+function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'runs' | 'rejects' | 'suspects'> {
   const mode = row?.walk_mode ?? null;
   return {
     last_success_at: momentOf(row?.last_success_at),
@@ -66,7 +92,7 @@ function checkpointStatus(row: CheckpointRow | undefined): Omit<StoredResource, 
   };
 }
 
-/** By the run's id, which begins with its time: that is what there is an index on. */
+/** The newest first. Selected by id, because only ids are indexed; they begin with the second of the start. */
 async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastRun[]> {
   const rows = await own
     .selectFrom('_sync_runs')
@@ -75,7 +101,7 @@ async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastR
     .orderBy('run_id', 'desc')
     .limit(RUNS)
     .execute();
-  return rows.map(pastRun);
+  return rows.toSorted((a, b) => (a.started_at < b.started_at ? 1 : a.started_at > b.started_at ? -1 : 0)).map(pastRun);
 }
 
 function pastRun({ started_at, finished_at, error_code, error, warnings, ...row }: RunRow): PastRun {
@@ -152,8 +178,21 @@ async function readSchemaChanges(own: Kysely<OwnTables>): Promise<SchemaChangeSt
   }));
 }
 
-/** A stored time; a damaged one counts as not known, for the page is to show what is wrong, not to fail. */
+/** A stored time; a damaged one counts as not known, because the page must show what is wrong and not fail. */
 function momentOf(text: string | null | undefined): number | null {
   const at = timestampMs(text ?? '');
   return Number.isNaN(at) ? null : at;
+}
+
+/** Rows of a resource's own table. */
+export interface RowCount {
+  live: number;
+  deleted: number;
+}
+
+export async function countRows(
+  warehouse: Pick<WarehouseReader, 'count' | 'countDeleted'>,
+  resource: string,
+): Promise<RowCount> {
+  return { live: await warehouse.count(resource), deleted: await warehouse.countDeleted(resource, '') };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { cronExpression, occurrencesOf, timezone } from '../../src/source/cron.ts';
-import { dailyTimes, everyMinutes } from './schedule-oracle.ts';
+import { cronExpression, occurrencesOf, timezone } from '../../../src/source/cron.ts';
+import { dailyTimes, everyMinutes } from './oracle.ts';
 
 const YEAR = [Date.parse('2026-01-01T00:00Z'), Date.parse('2027-01-01T00:00Z')] as const;
 

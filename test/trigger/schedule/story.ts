@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import type { Scheduler } from '../../src/trigger/schedule/scheduler.ts';
-import { HandClock } from '../support/hand-clock.ts';
-import { randomFrom, type Random } from '../support/random.ts';
-import { dailyTimes, everyMinutes } from './schedule-oracle.ts';
-import { play, walkedAt, type Play, type PlayedRun } from './schedule-play.ts';
-import { ZONES } from './schedule-year.ts';
+import type { Scheduler } from '../../../src/trigger/schedule/scheduler.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { randomFrom, type Random } from '../../support/random.ts';
+import { dailyTimes, everyMinutes } from './oracle.ts';
+import { play, walkedAt, type Play, type PlayedRun } from './play.ts';
+import { ZONES } from './year.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { HandClock } from '../support/hand-clock.ts';
-import { dailyTimes, everyMinutes } from './schedule-oracle.ts';
-import { play, walkedAt, type PlayedRun } from './schedule-play.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { dailyTimes, everyMinutes } from './oracle.ts';
+import { play, walkedAt, type PlayedRun } from './play.ts';
 
 export const ZONES = ['UTC', 'Europe/Vienna', 'America/New_York', 'Australia/Lord_Howe'] as const;
 export const YEAR = [Date.parse('2026-01-01T00:00Z'), Date.parse('2027-01-01T00:00Z')] as const;

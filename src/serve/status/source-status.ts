@@ -1,0 +1,243 @@
+import { SyncError, messageOf } from '../../model/errors.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { RunningWalk, SourceActivity, WalkError } from '../../observe/activity.ts';
+import type { Minute } from '../../observe/minute-series.ts';
+import { ratesOf } from '../../observe/progress.ts';
+import type { GovernorFigures } from '../../queue/governor.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { isThisProcess } from '../../state/process-lookup.ts';
+import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { NameState } from '../../warehouse/name-state.ts';
+import type { LeaseRow } from '../../warehouse/own-tables.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import type { LastRead } from './cached-reader.ts';
+import {
+  scrubProblem,
+  scrubStatus,
+  type LimitStatus,
+  type PastRun,
+  type Problem,
+  type ResourceStatus,
+  type RunningStatus,
+  type ScheduleStatus,
+  type SourceStatus,
+  type WebhookStatus,
+} from './snapshot.ts';
+import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
+
+type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
+
+/** A source that is being served, as the status reads it. */
+export interface StatusParts {
+  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'>;
+  activity: SourceActivity;
+  /** Throws the reason if the source is not open. */
+  warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
+  /** Null if the source is not open. */
+  governor: () => GovernorFigures | null;
+  schedule: (resource: string) => ScheduleStatus;
+  /** Null if no webhooks are configured. */
+  inbox: (() => Promise<WaitingFigures>) | null;
+  /** States of the open files, of warehouse and inbox; empty if there are none. */
+  names: () => readonly NameState[];
+  /** Takes secrets out of a text. */
+  scrub: (text: string) => string;
+}
+
+/** The readings of a source for one snapshot. */
+interface SourceFacts {
+  stored: LastRead<StoredState>;
+  /** In the order of the source's resources. */
+  counts: readonly Pick<LastRead<RowCount>, 'value' | 'readAt'>[];
+  webhooks: WebhookStatus | null;
+}
+
+interface Times {
+  /** Epoch milliseconds. */
+  now: number;
+  /** The same moment on the monotonic clock. */
+  monotonic: number;
+  startedAt: number;
+}
+
+/** Puts together what the warehouse, this process's memory and the settings say of a source. */
+export function sourceStatus(
+  parts: StatusParts,
+  { stored, counts, webhooks }: SourceFacts,
+  times: Times,
+): SourceStatus {
+  const { source, activity } = parts;
+  const status: SourceStatus = {
+    source: source.name,
+    base_url: source.base_url,
+    warehouse: warehouseStatus(parts, stored),
+    resources: source.resources.map((resource, at) => resourceStatus(parts, resource, stored.value, counts[at], times)),
+    limit: limitStatus(activity, parts.governor(), source.rate.share, times),
+    webhooks,
+    changes: changesStatus(activity, times.now),
+    schema_changes: stored.value?.schemaChanges ?? [],
+  };
+  return scrubStatus(status, parts.scrub);
+}
+
+function resourceStatus(
+  { activity, schedule }: StatusParts,
+  resource: string,
+  state: StoredState | null,
+  count: SourceFacts['counts'][number] | undefined,
+  { now, monotonic }: Times,
+): ResourceStatus {
+  const stored = state?.resources.get(resource) ?? NOTHING_STORED;
+  const lease = state?.leases.get(resource);
+  const owner = lease === undefined || isThisProcess(lease) ? null : ownerOf(lease);
+  const walk = activity.running(resource);
+  const running = walk === null ? null : runningStatus(walk, monotonic);
+  const { parked_until: parked } = stored;
+  const { value = null, readAt = null } = count ?? {};
+  const error = activity.lastError(resource);
+  return {
+    ...stored,
+    resource,
+    rows: value === null || readAt === null ? null : { ...value, counted_at: readAt },
+    schedule: schedule(resource),
+    running,
+    // While the resource is walked, a stored position is not an unfinished walk.
+    unfinished: running === null ? stored.unfinished : null,
+    parked_until: parked !== null && parked > now ? parked : null,
+    owner,
+    runs: stored.runs.map((run) => pastRun(run, error, running !== null || owner !== null)),
+  };
+}
+
+function ownerOf({ owner, acquired_at }: LeaseRow): ResourceStatus['owner'] {
+  return { name: owner, since: timestampMs(acquired_at) };
+}
+
+function runningStatus({ mode, startedAt, lastPageAt, progress }: RunningWalk, monotonic: number): RunningStatus {
+  const { recordsPerSecond, etaSeconds } = ratesOf(progress, monotonic);
+  const { pages, records, total } = progress;
+  const at = { started_at: startedAt, last_page_at: lastPageAt };
+  return { mode, ...at, pages, records, total, records_per_second: recordsPerSecond, eta_seconds: etaSeconds };
+}
+
+/** A run as it is stored, with the advice that is not; one that nobody works on any more was interrupted. */
+function pastRun(run: PastRun, known: WalkError | null, isWorkedOn: boolean): PastRun {
+  const status = run.status === 'running' && !isWorkedOn ? 'interrupted' : run.status;
+  const isKnown = run.error?.code === known?.code && run.error?.message === known?.message;
+  return { ...run, status, error: isKnown ? known : run.error };
+}
+
+const MINUTE_MS = 60_000;
+/** A minute that has just begun is left out, because its part of the limit would jump. */
+const LEAST_MS = 10_000;
+
+/** How the limit was used; `governor` is null if the source is not open. */
+function limitStatus(
+  activity: SourceActivity,
+  governor: GovernorFigures | null,
+  share: number,
+  times: Times,
+): LimitStatus {
+  const { now } = times;
+  const rates = activity.allowed.minutes(now);
+  const limited = activity.limited.minutes(now);
+  const known = governor?.allowedPerSecond ?? null;
+  const minutes = activity.requests.minutes(now).map((minute, index) => {
+    const used = usedIn(minute, rateOf(rates[index]) ?? known, times);
+    return { at: minute.at, requests: minute.count, limited: limited[index]?.count ?? 0, used };
+  });
+  const seen = minutes.map((minute) => minute.used).filter((used) => used !== null);
+  return {
+    allowed_per_second: known,
+    share,
+    paused_until: governor?.pausedUntil ?? null,
+    requests: activity.requests.total(now).count,
+    limited: activity.limited.total(now).count,
+    used: seen.length === 0 ? null : seen.reduce((sum, used) => sum + used, 0) / seen.length,
+    minutes,
+  };
+}
+
+function rateOf(minute: Minute | undefined): number | null {
+  return minute === undefined || minute.count === 0 ? null : minute.sum / minute.count / 1_000;
+}
+
+/** Null before the process began, in a minute that has just begun, and if no limit is known. */
+function usedIn({ at, count }: Minute, rate: number | null, { now, startedAt }: Times): number | null {
+  const ms = Math.min(at + MINUTE_MS, now) - Math.max(at, startedAt);
+  return rate === null || ms < LEAST_MS ? null : count / (rate * (ms / 1_000));
+}
+
+/** The webhooks that came in; the figures of the inbox are added by the caller. */
+function webhookTraffic(
+  activity: SourceActivity,
+  now: number,
+): Omit<WebhookStatus, 'problem' | 'waiting' | 'full' | 'oldest_at' | 'dead' | 'different'> {
+  const delays = activity.delays.total(now);
+  const [refused, spread] = [activity.refused.minutes(now), activity.delays.minutes(now)];
+  return {
+    path: `/webhooks/${activity.source}`,
+    last_received_at: activity.lastReceivedAt,
+    received: activity.received.total(now).count,
+    refused: activity.refused.total(now).count,
+    delay_p50_ms: delays.p50,
+    delay_p95_ms: delays.p95,
+    minutes: activity.received.minutes(now).map((minute, index) => ({
+      at: minute.at,
+      received: minute.count,
+      refused: refused[index]?.count ?? 0,
+      p50_ms: spread[index]?.p50 ?? null,
+      p95_ms: spread[index]?.p95 ?? null,
+    })),
+  };
+}
+
+/** Rows that changed in the last hour, by how the change was noticed. */
+function changesStatus({ changes }: SourceActivity, now: number): SourceStatus['changes'] {
+  return { by_webhook: changes.webhook.total(now).count, by_schedule: changes.incremental.total(now).count };
+}
+
+const SLOW: Problem = {
+  code: 'warehouse_slow',
+  message: 'it has not answered for some seconds',
+  hint: 'see whether another program holds a lock on it, and whether its disk is well',
+};
+
+function warehouseStatus({ source, scrub }: StatusParts, stored: LastRead<StoredState>): SourceStatus['warehouse'] {
+  const late = stored.isLate ? SLOW : null;
+  const { shown, file } = databaseAt(source.warehouse);
+  return {
+    address: file ?? shown,
+    problem: stored.error === null ? late : problemOf(stored.error, scrub),
+    read_at: stored.readAt,
+    ...(stored.value?.sizes ?? { file_bytes: null, wal_bytes: null }),
+  };
+}
+
+/** Null if no webhooks are configured. */
+export async function webhookStatus(parts: StatusParts, now: number): Promise<WebhookStatus | null> {
+  const { activity, inbox, scrub, source } = parts;
+  if (inbox === null) return null;
+  const traffic = webhookTraffic(activity, now);
+  try {
+    const figures = await inbox();
+    const { waiting, dead, different, oldest } = figures;
+    const oldest_at = oldest === null ? null : timestampMs(oldest);
+    return { ...traffic, problem: null, waiting, full: fullness(figures, source.webhook), dead, different, oldest_at };
+  } catch (error) {
+    const nothing = { waiting: 0, full: 0, dead: 0, different: 0, oldest_at: null };
+    return { ...traffic, problem: problemOf(error, scrub), ...nothing };
+  }
+}
+
+function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSettings['webhook']): number {
+  if (webhook === null) return 0;
+  return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
+}
+
+function problemOf(error: unknown, scrub: (text: string) => string): Problem {
+  const isOurs = error instanceof SyncError;
+  const hint = isOurs ? (error.hint ?? null) : null;
+  return scrubProblem({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);
+}
