@@ -83,7 +83,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
     const { source, clock } = options;
     const hub = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
     opened.defer(() => hub?.close());
-    const known = { hub, own: reader?.own ?? null, isKept: false };
+    const known = { coordination: hub, own: reader?.own ?? null, isKept: false };
     const asking = await openClient(options, known, opened);
     return { source, ...asking, close: () => opened.disposeAsync() };
   } catch (error) {
@@ -121,7 +121,7 @@ async function openClient(
     clock,
     secrets,
     log: logged,
-    tokens: known.hub ?? undefined,
+    tokens: known.coordination ?? undefined,
   });
   opened.defer(() => client.close());
   return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
@@ -134,7 +134,7 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   opened.defer(() => warehouse.close());
   const hub = await openCoordination(source.warehouse, clock);
   opened.defer(() => hub?.close());
-  const known = { hub, own: warehouse.own, isKept: hub === null };
+  const known = { coordination: hub, own: warehouse.own, isKept: hub === null };
   const { client, governor, listing } = await openClient(options, known, opened);
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
