@@ -24,7 +24,7 @@ export function isThisProcess({ pid, host }: { pid: number; host: string }): boo
 
 const UNKNOWN_PLACE = randomUUID();
 
-/** True where a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
+/** True if a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
 export function isOtherRunning(pid: number): boolean {
   // Such as pid 1 of a container that was restarted.
   if (pid === process.pid) return false;

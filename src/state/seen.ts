@@ -18,7 +18,7 @@ export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQu
   return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
 }
 
-/** What a walk has met, as a whole. */
+/** Everything that a walk has met. */
 export interface SeenWalk {
   walk_started_at: TimestampText;
   pages: number;
@@ -28,7 +28,7 @@ export interface SeenWalk {
   unkeyed: number;
 }
 
-/** The walk whose pages are remembered; null where there is none. */
+/** The walk whose pages are remembered; null if there is none. */
 export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
   const row = await own
     .selectFrom('_sync_seen')

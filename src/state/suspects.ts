@@ -39,8 +39,8 @@ export function suspectOlder(
 }
 
 /**
- * Notes records that are live here and may be gone. What a person has released stays so, and what is held is not let
- * go by a later suspicion. `sweeps` is how many whole walks this one stands for, 0 or 1.
+ * Notes records that are live here and may be gone. A later suspicion changes neither what a person has released nor
+ * what is held. `sweeps` is how many whole walks this one stands for, 0 or 1.
  */
 export function suspectGone(
   own: Kysely<OwnTables>,

@@ -27,7 +27,7 @@ const READS_PER_STEP = 20;
 const READS_AT_ONCE = 4;
 /** After so many failures in one step the next ones are not tried. */
 const FAILURES = 3;
-/** Rows per transaction, where whole walks decide. */
+/** Rows per transaction, if whole walks decide. */
 const ROWS_PER_STEP = 500;
 
 /** Page styles in which a record may slip from a page that is still to come to one that was read. */
@@ -97,7 +97,11 @@ async function confirmStep(
     const confirmed = { deleted: 0, trouble: troubles[0] ?? null };
     let doubt: string | null = null;
     for (const { chosen, ...evidence } of sortedLooks(looks)) {
-      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), { reason: 'missing', ...evidence, watch });
+      const outcome = await softDeleteWatched(context, chosen.flatMap(goneIn), {
+        reason: 'missing',
+        ...evidence,
+        watch,
+      });
       for (const listed of outcome.listed) await keep(listed.key, listed);
       confirmed.deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;

@@ -46,7 +46,7 @@ export interface Corroborated {
  * | 404        | asked now: not listed      | either             | deleted                                          |
  * | 404        | asked now: listed          | either             | stays, as it is listed                           |
  * | 404        | too long to ask            | yes                | deleted, if others are there under the same path |
- * | 404        | too long to ask            | no                 | stays until a whole walk tells                   |
+ * | 404        | too long to ask            | no                 | stays until a whole walk decides                 |
  *
  * In all rows that end in `deleted` another record must be found under the same path (`probeItemPath`), and the limits
  * (`delete-limits.ts`) must allow it. Throws what keeps the service from answering.

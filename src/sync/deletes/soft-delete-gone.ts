@@ -30,7 +30,7 @@ export interface SoftDeleteOutcome {
   listed: ListedRecord[];
   /** Still live: only a whole walk can tell. */
   waiting: string[];
-  /** Why the service's answer was not believed; null where it was. */
+  /** Why the service's answer proves nothing; null if it does. */
   doubt: string | null;
 }
 
@@ -47,7 +47,7 @@ interface Evidence {
 
 /**
  * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
- * where they are too many or where the answer proves nothing; then they wait as suspects. So do records of which an
+ * if they are too many or if the answer proves nothing; then they wait as suspects. So do records of which an
  * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
 export function softDeleteGone(
@@ -94,7 +94,7 @@ export async function softDeleteWatched(
   });
 }
 
-/** Needed unless a person has said so, or a whole walk where single records cannot be read. */
+/** Needed unless a person has decided, or a whole walk because single records cannot be read. */
 async function doubtAnswer(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
   if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
@@ -157,8 +157,8 @@ async function sorted(
 }
 
 /**
- * What is not there needs no suspicion, unless a page with it may still be on its way; what is listed needs none
- * either. What was met meanwhile, or waits for a walk, is looked at again.
+ * A record without a row needs no suspicion, unless a page with it may still be on its way; a listed one needs none
+ * either. What was listed meanwhile, or waits for a walk, is confirmed again later.
  */
 async function noteUnsure(
   context: SoftDeleteContext,
@@ -180,7 +180,7 @@ async function noteUnsure(
 
 type Hold = Pick<Suspicion, 'state' | 'detail'>;
 
-/** Null where nothing stands against it. */
+/** Null if nothing speaks against the deletes. */
 async function whyHeld(
   context: SoftDeleteContext,
   table: TableShape,

@@ -54,7 +54,7 @@ export async function sweep(context: ResourceContext): Promise<NewCredential | n
 export interface NewCredential {
   /** As a hash. */
   credential: string;
-  /** Rows that stood before and that it did not list; null where that is not known. */
+  /** Rows of before that it did not list; null if that is not known. */
   missing: number | null;
 }
 
@@ -79,7 +79,7 @@ async function findUnmet(context: ResourceContext, table: TableShape, walk: Seen
     const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, null);
     for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
       if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
-      // What will be held in any case need not be old.
+      // Suspects that will be held in any case need not be old.
       (syncedAt < oldest || isHeld ? unmet.missing : unmet.young).push(key);
     }
     await nextTurn();

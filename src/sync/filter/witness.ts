@@ -49,7 +49,7 @@ function timeColumn({ owned, profile }: LoadContext): Column | null {
   return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
 }
 
-/** The cursor from which such a row is asked for: its own, or the known one where that is earlier. */
+/** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
 export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
   const zone = zoneAt(times, updated);
   return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
