@@ -1,4 +1,4 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import { sql, type CompiledQuery, type ExpressionBuilder, type Kysely } from 'kysely';
 import { inParts } from './in-parts.ts';
 import type { OwnTables, SuspectRow, TimestampText } from '../warehouse/own-tables.ts';
 
@@ -118,27 +118,23 @@ export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before
 
 /** Releases deletes that wait; all of the resource if no ids are given. */
 export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const release = own
-    .updateTable('_sync_suspects')
-    .set({ state: 'released', detail: null })
-    .where('resource', '=', resource)
-    .where('reason', '<>', 'older')
-    .where('state', '<>', 'settled');
-  return ids.length === 0
-    ? [release.compile()]
-    : inParts(ids, IDS_PER_STATEMENT).map((part) => release.where('record_id', 'in', part).compile());
+  const waiting = waitingDeletes(resource);
+  const release = own.updateTable('_sync_suspects').set({ state: 'released', detail: null }).where(waiting);
+  if (ids.length === 0) return [release.compile()];
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => release.where('record_id', 'in', part).compile());
 }
 
 /** Forgets deletes that wait: their rows stay live. All of the resource if no ids are given. */
 export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const discard = own
-    .deleteFrom('_sync_suspects')
-    .where('resource', '=', resource)
-    .where('reason', '<>', 'older')
-    .where('state', '<>', 'settled');
-  return ids.length === 0
-    ? [discard.compile()]
-    : inParts(ids, IDS_PER_STATEMENT).map((part) => discard.where('record_id', 'in', part).compile());
+  const discard = own.deleteFrom('_sync_suspects').where(waitingDeletes(resource));
+  if (ids.length === 0) return [discard.compile()];
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => discard.where('record_id', 'in', part).compile());
+}
+
+/** The suspects that are about a delete, and that is still to be carried out. */
+function waitingDeletes(resource: string) {
+  return ({ eb, and }: ExpressionBuilder<OwnTables, '_sync_suspects'>) =>
+    and([eb('resource', '=', resource), eb('reason', '<>', 'older'), eb('state', '<>', 'settled')]);
 }
 
 /** Holds the deletes that are still to be confirmed. */

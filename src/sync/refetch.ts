@@ -1,16 +1,14 @@
-import type { CompiledQuery } from 'kysely';
 import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
-import { forgetSuspects } from '../state/suspects.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 import type { Gone } from './deletes/corroborate.ts';
 import { checkItemReading } from './item/check-reading.ts';
-import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
+import { loadRecord, type FoundRecord } from './item/load-record.ts';
 
 /**
  * The outcome of reading a record again. `rejected`: it exists but cannot become a row, and was set aside. `deleted`,
@@ -99,17 +97,10 @@ async function readAlone(context: ResourceContext, key: string): Promise<ItemRea
 async function loadOne(
   context: ResourceContext,
   key: string,
-  { record, requestedAt }: { record: SourceRecord; requestedAt: number },
+  found: FoundRecord,
   acceptsOlder: boolean,
 ): Promise<RefetchOutcome> {
-  const { warehouse, owned } = context;
-  // Opened anew each time, because a walk may have changed the tables meanwhile; that costs one small query.
-  const loader = await openPageLoader(context, { acceptsOlder });
-  const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, owned.resource, [key]);
-  return loadedAs(await loader.load({ records: [record], requestedAt }, isThere));
-}
-
-function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome {
+  const { inserted, updated, rejected } = await loadRecord(context, key, found, { acceptsOlder });
   if (rejected > 0) return 'rejected';
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }

@@ -1,4 +1,5 @@
 import type { CompiledQuery } from 'kysely';
+import { keyOf } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -55,7 +56,7 @@ export function softDeleteGone(
   gone: readonly Gone[],
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
-  const keys = gone.map(({ key }) => key);
+  const keys = gone.map(keyOf);
   const reason = witness === 'walked' ? 'missing' : 'event';
   return watching(context.owned, keys, (watch) =>
     softDeleteWatched(context, gone, { reason, witness, isReleased: false, watch }),
@@ -98,7 +99,7 @@ export async function softDeleteWatched(
 async function doubtAnswer(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
   if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
-  const keys = new Set(gone.map(({ key }) => key));
+  const keys = new Set(gone.map(keyOf));
   return probeItemPath(context, latest, keys, lane);
 }
 
@@ -113,7 +114,7 @@ async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Cor
   const table = owned.shape?.tables[0];
   const found = await sorted(context, table, gone);
   await noteUnsure(context, found, waiting, listed.map(keyOf));
-  const there = found.there.map(({ key }) => key);
+  const there = found.there.map(keyOf);
   const unsure = { held: found.contested.map(keyOf), waiting: waiting.map(keyOf) };
   const outcome = { ...unsure, absent: found.absent.map(keyOf), listed, doubt };
   if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
@@ -207,7 +208,7 @@ function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: Times
 function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
   const { warehouse, owned, profile, evidence, clock } = context;
   const { own } = warehouse;
-  const keys = gone.map(({ key }) => key);
+  const keys = gone.map(keyOf);
   const statements = evidence.isReleased
     ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
     : forgetSuspects(own, owned.resource, keys);
@@ -225,8 +226,4 @@ function suspicions(
 ) {
   const suspicion = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
   return suspectGone(warehouse.own, suspicion, keys, 0);
-}
-
-function keyOf({ key }: { key: string }): string {
-  return key;
 }
