@@ -18,7 +18,7 @@ export interface DatedKey {
   at: number;
 }
 
-/** A page that is about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
+/** A page about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
 export interface PageFacts {
   records: number;
   keys: readonly string[];

@@ -70,7 +70,7 @@ export function suspectGone(
   );
 }
 
-/** Forgets the suspects that a whole walk, begun at `walkStartedAt`, has listed, or that were written or deleted since. */
+/** Forgets the suspects that a whole walk has listed, or that were written or deleted since it began. */
 export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
   return own
     .deleteFrom('_sync_suspects')
@@ -133,8 +133,8 @@ export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: r
 
 /** The suspects that are about a delete, and that is still to be carried out. */
 function waitingDeletes(resource: string) {
-  return ({ eb, and }: ExpressionBuilder<OwnTables, '_sync_suspects'>) =>
-    and([eb('resource', '=', resource), eb('reason', '<>', 'older'), eb('state', '<>', 'settled')]);
+  return (is: ExpressionBuilder<OwnTables, '_sync_suspects'>) =>
+    is.and([is('resource', '=', resource), is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
 }
 
 /** Holds the deletes that are still to be confirmed. */

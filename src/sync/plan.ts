@@ -37,8 +37,9 @@ export interface PlanInput {
 
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
- * if the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that goes
- * on after an interruption, for a resource that was done by then. Throws `ConfigError` when the stored rows were made under another profile.
+ * if the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that
+ * goes on after an interruption, for a resource that was done by then. Throws `ConfigError` if the stored rows were
+ * made under another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
   const { command, resource, profile, restart, interrupted, credential, now } = input;

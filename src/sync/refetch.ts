@@ -13,21 +13,20 @@ import { loadRecord, type FoundRecord } from './item/load-record.ts';
 /**
  * The outcome of reading a record again. `rejected`: it exists but cannot become a row, and was set aside. `deleted`,
  * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `unconfirmed`: it
- * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, or
- * what is read is not proved to be the listed record, so its resource has to be walked.
+ * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written.
+ * `unreadable`: this record cannot be read alone, or what is read is not proved to be the listed record, so its
+ * resource has to be walked.
  */
-export const REFETCH_OUTCOMES = [
-  'loaded',
-  'unchanged',
-  'rejected',
-  'deleted',
-  'held',
-  'absent',
-  'unconfirmed',
-  'behind',
-  'unreadable',
-] as const;
-export type RefetchOutcome = (typeof REFETCH_OUTCOMES)[number];
+export type RefetchOutcome =
+  | 'loaded'
+  | 'unchanged'
+  | 'rejected'
+  | 'deleted'
+  | 'held'
+  | 'absent'
+  | 'unconfirmed'
+  | 'behind'
+  | 'unreadable';
 
 /** The record as the events describe it. */
 export interface ExpectedRecord {
@@ -40,8 +39,8 @@ export interface ExpectedRecord {
 }
 
 /**
- * Returns the record as the events from before a moment (local epoch milliseconds) describe it. `updated` is the time of change of
- * what was read, in epoch milliseconds; null if nothing was, or it says none.
+ * Returns the record as the events from before a moment (local epoch milliseconds) describe it. `updated` is the time
+ * of change of what was read, in epoch milliseconds; null if nothing was, or it says none.
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
@@ -61,7 +60,7 @@ export function refetchOwned(
   return withResource(source, resource, signal, (context) => refetch(context, key, expected));
 }
 
-/** So long after its event a record that is neither there nor here may still be on its way to the replica that answered. */
+/** So long after its event a record may still be missing at the replica that answered. */
 const ON_ITS_WAY_MS = 5_000;
 
 /**

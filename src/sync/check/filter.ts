@@ -31,7 +31,7 @@ interface FilterAnswers {
   control: FirstPage | null;
 }
 
-/** Asks for nothing, everything and some of the listing, written as a sync writes it, and with a parameter of no meaning. */
+/** Asks for nothing, everything and some of the listing as a sync does, and with a parameter of no meaning. */
 export async function filterFinding(
   context: RequestContext,
   page: Page,

@@ -109,7 +109,7 @@ function stemOf(path: string): string {
   return path.replace(SAYS_UTC, '').toLowerCase();
 }
 
-/** By how many milliseconds the field is ahead of the other one, in each record that has both; none if that proves nothing. */
+/** Milliseconds by which the field is ahead of the other, per record that has both; none if that proves nothing. */
 function gapsBetween(page: readonly Texts[], { path, zone }: LocalField, other: string, isRelated: boolean): number[] {
   const pairs = page.flatMap((record) => {
     const [local, moment] = [onlyTime(record, path), onlyTime(record, other)];

@@ -127,7 +127,7 @@ export function isOtherCredential({ walk_credential, full_credential }: Checkpoi
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
 }
 
-/** Under another credential a full walk may have seen less: the sweep compares the two, and only then it is the known one. */
+/** Another credential may see less: the sweep compares the two, and only then it becomes the known one. */
 function otherCredential(walked: CheckpointRow, isFull: boolean): string | null {
   return isFull && isOtherCredential(walked) ? walked.walk_credential : null;
 }

@@ -54,8 +54,8 @@ function isNumber(text: string): boolean {
 }
 
 /**
- * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back, the
- * service's filter may take either: then the walk starts before both.
+ * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back,
+ * the service's filter may take either: then the walk starts before both.
  */
 function localText(epochMs: number, cursor: string, zone: TimeZone): string {
   const local = zone.toLocal(epochMs);

@@ -105,9 +105,9 @@ function asSent(cell: Cell): string | null {
 const CONTROLS = 3;
 
 /**
- * Returns why a 404 proves nothing, or null if it does: some record that should exist must be found under the same path,
- * asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the credential must
- * not read single records. Throws what reading a record throws.
+ * Returns why a 404 proves nothing, or null if it does: some record that should exist must be found under the same
+ * path, asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the
+ * credential must not read single records. Throws what reading a record throws.
  */
 export async function probeItemPath(
   context: ResourceContext,

@@ -23,11 +23,11 @@ export function listingDelayMs({ deletes, profile }: Pick<ResourceContext, 'dele
 }
 
 /**
- * After a whole full walk: notes the live rows that it has not met as suspects, forgets the suspects that it has met, and
- * forgets the walk, all in one transaction. Nothing is deleted here. Does nothing if there is no such walk, so that it may
- * be called again after a kill. If the walk was made under another credential than the one before it, which may simply
- * be allowed to see less, all suspects are held, and that credential becomes the known one: returns what is missing
- * under it, else null.
+ * After a whole full walk: notes the live rows that it has not met as suspects, forgets the suspects that it has met,
+ * and forgets the walk, all in one transaction. Nothing is deleted here. Does nothing if there is no such walk, so that
+ * it may be called again after a kill. If the walk was made under another credential than the one before it, which may
+ * simply be allowed to see less, all suspects are held, and that credential becomes the known one: returns what is
+ * missing under it, else null.
  */
 export async function sweep(context: ResourceContext): Promise<NewCredential | null> {
   const { warehouse, owned } = context;

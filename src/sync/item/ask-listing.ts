@@ -21,8 +21,8 @@ export type ListingAnswer =
   | { is: 'unknown' };
 
 /**
- * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time of
- * change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
+ * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time
+ * of change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
  * filtered listing shows it as well. Throws what keeps the service from answering at all.
  */
 export async function askListing(

@@ -21,7 +21,9 @@ export interface PreparedResource {
   interrupted: RunRow | null;
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
-  /** Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null. */
+  /**
+   * Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null.
+   */
   stopped: unknown;
   /** Reported before the first request. */
   warnings: readonly Warning[];

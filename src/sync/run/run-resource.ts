@@ -62,7 +62,9 @@ async function attempt(context: RunContext, part: PreparedResource, startedAt: n
   return report;
 }
 
-/** Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored. */
+/**
+ * Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored.
+ */
 async function walkError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
   if (plan === null) return stopped;
   try {

@@ -60,7 +60,7 @@ export interface SeenPage {
   maySweep: boolean;
 }
 
-/** What a walk remembers of its pages, and forgets of others when it begins or is done; belongs to the page's transaction. */
+/** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
 export function seenStatements(
   { warehouse: { own }, profile, scrub }: ResourceContext,
   { page, facts, before, after, isProved, maySweep }: SeenPage,
