@@ -70,7 +70,7 @@ async function asOther(context: RequestContext, { position }: Page, as: OtherCal
   try {
     const answer = await client.get({ url, lane: 'incremental', meter, signal, as });
     const records = selectRecords(answer.bytes, answer.json, profile.records);
-    // A page that lists nothing is as good as a refusal.
+    // An answer that is no listing is as good as a refusal.
     if (records === null) return null;
     return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);
   } catch (error) {

@@ -13,7 +13,6 @@ import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
-const PAGES_PER_STEP = 100;
 /** How late a listing may be if neither the settings nor a filter of the profile say so. */
 const USUAL_DELAY_MS = 600_000;
 
@@ -91,14 +90,8 @@ async function findUnmet(context: ResourceContext, table: TableShape, walk: Seen
 
 async function seenKeys({ warehouse, owned }: ResourceContext, walk: SeenWalk): Promise<SeenKeys> {
   const seen = new SeenKeys(walk.bytes / 8);
-  let after = -1;
-  for (;;) {
-    const pages = await readSeenPages(warehouse.own, owned.resource, walk, after, PAGES_PER_STEP);
-    for (const { ids } of pages) seen.add(ids);
-    const last = pages.at(-1);
-    if (last === undefined) return seen;
-    after = last.page;
-  }
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, walk)) seen.add(ids);
+  return seen;
 }
 
 /** A record that cannot be read alone must have been there for longer than the listing may be late. */

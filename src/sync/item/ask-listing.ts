@@ -4,7 +4,7 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { proveEnd } from '../walk/prove-end.ts';
+import { proveWalk } from '../walk/prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
 import type { Lookup } from './proof.ts';
@@ -90,7 +90,7 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
         else records.set(key, record);
       }
       if (page.end !== null) {
-        const isProved = proveEnd(page.end, profile, { former: null, behind: null }).isProved;
+        const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
         return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);

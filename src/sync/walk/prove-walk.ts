@@ -3,7 +3,7 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import type { Warning } from '../warnings.ts';
 
 /** What the end of a walk proves. */
-export interface EndProof {
+export interface WalkProof {
   /** True if the walk met every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
   /** True if records that the walk has not met may be suspected to be gone. */
@@ -42,11 +42,11 @@ export interface Repetition {
 }
 
 /** What the end of a walk proves about its records. Pure. */
-export function proveEnd(
+export function proveWalk(
   end: WalkEnd,
   { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
   { former, behind }: Repetition,
-): EndProof {
+): WalkProof {
   const { prints } = end;
   // A filter that does not list the record that it was set by lists others no better.
   const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
@@ -72,7 +72,7 @@ export function proveEnd(
 }
 
 /** The warnings of a run whose walk ended so. */
-export function endWarnings({ doubts }: EndProof, { pageSize }: WalkEnd): Warning[] {
+export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
   const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
   const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
   if (pageSize === null) return warnings;
