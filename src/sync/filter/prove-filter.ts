@@ -7,7 +7,7 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run/progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
 import { fullPlan } from './trusted-plan.ts';
 import { ignoredFilter, notBelieved, unprovedCatchUp } from './warnings.ts';

@@ -4,12 +4,12 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { proveWalk } from '../walk/prove-walk.ts';
+import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
 import type { Lookup } from './proof.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { filterQuery, listingWalk, type ExtraQuery } from '../walk/listing-walk.ts';
+import { filterQuery, listingWalk, type ExtraQuery } from '../listing-walk.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;

@@ -11,7 +11,7 @@ import { planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunOptions } from '../run-options.ts';
 import type { Warning } from '../warnings.ts';
-import { countFrom, type RunProgress } from './progress.ts';
+import { countFrom, type RunProgress } from '../run-progress.ts';
 
 /** A resource that is owned and ready to be walked, and how. */
 export interface PreparedResource {

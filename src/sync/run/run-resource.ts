@@ -15,7 +15,7 @@ import type { RunOptions } from '../run-options.ts';
 import { syncResource } from '../sync-resource.ts';
 import { isPartial, withAccepted, type Warning } from '../warnings.ts';
 import { prepareAgain, SetBack, type PreparedResource } from './prepare-resource.ts';
-import { newProgress, sharedKeyWarnings, type RunContext } from './progress.ts';
+import { newProgress, sharedKeyWarnings, type RunContext } from '../run-progress.ts';
 
 /** So often the database may be set back within a run before the run gives up. */
 const MOST_SET_BACKS = 5;

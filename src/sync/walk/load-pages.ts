@@ -14,11 +14,11 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
-import { addPage, type FilterEvidence } from '../filter/evidence.ts';
+import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
-import { countPage, withPage, type RunContext } from '../run/progress.ts';
-import { filterQuery, listingWalk } from './listing-walk.ts';
-import { proveWalk, type WalkProof, type Repetition } from './prove-walk.ts';
+import { countPage, withPage, type RunContext } from '../run-progress.ts';
+import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { resumeWalk, seenStatements } from './seen-pages.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 

@@ -1,6 +1,6 @@
-import type { Doubt, SureRecord, WalkEnd } from '../../extract/guards/walk-end.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { Warning } from '../warnings.ts';
+import type { Doubt, SureRecord, WalkEnd } from '../extract/guards/walk-end.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Warning } from './warnings.ts';
 
 /** What the end of a walk proves. */
 export interface WalkProof {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { freshCheckpoint } from '../../../src/state/checkpoints.ts';
-import { addPage, newEvidence, type FilterEvidence } from '../../../src/sync/filter/evidence.ts';
+import { addPage, newEvidence, type FilterEvidence } from '../../../src/sync/walk/filter-evidence.ts';
 import { profileWith } from '../../support/page-records.ts';
 
 const CURSOR = '2026-11-20T08:00:00Z';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newMeter } from '../../../src/http/client.ts';
-import type { PageOutcome } from '../../../src/load/page-loader.ts';
-import { NO_FIGURES } from '../../../src/state/runs.ts';
+import { newMeter } from '../../src/http/client.ts';
+import type { PageOutcome } from '../../src/load/page-loader.ts';
+import { NO_FIGURES } from '../../src/state/runs.ts';
 import {
   countFrom,
   countPage,
@@ -9,7 +9,7 @@ import {
   newProgress,
   sharedKeyWarnings,
   withPage,
-} from '../../../src/sync/run/progress.ts';
+} from '../../src/sync/run-progress.ts';
 
 const NO_CLASHES = { older: 0, undecided: 0, example: null };
 const PAGE: PageOutcome = {

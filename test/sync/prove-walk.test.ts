@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Doubt, WalkEnd } from '../../../src/extract/guards/walk-end.ts';
-import { endWarnings, proveWalk, type Repetition } from '../../../src/sync/walk/prove-walk.ts';
-import { profileWith } from '../../support/page-records.ts';
+import type { Doubt, WalkEnd } from '../../src/extract/guards/walk-end.ts';
+import { endWarnings, proveWalk, type Repetition } from '../../src/sync/prove-walk.ts';
+import { profileWith } from '../support/page-records.ts';
 
 const FIRST: Repetition = { former: null, behind: null };
 const KEY = Buffer.from('12345678');
