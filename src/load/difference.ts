@@ -34,16 +34,16 @@ export function difference(
   records: readonly KeyedRecord[],
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
-  reading: OlderPolicy,
+  policy: OlderPolicy,
   now: string,
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
   const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stampedAt, wentBack: 0 };
-  for (const record of records) sortIn(result, record, stored.get(record.key), reading);
+  for (const record of records) sortIn(result, record, stored.get(record.key), policy);
   return result;
 }
 
-function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: OlderPolicy): void {
+function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   if (row === undefined) {
     result.inserts.push(record);
     return;
@@ -52,7 +52,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, reading);
+  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, policy);
   if (isDoubtful) result.older.push(record);
   if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
     result.unchanged += 1;

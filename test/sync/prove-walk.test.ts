@@ -56,7 +56,7 @@ describe('the end of a walk', () => {
     expect(judged(['unwatched'], {}, other)).toMatchObject({ isProved: false, mayRepeat: true });
   });
 
-  it('behind a sure record is proved only where that record was met again', () => {
+  it('behind a sure record is proved only if that record was met again', () => {
     const behind = { key: KEY, updated: '2026-01-01T00:00:00Z' };
     const end = endWith([], { met: (key) => key !== KEY });
     expect(proveWalk(end, profileWith(FILTER), { former: null, behind })).toMatchObject({
@@ -66,7 +66,7 @@ describe('the end of a walk', () => {
     expect(proveWalk(endWith([]), profileWith(FILTER), { former: null, behind }).isProved).toBe(true);
   });
 
-  it('is told once for each kind of doubt, with what came for a page', () => {
+  it('is reported once for each kind of doubt, with what came for a page', () => {
     const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, came: 25 } });
     const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), FIRST), end);
     expect(warnings.map(({ code }) => code)).toEqual(['end_unproved', 'listing_moved', 'page_size_differs']);

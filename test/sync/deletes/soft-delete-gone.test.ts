@@ -52,7 +52,7 @@ describe('a record that the service no longer has', () => {
     expect(asked(stage)).toBe(2);
   });
 
-  it('is held where no other is found either, and nothing is deleted', async () => {
+  it('is held if no other is found either, and nothing is deleted', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
@@ -75,7 +75,7 @@ describe('a record that the service no longer has', () => {
     expect(await stage.live()).toHaveLength(50);
   });
 
-  it('is deleted where the control that was tried first is gone too, but another is there', async () => {
+  it('is deleted if the control that was tried first is gone too, but another is there', async () => {
     const { stage, events } = await heard(60);
     const [first = '', ...others] = stage.remove(3);
     expect(await events.softDelete(goneNow([first]))).toMatchObject({ deleted: [first] });
@@ -101,14 +101,14 @@ describe('a record that the service no longer has', () => {
     expect(await stage.suspects()).toMatchObject([{ id: gone[6], state: 'held' }]);
   });
 
-  it('stays where its row was written after the service was asked', async () => {
+  it('stays if its row was written after the service was asked', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = await stage.live();
     expect(await events.softDelete([{ key: id, confirmedAt: Date.now() - 3_600_000 }])).toMatchObject({ absent: [id] });
     expect(await stage.live()).toHaveLength(50);
   });
 
-  it('is looked at again where a page met it while the answer was on its way', async () => {
+  it('is looked at again if a page met it while the answer was on its way', async () => {
     // Too many pages to ask the listing.
     const { stage, events } = await heard(50, { page: { size: 5 }, incremental: null });
     const [id = ''] = await stage.live();
@@ -137,7 +137,7 @@ describe('a record that the service no longer has', () => {
     expect(await stage.faults()).toEqual([]);
   });
 
-  it('waits for a whole walk where the credential is another one than that of the last', async () => {
+  it('waits for a whole walk if the credential is another one than that of the last', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
