@@ -82,7 +82,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
     const { source, clock } = options;
     const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
     opened.defer(() => coordination?.close());
-    const known = { hub: coordination, own: reader?.own ?? null, isKept: false };
+    const known = { coordination, own: reader?.own ?? null, isKept: false };
     const asking = await openClient(options, known, opened);
     return { source, ...asking, close: () => opened.disposeAsync() };
   } catch (error) {
@@ -120,7 +120,7 @@ async function openClient(
     clock,
     secrets,
     log: logged,
-    tokens: known.hub ?? undefined,
+    tokens: known.coordination ?? undefined,
   });
   opened.defer(() => client.close());
   return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
@@ -133,7 +133,7 @@ async function build(options: AppOptions, opened: AsyncDisposableStack): Promise
   opened.defer(() => warehouse.close());
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
-  const known = { hub: coordination, own: warehouse.own, isKept: coordination === null };
+  const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const { client, governor, listing } = await openClient(options, known, opened);
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());

@@ -4,11 +4,11 @@ import { parseInstant } from '../shape/columns/timestamps.ts';
 import type { StoredRow } from '../warehouse/warehouse.ts';
 import { latestOf, type KeyedRecord } from './key-records.ts';
 
-/** How the records were read, which says how far to believe them. */
+/** Whether states that are older than the stored row are accepted. */
 export interface OlderPolicy {
-  /** True where an older state of a record, by the service's clock, is believed: it was looked up. */
+  /** True if an older state of a record, by the service's clock, is accepted: it was read alone. */
   acceptsOlder: boolean;
-  /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are believed. */
+  /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are accepted. */
   seenBefore?: ReadonlyMap<string, string>;
 }
 
@@ -18,7 +18,7 @@ export interface Difference {
   updates: KeyedRecord[];
   /** Same source, or older than what is stored. */
   unchanged: number;
-  /** Older than what is stored, which a listing that lags behind shows too: not believed by itself. */
+  /** Older than what is stored, which a listing that lags behind shows too: not accepted by itself. */
   older: KeyedRecord[];
   /** When the page was asked for, as its rows will say it. */
   stampedAt: string;
@@ -28,22 +28,22 @@ export interface Difference {
 
 /**
  * Sorts records by what must be written. The later request wins. A record that is deleted here is back where it is
- * listed. What the service's own clock calls older is left alone where a lagging replica may have answered.
+ * listed. What is older by the service's own clock is left alone if a lagging replica may have answered.
  */
 export function difference(
   records: readonly KeyedRecord[],
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
-  reading: OlderPolicy,
+  policy: OlderPolicy,
   now: string,
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
   const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stampedAt, wentBack: 0 };
-  for (const record of records) sortIn(result, record, stored.get(record.key), reading);
+  for (const record of records) sortIn(result, record, stored.get(record.key), policy);
   return result;
 }
 
-function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, reading: OlderPolicy): void {
+function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   if (row === undefined) {
     result.inserts.push(record);
     return;
@@ -52,7 +52,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, reading);
+  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, policy);
   if (isDoubtful) result.older.push(record);
   if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
     result.unchanged += 1;
@@ -68,7 +68,7 @@ function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPoli
 }
 
 /**
- * Rows with a time that is still to come were written before our clock was put back. What is asked for now is later all
+ * Rows with a time in the future were written before our clock was put back. What is asked for now is later all
  * the same, and must not look older to those who compare.
  */
 function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, now: string): string {

@@ -10,7 +10,7 @@ import type { ResourceProfile } from '../source/profile.ts';
 export interface KeyedRecord extends SourceRecord {
   key: string;
   hash: string;
-  /** When the service says it last changed; null where it does not say or not in a way we can read. */
+  /** When the service says it last changed; null if it does not say so in a way that we can read. */
   updated: Updated | null;
   /** The version that it becomes when it is written: 1, or one more than what `difference` finds stored. */
   version: number;
@@ -20,7 +20,7 @@ export interface KeyedRecord extends SourceRecord {
 export interface Updated {
   text: string;
   at: number;
-  /** The later moment that it may mean, where clocks were put back or forward. */
+  /** The later moment that it may mean, if clocks were put back or forward. */
   latest?: number;
 }
 
@@ -30,13 +30,13 @@ export interface KeyClashes {
   older: number;
   /** Left out although nothing says which of them is right: maybe they are no states of one record at all. */
   undecided: number;
-  /** A key of the undecided; null where there are none. */
+  /** A key of the undecided; null if there are none. */
   example: string | null;
 }
 
 const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null };
 
-/** What is older than another moment must be so whatever it means. */
+/** A time is older than another only if it is so whichever moment it means. */
 export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
 }

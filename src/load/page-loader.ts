@@ -18,7 +18,7 @@ export interface DatedKey {
   at: number;
 }
 
-/** A page that is about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
+/** A page about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
 export interface PageFacts {
   records: number;
   keys: readonly string[];
@@ -30,7 +30,7 @@ export interface PageFacts {
   older: readonly KeyedRecord[];
 }
 
-/** What one page did to the warehouse. */
+/** The changes of one page to the warehouse, as counts. */
 export interface PageOutcome {
   records: number;
   inserted: number;
@@ -150,7 +150,7 @@ function outcomeOf(
   const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
   const inserted = found.inserts.length - asideInserts;
   const updated = found.updates.length - (aside.size - asideInserts);
-  // What is left are records that say nothing new, a second copy on the same page that says the same among them.
+  // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - setAside.length - clashes.older - clashes.undecided;
   return { records, inserted, updated, unchanged, rejected: setAside.length, clashes, wentBack: found.wentBack };
 }

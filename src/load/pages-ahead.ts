@@ -6,7 +6,7 @@ import { preparePage, type LoadablePage, type PreparedPage } from './prepare-pag
 /** Pages that a loader prepares before their turn. */
 interface PagesAhead {
   begin(page: LoadablePage): void;
-  /** Called in the page's turn. Returns null if the page was not begun, or something was written since that it misses. */
+  /** Called in the page's turn. Null if the page was not begun, or something was written since that it misses. */
   take(page: LoadablePage): Promise<PreparedPage | null>;
   /** Called at the end of a turn of this loader, with the keys that it wrote. */
   wrote(keys: ReadonlySet<string>): void;

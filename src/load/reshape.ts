@@ -9,14 +9,14 @@ import type { LoadContext } from './load-context.ts';
 const RECORDS_PER_PAGE = 500;
 
 /**
- * Writes a resource's rows anew from the stored bodies where a widening has made that necessary, a page per
- * transaction; an interrupted one goes on where it stopped. Without such a note it does nothing. Records whose body is
+ * Rewrites a resource's rows from the stored bodies if a widening has made that necessary, a page per transaction; an
+ * interrupted one goes on where it stopped. Does nothing without such a note. Records whose body is
  * not kept stay as the widening converted them. Returns the shape, which the bodies may have made to grow.
  */
 export async function finishReshape(context: LoadContext, shape: ResourceShape): Promise<ResourceShape> {
   const { warehouse, owned, profile, signal } = context;
   const { resource } = owned;
-  // What a contract left out stays left out, and no body that is already in may refuse the run.
+  // Values that a contract left out stay left out, and no stored body may refuse the run.
   const contract = profile.contract === 'evolve' ? 'evolve' : 'discard_value';
   const lenient = { ...context, profile: { ...profile, contract } as const };
   let current = shape;
@@ -31,7 +31,7 @@ export async function finishReshape(context: LoadContext, shape: ResourceShape):
   }
 }
 
-/** The shape after it: where the page made it grow nothing is rewritten yet, because that may concern all pages. */
+/** Returns the new shape: if the page made it grow, nothing is rewritten yet, because that may concern all pages. */
 async function rewritePage(
   context: LoadContext,
   shape: ResourceShape,

@@ -78,12 +78,12 @@ export const NO_WALK = {
   walk_credential: null,
 } as const satisfies Partial<CheckpointRow>;
 
-/** What was read off the service's clock; without it more is asked for again. */
+/** Moments of the service's clock; without them more is asked for again. */
 const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
 
 /**
- * The stored checkpoint, or null. One whose unfinished walk is damaged has none: then that walk begins again, and what
- * was copied stays. Throws `ConfigError('state_invalid')` where the rest of it cannot be trusted.
+ * The stored checkpoint, or null. If its unfinished walk is damaged, that walk begins again, and what was copied
+ * stays. Throws `ConfigError('state_invalid')` if the rest of it cannot be trusted.
  */
 export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
   const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
@@ -95,15 +95,15 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
     });
   }
   const whole = checkpointSchema.safeParse(row);
-  const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...spared(whole.error) });
+  const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...resetDamaged(whole.error) });
   if (read.success) return read.data;
   throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
     hint,
   });
 }
 
-/** What can be done without, of the fields that are damaged: all of a walk, where any part of it is. */
-function spared({ issues }: z.ZodError): Partial<CheckpointRow> {
+/** The damaged fields that can be done without: all of a walk, if any part of it is damaged. */
+function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
   const damaged = new Set(issues.map(({ path }) => path[0]));
   const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
   return { ...(isDamaged(NO_WALK) ? NO_WALK : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };

@@ -11,8 +11,8 @@ import type { Warehouse } from '../warehouse/warehouse.ts';
 const pathSchema = z.array(z.string());
 
 /**
- * The tables and columns of a resource as remembered, in their order; null where it has none yet. Throws
- * `ConfigError('state_invalid')` where that cannot be trusted, or a table that is remembered is not there.
+ * The tables and columns of a resource as remembered, in their order; null if it has none yet. Throws
+ * `ConfigError('state_invalid')` if that cannot be trusted, or a table that is remembered is not there.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const shape = await readShape(warehouse.own, resource);
@@ -140,7 +140,7 @@ function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, a
   };
 }
 
-/** What people see of a column where they choose it; tells the way from the record to the value. */
+/** Shown to people who choose columns: the way from the record to the value. */
 function commentOf(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;

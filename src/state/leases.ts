@@ -19,7 +19,7 @@ const RENEW_MS = 10_000;
 export interface Lease {
   proof(): LeaseProof;
   /**
-   * True where the database has gone back to a state from before something that it had confirmed to this owner, and
+   * True if the database has gone back to a state from before something that it had confirmed to this owner, and
    * nobody has taken the resource over since: a failover to a replica that lagged behind, or a backup put in its place.
    */
   isSetBack(): Promise<boolean>;
@@ -27,7 +27,7 @@ export interface Lease {
 }
 
 /**
- * Takes the lease of a resource and keeps it alive until it is released. Throws `SyncError('lease_held')` where
+ * Takes the lease of a resource and keeps it alive until it is released. Throws `SyncError('lease_held')` if
  * another process that may still be alive owns it.
  */
 export async function acquireLease(warehouse: Warehouse, resource: string, clock: Clock): Promise<Lease> {
@@ -135,7 +135,7 @@ async function takeOver(warehouse: Warehouse, { resource, fence, now }: Claim): 
   };
   for (;;) {
     const held = await readLease(warehouse, resource);
-    // Ours already, where the connection was lost before the answer.
+    // Ours already, if the connection was lost before the answer.
     if (held?.fence === fence) return held.token;
     if (held !== undefined && mayBeAlive(held, place, now)) throw leaseHeld(held);
     // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.

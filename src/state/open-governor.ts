@@ -1,22 +1,23 @@
+import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { createGovernor, type Governor, type GovernorOptions } from '../queue/governor.ts';
 import type { SharedBudget } from '../queue/budget/shared-row.ts';
 import { rateDialectSchema } from '../source/rate-dialect.ts';
-import { readLimit, saveLimit } from './limits.ts';
 import type { Coordination } from '../warehouse/coordination.ts';
-import type { Warehouse } from '../warehouse/warehouse.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
 
 /** How often the governor's knowledge is stored, so that a restart does not start a storm. */
 const SAVE_LIMITS_MS = 1_000;
 
-/** A token endpoint beside the service has limits of its own, and tells them in its own words. */
+/** For a token endpoint of another origin, which has limits of its own. */
 export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1 };
 
-/** Where what is known of limits stands: for all processes, or for this one; nowhere where both are null. */
+/** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
-  hub: Coordination | null;
-  own: Warehouse['own'] | null;
-  /** True where what this process learns is stored in `own`. */
+  coordination: Coordination | null;
+  own: Kysely<OwnTables> | null;
+  /** True if what this process learns is stored in `own`. */
   isKept: boolean;
 }
 
@@ -28,11 +29,11 @@ interface GovernorPlace extends KnownLimits {
 
 /** A governor that goes on from what the process before this one knew, or shares it with those beside. */
 export async function openGovernor(
-  { hub, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
+  { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
   name: string,
   limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency'>,
 ): Promise<Governor> {
-  const known = hub === null ? await restoredLimit(own, name) : { shared: budgetIn(hub, name) };
+  const known = coordination === null ? await restoredLimit(own, name) : { shared: budgetIn(coordination, name) };
   const governor = createGovernor({ clock, maxWaitMs, ...limits, ...known });
   opened.defer(() => governor.close());
   if (own === null || !isKept) return governor;
@@ -41,8 +42,7 @@ export async function openGovernor(
   return governor;
 }
 
-/** What the process before this one knew of the limits. */
-async function restoredLimit(own: Warehouse['own'] | null, name: string): Promise<{ restored?: string }> {
+async function restoredLimit(own: Kysely<OwnTables> | null, name: string): Promise<{ restored?: string }> {
   const state = own === null ? null : await readLimit(own, name);
   return state === null ? {} : { restored: state };
 }
@@ -55,7 +55,7 @@ function budgetIn(hub: Coordination, name: string): SharedBudget {
 }
 
 /** Stores what the governor knows whenever it has changed, and once more at the end. */
-function keepLimits(own: Warehouse['own'], governor: Governor, name: string, clock: Clock) {
+function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, clock: Clock) {
   let stored = governor.state();
   const save = async (): Promise<void> => {
     const state = governor.state();
@@ -72,4 +72,19 @@ function keepLimits(own: Warehouse['own'], governor: Governor, name: string, clo
       await save();
     },
   };
+}
+
+/** The state of the governor of one origin and credential when it was last stored; null if there is none. */
+export async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
+  const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
+  return row?.state ?? null;
+}
+
+export async function saveLimit(own: Kysely<OwnTables>, name: string, state: string, now: number): Promise<void> {
+  const values = { state, updated_at: timestampText(now) };
+  await own
+    .insertInto('_sync_limits')
+    .values({ name, ...values })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet(values))
+    .execute();
 }

@@ -50,7 +50,7 @@ export function ownResources(warehouse: Warehouse, clock: Clock, lingerMs = 0): 
     linger: { clock, ms: lingerMs },
   });
   return {
-    acquire: async (resource) => new AcquiredResource(await shared.acquire(resource)),
+    acquire: async (resource) => viewOf(await shared.acquire(resource)),
     close: () => shared.close(),
   };
 }
@@ -104,81 +104,44 @@ class SharedOwnership {
 }
 
 /** One user's view of it: after another user has renewed the lease, what this one has read is from before. */
-class AcquiredResource implements OwnedResource {
-  readonly #acquired: Acquired<SharedOwnership>;
-  #lease: Lease;
-
-  constructor(acquired: Acquired<SharedOwnership>) {
-    this.#acquired = acquired;
-    this.#lease = acquired.value.lease;
-  }
-
-  get #own(): SharedOwnership {
-    return this.#acquired.value;
-  }
-
-  get resource(): string {
-    return this.#own.resource;
-  }
-
-  get shape(): ResourceShape | null {
-    return this.#own.shape;
-  }
-
-  set shape(shape: ResourceShape | null) {
-    this.#own.shape = shape;
-  }
-
-  get openRejects(): number {
-    return this.#own.openRejects;
-  }
-
-  set openRejects(count: number) {
-    this.#own.openRejects = count;
-  }
-
-  get watches(): Set<Map<string, number>> {
-    return this.#own.watches;
-  }
-
-  get turns(): number {
-    return this.#own.turns;
-  }
-
-  lease(): LeaseProof {
-    return this.#lease.proof();
-  }
-
-  takeTurn<T>(work: () => Promise<T>): Promise<T> {
-    return this.#own.takeTurn(work);
-  }
-
-  release(now?: boolean): Promise<void> {
-    return this.#acquired.release(now);
-  }
-
-  reacquire(): Promise<void> {
-    return this.takeTurn(() => this.#own.renew());
-  }
-
-  async recover(error: unknown): Promise<boolean> {
-    // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
-    if (error instanceof SyncError && error.code !== 'lease_lost') return false;
-    try {
-      return await this.takeTurn(() => this.#catchUp());
-    } catch {
-      // The database cannot be reached, or another process owns the resource by now: the error at hand says more.
-      return false;
-    }
-  }
-
-  async #catchUp(): Promise<boolean> {
-    const own = this.#own;
-    if (this.#lease === own.lease) {
-      if (!(await this.#lease.isSetBack())) return false;
+function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
+  const own = acquired.value;
+  let { lease } = own;
+  const catchUp = async (): Promise<boolean> => {
+    if (lease === own.lease) {
+      if (!(await lease.isSetBack())) return false;
       await own.renew();
     }
-    this.#lease = own.lease;
+    lease = own.lease;
     return true;
-  }
+  };
+  return {
+    resource: own.resource,
+    watches: own.watches,
+    lease: () => lease.proof(),
+    takeTurn: (work) => own.takeTurn(work),
+    reacquire: () => own.takeTurn(() => own.renew()),
+    release: (now) => acquired.release(now),
+    recover: async (error) => {
+      // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
+      if (error instanceof SyncError && error.code !== 'lease_lost') return false;
+      // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
+      return own.takeTurn(catchUp).catch(() => false);
+    },
+    get turns() {
+      return own.turns;
+    },
+    get shape() {
+      return own.shape;
+    },
+    set shape(shape) {
+      own.shape = shape;
+    },
+    get openRejects() {
+      return own.openRejects;
+    },
+    set openRejects(count) {
+      own.openRejects = count;
+    },
+  };
 }

@@ -3,10 +3,11 @@ import { hostname } from 'node:os';
 import { randomUUID } from 'node:crypto';
 
 /**
- * Where a process runs: two that give the same text can look each other up by their pid. Containers of several machines,
- * or several on one volume, may share a name and all be pid 1: a name says nothing. The same kernel since the same boot,
- * and the same table of pids, do. Where that cannot be read (outside of Linux) those who share a database over the
- * network cannot be looked up, and what a dead process held runs out; a file is shared by processes of one machine.
+ * Where a process runs: two that give the same text can look each other up by their pid. Containers of several
+ * machines, or several on one volume, may share a name and all be pid 1: a name says nothing. The same kernel since the
+ * same boot, and the same table of pids, do. Where that cannot be read (outside of Linux) those who share a database
+ * over the network cannot be looked up, and what a dead process held runs out; a file is shared by processes of one
+ * machine.
  */
 export function placeOfProcess(isOnNetwork: boolean): string {
   try {
@@ -24,7 +25,7 @@ export function isThisProcess({ pid, host }: { pid: number; host: string }): boo
 
 const UNKNOWN_PLACE = randomUUID();
 
-/** True where a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
+/** True if a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
 export function isOtherRunning(pid: number): boolean {
   // Such as pid 1 of a container that was restarted.
   if (pid === process.pid) return false;

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import { inParts } from './in-parts.ts';
 import type { OwnTables, RejectRow } from '../warehouse/own-tables.ts';
 
 /** A record set aside: why, and its whole source text. The same text for the same reason is one row. */
@@ -11,11 +12,10 @@ const ROWS_PER_STATEMENT = 200;
 export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], seenAt: string): CompiledQuery[] {
   const times = { first_seen: seenAt, last_seen: seenAt, resolved_at: null };
   const rows = distinct(rejects).map((reject) => Object.assign({}, reject, times));
-  const statements: CompiledQuery[] = [];
-  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
-    const insert = own
+  return inParts(rows, ROWS_PER_STATEMENT).map((part) =>
+    own
       .insertInto('_sync_rejects')
-      .values(rows.slice(start, start + ROWS_PER_STATEMENT))
+      .values(part)
       .onConflict((conflict) =>
         conflict.columns(['resource', 'hash', 'reason']).doUpdateSet((update) => ({
           last_seen: seenAt,
@@ -23,10 +23,9 @@ export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], 
           detail: update.ref('excluded.detail'),
           resolved_at: null,
         })),
-      );
-    statements.push(insert.compile());
-  }
-  return statements;
+      )
+      .compile(),
+  );
 }
 
 /** No statement may write a row twice. */
@@ -38,24 +37,19 @@ function distinct(rejects: readonly Reject[]): Reject[] {
 /** Ids per statement, below every database's limit of bound values. */
 const IDS_PER_STATEMENT = 1_000;
 
-/** Closes the rejects of records that have come in well since. */
+/** Closes the rejects of records that have been loaded since. */
 export function resolveRejects(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   at: string,
 ): CompiledQuery[] {
-  const statements: CompiledQuery[] = [];
-  for (let start = 0; start < ids.length; start += IDS_PER_STATEMENT) {
-    const update = own
-      .updateTable('_sync_rejects')
-      .set({ resolved_at: at })
-      .where('resource', '=', resource)
-      .where('resolved_at', 'is', null)
-      .where('record_id', 'in', ids.slice(start, start + IDS_PER_STATEMENT));
-    statements.push(update.compile());
-  }
-  return statements;
+  const resolve = own
+    .updateTable('_sync_rejects')
+    .set({ resolved_at: at })
+    .where('resource', '=', resource)
+    .where('resolved_at', 'is', null);
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => resolve.where('record_id', 'in', part).compile());
 }
 
 /** Closes the rejects that a complete full walk begun at `walkStartedAt` has not met again. */

@@ -74,7 +74,7 @@ export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
   error: { code: string; message: string } | null;
-  /** What a person should know of, as the report tells it. */
+  /** As in the report. */
   warnings: readonly object[];
 }
 
@@ -96,7 +96,7 @@ export function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: 
     .compile();
 }
 
-/** One resource's part of a run as it stands; null where it is not there. */
+/** One resource's part of a run; null if there is none. */
 export async function readRun(
   own: Kysely<OwnTables>,
   { run_id, resource }: Pick<RunStart, 'run_id' | 'resource'>,

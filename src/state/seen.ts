@@ -18,7 +18,7 @@ export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQu
   return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
 }
 
-/** What a walk has met, as a whole. */
+/** Everything that a walk has met. */
 export interface SeenWalk {
   walk_started_at: TimestampText;
   pages: number;
@@ -28,7 +28,7 @@ export interface SeenWalk {
   unkeyed: number;
 }
 
-/** The walk whose pages are remembered; null where there is none. */
+/** The walk whose pages are remembered; null if there is none. */
 export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
   const row = await own
     .selectFrom('_sync_seen')
@@ -46,21 +46,27 @@ export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Pr
   return row ?? null;
 }
 
-/** Fingerprints of pages behind `after`, in order, so many pages at most. */
-export function readSeenPages(
+/** Rows per query: a page's fingerprints take some kilobytes. */
+const PAGES_PER_STEP = 100;
+
+/** The pages of a walk, in their order. */
+export async function* readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,
   { walk_started_at }: Pick<SeenWalk, 'walk_started_at'>,
-  after: number,
-  limit: number,
-): Promise<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>[]> {
-  return own
+): AsyncGenerator<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>> {
+  const pages = own
     .selectFrom('_sync_seen')
     .select(['page', 'ids', 'unkeyed', 'position'])
     .where('resource', '=', resource)
     .where('walk_started_at', '=', walk_started_at)
-    .where('page', '>', after)
     .orderBy('page')
-    .limit(limit)
-    .execute();
+    .limit(PAGES_PER_STEP);
+  for (let after = -1; ;) {
+    const rows = await pages.where('page', '>', after).execute();
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.page;
+  }
 }

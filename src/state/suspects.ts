@@ -1,10 +1,11 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import { sql, type CompiledQuery, type ExpressionBuilder, type Kysely } from 'kysely';
+import { inParts } from './in-parts.ts';
 import type { OwnTables, SuspectRow, TimestampText } from '../warehouse/own-tables.ts';
 
 /** Ids per statement, below every database's limit of bound values. */
 const IDS_PER_STATEMENT = 500;
 
-/** What is noted of several suspects alike. */
+/** The columns that several suspects have in common. */
 export type Suspicion = Pick<SuspectRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
 /** Rows of whose records a listing shows an older state, to be read alone. */
@@ -15,7 +16,7 @@ export interface OlderState {
   sweeps: number;
 }
 
-/** Notes older states; what a person was asked of stays. `at` is when the walk began. */
+/** Notes older states; suspects that a person must decide stay as they are. `at` is when the walk began. */
 export function suspectOlder(
   own: Kysely<OwnTables>,
   resource: string,
@@ -23,7 +24,7 @@ export function suspectOlder(
   at: TimestampText,
 ): CompiledQuery[] {
   const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
-  return inParts(states).map((part) =>
+  return inParts(states, IDS_PER_STATEMENT).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part.map((state) => ({ resource, found_at: at, ...noted, ...state })))
@@ -38,8 +39,8 @@ export function suspectOlder(
 }
 
 /**
- * Notes records that are live here and may be gone. What a person has released stays so, and what is held is not let
- * go by a later suspicion. `sweeps` is how many whole walks this one stands for, 0 or 1.
+ * Notes records that are live here and may be gone. A later suspicion changes neither what a person has released nor
+ * what is held. `sweeps` is how many whole walks this one stands for, 0 or 1.
  */
 export function suspectGone(
   own: Kysely<OwnTables>,
@@ -50,13 +51,13 @@ export function suspectGone(
   const { evidence_at } = suspicion;
   const noted = { state, detail, sweeps, found_at: evidence_at, hash: null };
   const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
-  return inParts(ids).map((part) =>
+  return inParts(ids, IDS_PER_STATEMENT).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part.map((record_id) => ({ ...suspicion, ...noted, record_id })))
       .onConflict((conflict) =>
         conflict.columns(['resource', 'record_id']).doUpdateSet({
-          // An event says more than a walk that did not meet it.
+          // An event proves more than a walk that did not list it.
           reason: sql`CASE WHEN _sync_suspects.reason = 'event' THEN 'event' ELSE excluded.reason END`,
           state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
           detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
@@ -69,7 +70,7 @@ export function suspectGone(
   );
 }
 
-/** Forgets those that a whole walk, begun at `walkStartedAt`, has met, or that were written or deleted since. */
+/** Forgets the suspects that a whole walk has listed, or that were written or deleted since it began. */
 export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
   return own
     .deleteFrom('_sync_suspects')
@@ -81,41 +82,31 @@ export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStart
 }
 
 export function forgetSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  return inParts(ids).map((part) =>
-    own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('record_id', 'in', part).compile(),
-  );
+  const forget = own.deleteFrom('_sync_suspects').where('resource', '=', resource);
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
-/** Forgets suspects that there is nothing to do about any more. */
+/** Forgets suspects that need nothing more. */
 export function forgetWaiting(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  return inParts(ids).map((part) =>
-    own
-      .deleteFrom('_sync_suspects')
-      .where('resource', '=', resource)
-      .where('record_id', 'in', part)
-      .where('state', '<>', 'settled')
-      .compile(),
-  );
+  const forget = own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('state', '<>', 'settled');
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
-/** Notes that records were deleted on a person's word. */
+/** Notes that records were deleted because a person has decided it. */
 export function markConfirmed(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  return inParts(ids).map((part) =>
-    own
-      .updateTable('_sync_suspects')
-      .set({ state: 'settled', sweeps: 0, evidence_at: at, detail: null })
-      .where('resource', '=', resource)
-      .where('record_id', 'in', part)
-      .compile(),
-  );
+  const confirmed = own
+    .updateTable('_sync_suspects')
+    .set({ state: 'settled', sweeps: 0, evidence_at: at, detail: null })
+    .where('resource', '=', resource);
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => confirmed.where('record_id', 'in', part).compile());
 }
 
-/** Forgets the settled ones of before `before`. */
+/** Forgets the deletes that a person decided before `before`. */
 export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return own
     .deleteFrom('_sync_suspects')
@@ -125,32 +116,28 @@ export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before
     .compile();
 }
 
-/** Lets deletes that wait go on; all of the resource where no ids are given. */
+/** Releases deletes that wait; all of the resource if no ids are given. */
 export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const release = own
-    .updateTable('_sync_suspects')
-    .set({ state: 'released', detail: null })
-    .where('resource', '=', resource)
-    .where('reason', '<>', 'older')
-    .where('state', '<>', 'settled');
-  return ids.length === 0
-    ? [release.compile()]
-    : inParts(ids).map((part) => release.where('record_id', 'in', part).compile());
+  const waiting = waitingDeletes(resource);
+  const release = own.updateTable('_sync_suspects').set({ state: 'released', detail: null }).where(waiting);
+  if (ids.length === 0) return [release.compile()];
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => release.where('record_id', 'in', part).compile());
 }
 
-/** Forgets deletes that wait: their rows stay live. All of the resource where no ids are given. */
+/** Forgets deletes that wait: their rows stay live. All of the resource if no ids are given. */
 export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const discard = own
-    .deleteFrom('_sync_suspects')
-    .where('resource', '=', resource)
-    .where('reason', '<>', 'older')
-    .where('state', '<>', 'settled');
-  return ids.length === 0
-    ? [discard.compile()]
-    : inParts(ids).map((part) => discard.where('record_id', 'in', part).compile());
+  const discard = own.deleteFrom('_sync_suspects').where(waitingDeletes(resource));
+  if (ids.length === 0) return [discard.compile()];
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => discard.where('record_id', 'in', part).compile());
 }
 
-/** Holds what was still to be confirmed. */
+/** The suspects that are about a delete, and that is still to be carried out. */
+function waitingDeletes(resource: string) {
+  return (is: ExpressionBuilder<OwnTables, '_sync_suspects'>) =>
+    is.and([is('resource', '=', resource), is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
+}
+
+/** Holds the deletes that are still to be confirmed. */
 export function holdOpen(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
   return own
     .updateTable('_sync_suspects')
@@ -194,12 +181,6 @@ export async function countSuspects(
     .where('evidence_at', '>=', since)
     .executeTakeFirstOrThrow();
   return n;
-}
-
-function inParts<T>(ids: readonly T[]): T[][] {
-  const parts: T[][] = [];
-  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT));
-  return parts;
 }
 
 /** The resources with deletes that a person has released and nobody has carried out yet. */

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { inParts } from './in-parts.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 
 /** Ids per statement, below every database's limit of bound values. */
@@ -18,12 +19,12 @@ export async function currentBodies(
   ids: readonly string[],
 ): Promise<Map<string, string>> {
   const bodies = new Map<string, string>();
-  for (let start = 0; start < ids.length; start += IDS_PER_STATEMENT) {
+  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
     const rows = await own
       .selectFrom('_sync_versions')
       .select(['id', 'body'])
       .where('resource', '=', resource)
-      .where('id', 'in', ids.slice(start, start + IDS_PER_STATEMENT))
+      .where('id', 'in', part)
       .where('valid_to', 'is', null)
       .where('op', '=', 'upsert')
       .execute();

@@ -2,7 +2,7 @@ import { listingUrl, type ListingTarget } from '../extract/page-styles/listing-u
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 
-/** What asking who we are needs. */
+/** A request to the identity path. */
 export interface IdentityRequest {
   client: ApiClient;
   listing: ListingTarget;
@@ -12,7 +12,7 @@ export interface IdentityRequest {
 }
 
 /**
- * Asks the service who is asking; `as` asks in place of the own credential. Throws `identity_refused` where the service
+ * Asks the service who is asking; `as` asks in place of the own credential. Throws `identity_refused` if the service
  * does not know, and what the client throws where it cannot be told.
  */
 export async function askIdentity({ client, listing, path, signal }: IdentityRequest, as?: OtherCaller): Promise<void> {
@@ -26,7 +26,7 @@ export async function askIdentity({ client, listing, path, signal }: IdentityReq
   throw refused(path);
 }
 
-/** True where the service has answered, and not with what was asked for: asking again would change nothing. */
+/** True if the service has answered with a refusal: asking again would change nothing. */
 export function isRefusal(error: unknown): error is SyncError {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.code === 'interrupted') return false;
   return error.recovery === 'stop' || error.code === 'error_in_body';

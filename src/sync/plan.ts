@@ -9,14 +9,14 @@ import type { CheckpointRow, RunRow } from '../warehouse/own-tables.ts';
 import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
 import { sinceValue } from './cursor/since.ts';
 
-/** What a command asks of a resource. */
+/** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
 
 export interface WalkPlan {
   mode: WalkMode;
   /** The checkpoint to go on from, its walk fields filled in for this walk. */
   checkpoint: CheckpointRow;
-  /** True where an unfinished walk is taken up again. */
+  /** True if an unfinished walk is resumed. */
   resumed: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface PlanInput {
   stored: CheckpointRow | null;
   /** Start over, whatever is stored. */
   restart: boolean;
-  /** The resource's part in an interrupted backfill that this one goes on from; null where there is none. */
+  /** The resource's part in an interrupted backfill that this one goes on from; null if there is none. */
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
   credential: string;
@@ -37,8 +37,9 @@ export interface PlanInput {
 
 /**
  * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
- * where the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that goes on after an interruption, of a resource that was done by
- * then. Throws `ConfigError` when the stored rows were made under another profile.
+ * if the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that
+ * goes on after an interruption, for a resource that was done by then. Throws `ConfigError` if the stored rows were
+ * made under another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
   const { command, resource, profile, restart, interrupted, credential, now } = input;
@@ -68,7 +69,7 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, times } = profile;
-  // Left out where there are none, as in all that was stored before there could be any.
+  // Left out if there are none, as in everything that was stored before this setting existed.
   const zones = Object.keys(times).length === 0 ? {} : { times };
   const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...zones });
   return `${rows}.${canonicalHash(page)}`;
@@ -109,8 +110,8 @@ function wasDone(interrupted: RunRow | null, { walk_mode, last_success_at }: Che
 const GOES_ON: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
 
 /**
- * Of the last run of each resource, those that are part of a backfill which was interrupted in any of them. What was
- * done by then must not be fetched all over again.
+ * Of the last run of each resource, those that are part of a backfill which was interrupted in any of them: what was
+ * done by then must not be fetched again.
  */
 export function interruptedBackfills(lastRuns: readonly RunRow[]): RunRow[] {
   const backfills = lastRuns.filter((run) => run.command === 'backfill');

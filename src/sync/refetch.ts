@@ -1,53 +1,50 @@
-import type { CompiledQuery } from 'kysely';
 import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { zoneAt } from '../model/time-zone.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
-import { forgetSuspects } from '../state/suspects.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 import type { Gone } from './deletes/corroborate.ts';
 import { checkItemReading } from './item/check-reading.ts';
-import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
+import { loadRecord, type FoundRecord } from './item/load-record.ts';
 
 /**
- * What reading a record again came to. `rejected`: it is there and cannot become a row, and was set aside. `deleted`,
+ * The outcome of reading a record again. `rejected`: it exists but cannot become a row, and was set aside. `deleted`,
  * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `unconfirmed`: it
- * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written. `unreadable`: this record cannot be read alone, or
- * what is read is not proved to be the listed record, so its resource has to be walked.
+ * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written.
+ * `unreadable`: this record cannot be read alone, or what is read is not proved to be the listed record, so its
+ * resource has to be walked.
  */
-export const REFETCH_OUTCOMES = [
-  'loaded',
-  'unchanged',
-  'rejected',
-  'deleted',
-  'held',
-  'absent',
-  'unconfirmed',
-  'behind',
-  'unreadable',
-] as const;
-export type RefetchOutcome = (typeof REFETCH_OUTCOMES)[number];
+export type RefetchOutcome =
+  | 'loaded'
+  | 'unchanged'
+  | 'rejected'
+  | 'deleted'
+  | 'held'
+  | 'absent'
+  | 'unconfirmed'
+  | 'behind'
+  | 'unreadable';
 
-/** What the events say of the record that is being read. */
+/** The record as the events describe it. */
 export interface ExpectedRecord {
-  /** Its time of change, epoch milliseconds; null where no event says one. */
+  /** Its time of change, epoch milliseconds; null if no event says one. */
   after: number | null;
-  /** True where an event says that it is gone. */
+  /** True if an event says that it is gone. */
   isDelete: boolean;
-  /** True where this is the last time that it is read for these events. */
+  /** True if this is the last time that it is read for these events. */
   isLastTry?: boolean;
 }
 
 /**
- * What the events from before a moment (local epoch milliseconds) say of the record. `updated` is the time of change of
- * what was read, in epoch milliseconds; null where nothing was, or it says none.
+ * Returns the record as the events from before a moment (local epoch milliseconds) describe it. `updated` is the time
+ * of change of what was read, in epoch milliseconds; null if nothing was, or it says none.
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
-/** Which record, and what is known of it. */
+/** One record to read again. */
 export interface RefetchRequest {
   resource: string;
   key: string;
@@ -63,7 +60,7 @@ export function refetchOwned(
   return withResource(source, resource, signal, (context) => refetch(context, key, expected));
 }
 
-/** So long after its event a record that is neither there nor here may still be on its way to the replica that answered. */
+/** So long after its event a record may still be missing at the replica that answered. */
 const ON_ITS_WAY_MS = 5_000;
 
 /**
@@ -81,7 +78,7 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   proof.at = Math.max(proof.at, reading.requestedAt);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
   if ((await checkItemReading(context, key, reading.record, 'refetch')) !== null) return 'unreadable';
-  // Only if the event told its own time is it sure that no replica that lags behind has answered.
+  // Only if the event has a time of its own is it sure that no lagging replica has answered.
   const acceptsOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, acceptsOlder);
 }
@@ -99,17 +96,10 @@ async function readAlone(context: ResourceContext, key: string): Promise<ItemRea
 async function loadOne(
   context: ResourceContext,
   key: string,
-  { record, requestedAt }: { record: SourceRecord; requestedAt: number },
+  found: FoundRecord,
   acceptsOlder: boolean,
 ): Promise<RefetchOutcome> {
-  const { warehouse, owned } = context;
-  // Opened anew each time, because a walk may have changed the tables meanwhile; that costs one small query.
-  const loader = await openPageLoader(context, { acceptsOlder });
-  const isThere = (): CompiledQuery[] => forgetSuspects(warehouse.own, owned.resource, [key]);
-  return loadedAs(await loader.load({ records: [record], requestedAt }, isThere));
-}
-
-function loadedAs({ inserted, updated, rejected }: PageOutcome): RefetchOutcome {
+  const { inserted, updated, rejected } = await loadRecord(context, key, found, { acceptsOlder });
   if (rejected > 0) return 'rejected';
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
@@ -128,7 +118,7 @@ async function gone(context: ResourceContext, record: Gone, event: ExpectedRecor
   return isYoung && !event.isDelete ? 'behind' : 'absent';
 }
 
-/** A walk brings changes but shows no deletes: what may be gone is noted, to be confirmed by the next whole one. */
+/** A walk shows changes but no deletes: a suspected delete is noted, to be confirmed by the next whole walk. */
 async function cannotBeRead(
   context: ResourceContext,
   key: string,
@@ -145,7 +135,7 @@ function updatedOf({ value }: SourceRecord, { profile }: ResourceContext): numbe
   return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
-/** True of a record from before an event. To the second where its own time has nothing finer: the event's may have. */
+/** True for a record from before an event. Compared by the second if its own time has nothing finer. */
 export function isBefore(updated: number, after: number): boolean {
   return updated < (updated % 1_000 === 0 ? Math.floor(after / 1_000) * 1_000 : after);
 }

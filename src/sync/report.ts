@@ -9,11 +9,11 @@ export interface ResourceReport extends RunFigures {
   status: RunStatus;
   seconds: number;
   error?: { code: string; message: string; hint?: string };
-  /** What an operator must look at, although nothing failed. */
+  /** For an operator to look at, although nothing failed. */
   warnings?: Warning[];
 }
 
-/** What was done to records, as counts: nothing is lost by it, but an operator may want to know. */
+/** Changes made to records, as counts: nothing is lost by them, but an operator may want to know. */
 export interface RunNotes {
   /** Rows that an older state of the record replaced, by the service's own clock. */
   went_back: number;
@@ -36,7 +36,7 @@ export interface RunReport {
   resources: ResourceReport[];
 }
 
-/** What the statuses of several parts make together: the one that an operator must hear of first. */
+/** The overall status of several parts: the one that an operator must see first. */
 export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   const all = new Set(statuses);
   if (all.has('interrupted')) return 'interrupted';

@@ -62,7 +62,9 @@ async function identified(
   }
 }
 
-/** Throws what the first of them threw, but only once none is under way any more: they share a client and a database. */
+/**
+ * Throws what the first of them threw, but only once none is under way any more: they share a client and a database.
+ */
 async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(runs);
   return Promise.all(runs);

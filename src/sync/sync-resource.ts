@@ -6,7 +6,7 @@ import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
-import { countRecords, type RunContext } from './run/progress.ts';
+import { countRecords, type RunContext } from './run-progress.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
 
 /**

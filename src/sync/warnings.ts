@@ -1,22 +1,22 @@
 import type { Proof } from '../model/vocabulary.ts';
 
 interface WarningKind {
-  /** True where the copy may not be equal to the service: the run is then `partial`. */
+  /** True if the copy may not be equal to the service: the run is then `partial`. */
   isPartial: boolean;
   /** The proof that is missing, if a profile may accept to go without it. */
   proof: Proof | null;
 }
 
-/** What each warning means for its run. Codes are stable. */
+/** The meaning of each warning for its run. Codes are stable. */
 const WARNING_KINDS = {
-  /** What changed while everything was walked was asked for with a filter that is not believed. */
+  /** Changes made while everything was walked were asked for with a filter that is not proved. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
-  /** Records of one page share a key and differ, and nothing tells which of them is right. */
+  /** Records of one page share a key and differ, and nothing shows which of them is right. */
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
@@ -26,7 +26,7 @@ const WARNING_KINDS = {
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
   filter_not_believed: { isPartial: false, proof: 'filter' },
-  /** The listing told a total, and ended before it. */
+  /** The listing has a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
   /** Pages come larger or smaller than they were asked for. */
   page_size_differs: { isPartial: false, proof: null },
@@ -40,16 +40,16 @@ const WARNING_KINDS = {
   records_without_updated: { isPartial: false, proof: 'filter' },
 } as const satisfies Record<string, WarningKind>;
 
-/** Something that does not end a run and that a person should know of. */
+/** Reported to a person; does not end a run. */
 export interface Warning {
   code: keyof typeof WARNING_KINDS;
   message: string;
   hint: string;
-  /** True where the profile accepts it: the run is `ok` all the same. */
+  /** True if the profile accepts it: the run is `ok` all the same. */
   accepted?: true;
 }
 
-/** The warnings of a run as it tells them: those that the profile accepts are marked. */
+/** The warnings of a run as reported: those that the profile accepts are marked. */
 export function withAccepted(warnings: readonly Warning[], accept: readonly Proof[]): Warning[] {
   return warnings.map((warning) => {
     const { proof } = kindOf(warning);
@@ -57,7 +57,7 @@ export function withAccepted(warnings: readonly Warning[], accept: readonly Proo
   });
 }
 
-/** True where the copy may not be equal to the service. */
+/** True if the copy may not be equal to the service. */
 export function isPartial(warnings: readonly Warning[]): boolean {
   return warnings.some((warning) => warning.accepted !== true && kindOf(warning).isPartial);
 }

@@ -306,7 +306,7 @@ describe('where records cannot be read alone', () => {
     const events = await eventsFor(app, systemClock);
     const at = Date.now();
     expect(
-      await events.bury([
+      await events.softDelete([
         { key: id, confirmedAt: at },
         { key: there, confirmedAt: at },
       ]),

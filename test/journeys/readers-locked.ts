@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/state/limits.ts';
+import { saveLimit } from '../../src/state/open-governor.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
 import { loading } from '../support/page-loading.ts';

@@ -39,7 +39,7 @@ describe('keyRecords', () => {
       ['2026-11-20T10:00:00Z', '2026-11-20T10:00:00.000Z'],
       '2026-11-20T10:00:00.000Z',
     ],
-    ['the last where one has no time', ['2026-11-20T10:00:00Z', 'soon'], 'soon'],
+    ['the last if one has no time', ['2026-11-20T10:00:00Z', 'soon'], 'soon'],
   ])('C24 of several with one key keeps %s', (_, times, kept) => {
     const { keyed: records } = keyed(times.map((time) => `{"id":"1","updated_at":"${time}"}`));
     expect(records.map(({ value }) => value)).toEqual([{ id: '1', updated_at: kept }]);
@@ -54,7 +54,7 @@ describe('keyRecords', () => {
     expect(records.map(({ key }) => key)).toEqual(['12345678901234567890', '12345678901234567891']);
   });
 
-  it('F107 gives one hash to the same members in another order, where no body is there to compare', () => {
+  it('F107 gives one hash to the same members in another order, if no body is there to compare', () => {
     const [first, second] = keyed(['{"id":"1","a":1,"b":[1, 2]}', '{"b":[1,2], "a":1,"id":"2"}'], {
       history: 'none',
     }).keyed;
@@ -73,7 +73,7 @@ describe('keyRecords', () => {
     expect(keyed([`{"id":"1","updated_at":${time}}`]).keyed[0]?.updated).toEqual(updated);
   });
 
-  it('knows no time of change where the profile names none', () => {
+  it('knows no time of change if the profile names none', () => {
     expect(keyed(['{"id":"1","updated_at":1763640000}'], { updated: null }).keyed[0]?.updated).toBeNull();
   });
 });

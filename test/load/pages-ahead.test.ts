@@ -46,7 +46,7 @@ function page(at: number, ...texts: string[]): LoadablePage {
 const load = (loader: PageLoader, of: LoadablePage) => loader.load(of, () => []);
 
 describe.for(DATABASES)('a page that is understood while the one before is written, on $name', (database) => {
-  it('is looked up once where nobody else has written meanwhile', async () => {
+  it('is looked up once if nobody else has written meanwhile', async () => {
     const { walk, standing, lookups } = await twoLoaders(database);
     await load(walk, page(1_000, '{"id":"0","n":0}'));
     const [first, second] = [page(2_000, '{"id":"1","n":1}'), page(3_000, '{"id":"2","n":2}')];

@@ -43,7 +43,7 @@ describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name'
     expect(await rows("SELECT * FROM _sync_versions WHERE id = '1'")).toEqual(versions);
   });
 
-  it('stay as they are where the body that is kept is not that of the row', async () => {
+  it('stay as they are if the body that is kept is not that of the row', async () => {
     const { warehouse, rows } = await warehouseOn(database);
     const kept = await loading(warehouse, { profile: PROFILE });
     await kept.load([`{"id":"1","at":"2023-01-01T00:00:00Z"}`], 1_000);
@@ -54,7 +54,7 @@ describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name'
     expect(await rows(AT, '1')).toEqual([{ at: OLD_FORM }]);
   });
 
-  it('do not come back where the record is gone', async () => {
+  it('do not come back if the record is gone', async () => {
     const { warehouse, rows, write } = await warehouseOn(database);
     const { load } = await loading(warehouse, { profile: PROFILE });
     await load([`{"id":"1","at":"${NEW_FORM}","tags":["a"]}`, `{"id":"2","at":"${NEW_FORM}"}`]);

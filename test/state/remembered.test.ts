@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readLimit, saveLimit } from '../../src/state/limits.ts';
+import { readLimit, saveLimit } from '../../src/state/open-governor.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../src/state/rejects.ts';
 import { beginRun, endRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
 import { loading } from '../support/page-loading.ts';

@@ -12,10 +12,10 @@ import { openPageLoader } from '../../src/load/page-loader.ts';
 const RESOURCE = 'content';
 
 interface Events {
-  /** What a webhook about a record leads to: it is read again, then loaded or buried. */
+  /** What a webhook about a record leads to: it is read again, then loaded or soft-deleted. */
   told(id: string): Promise<'there' | 'gone'>;
-  /** Buries without asking for the records themselves. */
-  bury(gone: readonly Gone[], witness?: Witness): Promise<SoftDeleteOutcome>;
+  /** Soft-deletes without asking for the records themselves. */
+  softDelete(gone: readonly Gone[], witness?: Witness): Promise<SoftDeleteOutcome>;
   context: ResourceContext;
   close(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export async function eventsFor(
   const context = resourceContext({ ...parts, scrub: (text) => text }, owned, { meter: newMeter(), signal });
   return {
     context,
-    bury: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),
+    softDelete: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),
     told: async (id) => {
       const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {

@@ -26,7 +26,7 @@ async function checked(stage: SmallStage) {
 }
 
 describe('check of the credential', () => {
-  it('is content where the service refuses whoever it does not know', async () => {
+  it('is content if the service refuses whoever it does not know', async () => {
     const { code, stdout } = await checked(await stageWith(STRICT));
     expect([code, stdout]).toEqual([0, expect.stringMatching(/ok {4}content credential: .*all is refused/)]);
   });
@@ -56,7 +56,7 @@ describe('check of the credential', () => {
     expect(stdout).not.toContain('true');
   });
 
-  it('is content with such a service where the identity path answers this credential only', async () => {
+  it('is content with such a service if the identity path answers this credential only', async () => {
     const behaviour = { ...LENIENT, identity: (authorization?: string) => (isOwn(authorization) ? 200 : 401) };
     const { code, stdout } = await checked(await stageWith(behaviour, { identity: '/me' }));
     expect([code, stdout]).toEqual([
@@ -66,7 +66,7 @@ describe('check of the credential', () => {
     expect(stdout).toMatch(/ok {4}content credential: .*the identity path proves it/);
   });
 
-  it('fails where the identity path answers a false credential too, or refuses the own one', async () => {
+  it('fails if the identity path answers a false credential too, or refuses the own one', async () => {
     const open = await checked(await stageWith(LENIENT, { identity: '/me' }));
     expect([open.code, open.stdout]).toEqual([
       1,
@@ -78,7 +78,7 @@ describe('check of the credential', () => {
 });
 
 describe.for(DATABASES)('a profile that names an identity path, on $name', (database) => {
-  it('walks nothing where the service does not know who is asking, and says so', async () => {
+  it('walks nothing if the service does not know who is asking, and says so', async () => {
     const top = { identity: '/me' };
     const stage = await smallStage({ ...LENIENT, identity: () => 200 }, {}, { database, source: KEY, top });
     stage.service.put('a');

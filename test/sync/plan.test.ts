@@ -81,7 +81,7 @@ describe('planWalk', () => {
     expect(planned.checkpoint.cursor).toBe('cursor' in fields ? fields.cursor : null);
   });
 
-  it('walks fully where the profile has no filter', () => {
+  it('walks fully if the profile has no filter', () => {
     expect(plan({ stored: left(DONE, {}), profile: {} })).toMatchObject({
       mode: 'full',
       checkpoint: { walk_since: null },

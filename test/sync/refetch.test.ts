@@ -71,7 +71,7 @@ describe('a record that is read again', () => {
     expect(await stage.read((db) => db.prepare('SELECT id FROM content').pluck().all())).toEqual([first?.id]);
   });
 
-  it('is set aside where it cannot become a row', async () => {
+  it('is set aside if it cannot become a row', async () => {
     const stage = await stageFor();
     stage.sandbox.store.put(
       'content',
@@ -84,10 +84,10 @@ describe('a record that is read again', () => {
   });
 
   it.each<[string, number | null, string, string]>([
-    ['is not believed to be older without a word from the event', null, 'unchanged', 'first'],
-    ['is believed to be older where the event says the same time', AT - 3_600_000, 'loaded', 'older'],
-    ['is believed to be older where the event is older still', AT - 7_200_000, 'loaded', 'older'],
-    ['is behind where the event is newer, and nothing is written', AT - 3_599_999, 'behind', 'first'],
+    ['is not accepted to be older without a time of the event', null, 'unchanged', 'first'],
+    ['is accepted to be older if the event says the same time', AT - 3_600_000, 'loaded', 'older'],
+    ['is accepted to be older if the event is older still', AT - 7_200_000, 'loaded', 'older'],
+    ['is behind if the event is newer, and nothing is written', AT - 3_599_999, 'behind', 'first'],
   ])('%s', async (_, after, outcome, title) => {
     const stage = await stageFor();
     put(stage, { title: 'older', tags: [], updated_at: new Date(AT - 3_600_000).toISOString() });
@@ -132,7 +132,7 @@ describe('a record that is gone', () => {
     expect(await stage.again('a', { isDelete: true })).toBe('absent');
   });
 
-  it('is held where more go than the settings allow', async () => {
+  it('is held if more go than the settings allow', async () => {
     const stage = await stageFor({ source: { deletes: { max_rows: 0 } } });
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a', { isDelete: true })).toBe('held');
@@ -145,9 +145,9 @@ describe('a record that is gone', () => {
 
   it.each<[string, Partial<ExpectedRecord>, string]>([
     ['absent', {}, 'absent'],
-    ['absent, where the event says so', { after: Date.now(), isDelete: true }, 'absent'],
-    ['absent, where the event is old', { after: Date.now() - 60_000 }, 'absent'],
-    ['behind, where it was made just now', { after: Date.now() + 60_000 }, 'behind'],
+    ['absent, if the event says so', { after: Date.now(), isDelete: true }, 'absent'],
+    ['absent, if the event is old', { after: Date.now() - 60_000 }, 'absent'],
+    ['behind, if it was made just now', { after: Date.now() + 60_000 }, 'behind'],
   ])('and was never here is %s', async (_, expected, outcome) => {
     const stage = await stageFor();
     expect(await stage.again('never', expected)).toBe(outcome);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/state/limits.ts';
+import { saveLimit } from '../../src/state/open-governor.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { saveLimit } from '../../src/state/limits.ts';
+import { saveLimit } from '../../src/state/open-governor.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 import { SMALL_WAL } from './wal-story.ts';

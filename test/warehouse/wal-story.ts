@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/state/limits.ts';
+import { saveLimit } from '../../src/state/open-governor.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript, type ChildScript } from '../support/child-script.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';

@@ -2,7 +2,7 @@ import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import type { RequestContext } from '../resource-context.ts';
-import { listingWalk } from '../walk/listing-walk.ts';
+import { listingWalk } from '../listing-walk.ts';
 import { credentialFinding } from './credential.ts';
 import { filterFinding } from './filter.ts';
 import type { CheckFinding } from './finding.ts';

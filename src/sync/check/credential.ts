@@ -10,7 +10,7 @@ import type { RequestContext } from '../resource-context.ts';
 import type { CheckFinding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';
 
-/** What a caller gets of the first page: what it lists, or null where the service refuses. */
+/** The first page as each caller gets it; null if the service refuses. */
 type Answers = Readonly<Record<OtherCaller, FirstPage | null>>;
 
 const NAME_IDENTITY =
@@ -37,7 +37,7 @@ export async function credentialFinding(
   return { check: 'credential', status: 'warn', detail: doubt, hint: NAME_IDENTITY };
 }
 
-/** Why a wrong credential would not be noticed, as a sentence; null where it would be. Pure. */
+/** Why a wrong credential would not be noticed, as a sentence; null if it would be. Pure. */
 function credentialDoubt(own: FirstPage, { nobody, stranger }: Answers): string | null {
   if (stranger === null) {
     return nobody === null || !isAlike(own, nobody)
@@ -70,7 +70,7 @@ async function asOther(context: RequestContext, { position }: Page, as: OtherCal
   try {
     const answer = await client.get({ url, lane: 'incremental', meter, signal, as });
     const records = selectRecords(answer.bytes, answer.json, profile.records);
-    // A page that says something else is as good as a refusal.
+    // An answer that is no listing is as good as a refusal.
     if (records === null) return null;
     return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);
   } catch (error) {

@@ -17,7 +17,7 @@ const CONTROL = 'content_sync_control';
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
 const OTHER_FORM = `set incremental.param and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
-/** What the service lists, each asked for once; null where the service refuses the request. */
+/** The service's listings, each asked for once; null if it refuses the request. */
 interface FilterAnswers {
   /** Without a filter. */
   plain: FirstPage;
@@ -25,13 +25,13 @@ interface FilterAnswers {
   ahead: FirstPage | null;
   /** Since a moment before all others. */
   back: FirstPage | null;
-  /** Since a moment in the middle of the listed records; absent where all of them have one time. */
+  /** Since a moment in the middle of the listed records; absent if all of them have one time. */
   middle?: { at: number; page: FirstPage | null };
   /** With a parameter that no service has, of the same value as `ahead`. */
   control: FirstPage | null;
 }
 
-/** Asks for nothing, everything and some of the listing, written as a sync writes it, and with a parameter of no meaning. */
+/** Asks for nothing, everything and some of the listing as a sync does, and with a parameter of no meaning. */
 export async function filterFinding(
   context: RequestContext,
   page: Page,
@@ -67,7 +67,7 @@ function statusOf({ profile }: RequestContext): CheckFinding['status'] {
   return profile.accept.includes('filter') ? 'warn' : 'fail';
 }
 
-/** A time on the page with others before and behind it; null where there is none. */
+/** A time on the page with others before and behind it; null if there is none. */
 function middleOf(records: readonly Listed[]): number | null {
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   return times.length < 2 ? null : (times[Math.ceil((times.length - 1) / 2)] ?? null);
@@ -75,7 +75,7 @@ function middleOf(records: readonly Listed[]): number | null {
 
 type Fault = Pick<CheckFinding, 'detail' | 'hint'>;
 
-/** What is wrong with the filter, by what came of each question; null where nothing is. Pure. */
+/** The fault of the filter that the answers show; null if there is none. Pure. */
 function filterFault(answers: FilterAnswers, asked: (at: number) => string, aheadAt: number): Fault | null {
   const { plain, ahead, back, middle, control } = answers;
   if (ahead === null || back === null || middle?.page === null) {
@@ -102,7 +102,7 @@ function lackingFault({ plain, ahead }: FilterAnswers, back: FirstPage, asked: (
   const isTold = plain.total !== null && back.total !== null && (ahead?.total ?? 0) < plain.total;
   const [all, found] = isTold ? [plain.total, back.total] : [plain.records.length, back.records.length];
   const lacking = (all ?? 0) - (found ?? 0);
-  // Those of the page that have no time of change are told as such.
+  // Records without a time of change are reported on their own.
   const untimed = plain.records.filter(({ at }) => at === -Infinity).length;
   if (lacking <= untimed) return null;
   return {

@@ -6,7 +6,7 @@ import { recordKey } from '../../shape/records/record-key.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { momentOf } from '../cursor/since.ts';
 import type { RequestContext } from '../resource-context.ts';
-import { firstPage, type ExtraQuery } from '../walk/listing-walk.ts';
+import { firstPage, type ExtraQuery } from '../listing-walk.ts';
 
 /** A record as a test knows it. */
 export interface Listed {

@@ -5,7 +5,7 @@ import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 
-/** What is known of one field, and how the profile reads it. */
+/** One field's values, and how the profile reads it. */
 interface LocalField {
   path: string;
   zone: TimeZone | null;
@@ -32,8 +32,8 @@ const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
 const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 
 /**
- * Looks for times without a zone that the profile reads in the wrong one: where another field of the same record tells
- * the moment, or the service's clock (epoch milliseconds; null where it does not tell) shows that it cannot be right.
+ * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record tells
+ * the moment, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
  */
 export function timesFindings(
   records: readonly JsonValue[],
@@ -88,7 +88,7 @@ function isTime(text: string): boolean {
   return text.length > 'YYYY-MM-DD'.length && parseInstant(text) !== null;
 }
 
-/** What a field that tells the moment says of it; null where both agree. */
+/** The finding from a field that tells the moment; null if both agree. */
 function byOtherField(
   page: readonly Texts[],
   paths: ReadonlySet<string>,
@@ -109,7 +109,7 @@ function stemOf(path: string): string {
   return path.replace(SAYS_UTC, '').toLowerCase();
 }
 
-/** By how many milliseconds the field is ahead of the other one, in each record that has both; none where that tells nothing. */
+/** Milliseconds by which the field is ahead of the other, per record that has both; none if that proves nothing. */
 function gapsBetween(page: readonly Texts[], { path, zone }: LocalField, other: string, isRelated: boolean): number[] {
   const pairs = page.flatMap((record) => {
     const [local, moment] = [onlyTime(record, path), onlyTime(record, other)];
@@ -155,7 +155,7 @@ function byClock(
     (record.get(field.path) ?? [])
       .filter(isTime)
       .map((text) => serverDate - (parseInstant(text, field.zone)?.epochMs ?? NaN))
-      // What lies further ahead is no time of change in any zone.
+      // A time further ahead is no time of change in any zone.
       .filter((age) => age >= -FURTHEST_MS - MINUTE_MS),
   );
   const youngest = Math.min(...ages);

@@ -15,20 +15,20 @@ export interface DatedKey {
 export interface PassedPage {
   next: string | null;
   records: number;
-  /** Those of them that an earlier page of the walk has counted; absent or 0 where none was. */
+  /** Those of them that an earlier page of the walk has counted; absent or 0 if none was. */
   again?: number;
-  /** The service's clock at this page; null where it does not tell. */
+  /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
-  /** The total that it tells; absent or null where it tells none. */
+  /** The listing's total; absent or null if there is none. */
   total?: number | null;
-  /** Records on the largest page so far that named a next one; absent or 0 where none did. */
+  /** Records on the largest page so far that named a next one; absent or 0 if none did. */
   kept?: number;
-  /** Of the last page: false where nothing proves that the walk met every record. */
+  /** Of the last page: false if nothing proves that the walk met every record. */
   isProved?: boolean;
-  /** Of the last page: true where the walk makes a full one whole. */
+  /** Of the last page: true if the walk makes a full one whole. */
   completesFull?: boolean;
   updated: readonly DatedKey[];
-  /** Of local times in `updated`; absent or null where they are UTC. */
+  /** Of local times in `updated`; absent or null if they are UTC. */
   zone?: TimeZone | null;
 }
 
@@ -64,11 +64,11 @@ function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
-/** A service's clock may be so far ahead of ours; a record that is dated later tells nothing of it. */
+/** A service's clock may be so far ahead of ours; a record that is dated later proves nothing about it. */
 const FURTHEST_AHEAD_MS = 86_400_000;
 
 /**
- * What the service's clock showed when the walk began. Where no answer has a `Date`, the newest record of the first
+ * The service's clock when the walk began. If no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
 function clockAtStart(page: PassedPage, now: number): string | null {
@@ -79,8 +79,8 @@ function clockAtStart(page: PassedPage, now: number): string | null {
 }
 
 /**
- * The newest time seen, as the service wrote it. What lies behind the walk's beginning does not count: it may have
- * been changed after its page was passed, or be a date in the year 9999.
+ * The newest time seen, as the service wrote it. Times after the walk's beginning do not count: the record may have
+ * been changed after its page was read, or be dated in the year 9999.
  */
 function highWater(
   { walk_high_water, walk_high_key }: CheckpointRow,
@@ -122,12 +122,12 @@ function finished(walked: CheckpointRow, page: PassedPage, now: number): Checkpo
 /** In place of a credential: a walk that was made under several. */
 export const SEVERAL = 'several';
 
-/** True where a walk is, or was, made under another credential than the last whole full one. */
+/** True if a walk is, or was, made under another credential than the last whole full one. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
 }
 
-/** Under another credential a full walk may have seen less: the sweep compares the two, and only then it is the known one. */
+/** Another credential may see less: the sweep compares the two, and only then it becomes the known one. */
 function otherCredential(walked: CheckpointRow, isFull: boolean): string | null {
   return isFull && isOtherCredential(walked) ? walked.walk_credential : null;
 }
@@ -135,7 +135,7 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
 /**
  * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
  * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
- * (`filter/prove.ts`), and only from then on the overlap may be left out.
+ * (`filter/prove-filter.ts`), and only from then on the overlap may be left out.
  */
 function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;

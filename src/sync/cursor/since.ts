@@ -13,9 +13,9 @@ interface Looks {
  * re-reads what was committed late and what shares a moment with the cursor; unchanged rows cost nothing. Once a walk
  * has looked a whole overlap after the cursor was first seen, it is the moment after the cursor: a bulk update that
  * gave a hundred thousand records one time is not fetched again for ever.
- * Null where the cursor is not a moment that we can read: then everything must be walked.
+ * Null if the cursor is not a moment that we can read: then everything must be walked.
  *
- * A cursor without a zone is read in `zone`, and goes back without one in the same form where it is written `as_sent`.
+ * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`.
  */
 export function sinceValue(
   cursor: string,
@@ -32,7 +32,7 @@ export function sinceValue(
 
 /**
  * Epoch milliseconds of a moment as a service writes it, a Unix time as text too, a time without a zone read in `zone`
- * (UTC where there is none); -Infinity where it is none.
+ * (UTC where there is none); -Infinity if it is none.
  */
 export function momentOf(text: string, zone: TimeZone | null = null): number {
   return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
@@ -54,8 +54,8 @@ function isNumber(text: string): boolean {
 }
 
 /**
- * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back, the
- * service's filter may take either: then the walk starts before both.
+ * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back,
+ * the service's filter may take either: then the walk starts before both.
  */
 function localText(epochMs: number, cursor: string, zone: TimeZone): string {
   const local = zone.toLocal(epochMs);

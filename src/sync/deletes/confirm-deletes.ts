@@ -1,14 +1,15 @@
 import PQueue from 'p-queue';
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
-import { openPageLoader, type PageOutcome } from '../../load/page-loader.ts';
+import type { PageOutcome } from '../../load/page-loader.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
-import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
-import { forgetSuspects, holdOpen, readSuspects } from '../../state/suspects.ts';
+import { holdOpen, readSuspects } from '../../state/suspects.ts';
+import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { checkItemReading } from '../item/check-reading.ts';
+import { loadRecord, type FoundRecord } from '../item/load-record.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import type { Gone } from './corroborate.ts';
 import { softDeleteWatched, watching } from './soft-delete-gone.ts';
@@ -27,7 +28,7 @@ const READS_PER_STEP = 20;
 const READS_AT_ONCE = 4;
 /** After so many failures in one step the next ones are not tried. */
 const FAILURES = 3;
-/** Rows per transaction, where whole walks decide. */
+/** Rows per transaction, if whole walks decide. */
 const ROWS_PER_STEP = 500;
 
 /** Page styles in which a record may slip from a page that is still to come to one that was read. */
@@ -72,8 +73,8 @@ export async function confirmDeletes(
   if (profile.item === null) return { deleted: await confirmByWalks(context, allowed), trouble: null };
   const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
   const confirmed: ConfirmedDeletes = { deleted: 0, trouble: null };
-  for (let at = 0; at < suspects.length; at += READS_PER_STEP) {
-    const step = await confirmStep(context, suspects.slice(at, at + READS_PER_STEP), loaded);
+  for (const part of inParts(suspects, READS_PER_STEP)) {
+    const step = await confirmStep(context, part, loaded);
     confirmed.deleted += step.deleted;
     confirmed.trouble ??= step.trouble;
     if (step.isHopeless) return confirmed;
@@ -86,11 +87,13 @@ async function confirmStep(
   suspects: readonly SuspectRow[],
   loaded: Loaded,
 ): Promise<ConfirmedDeletes & { isHopeless: boolean }> {
-  const keys = suspects.map(keyOf);
+  const keys = suspects.map(({ record_id }) => record_id);
   return watching(context.owned, keys, async (watch) => {
     const { looks, ends } = await lookAt(context, suspects);
     const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
-    const keep = async (key: string, found: Found): Promise<void> => loaded(await load(context, key, found));
+    // Its older state is accepted too: it was read alone just now.
+    const keep = async (key: string, found: FoundRecord): Promise<void> =>
+      loaded(await loadRecord(context, key, found, { acceptsOlder: true }));
     for (const { suspect, answer } of looks) {
       if (!('error' in answer) && answer.isThere) await keep(suspect.record_id, answer);
     }
@@ -161,15 +164,6 @@ function isPassing(error: unknown): error is SyncError {
   return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }
 
-type Found = { record: SourceRecord; requestedAt: number };
-
-/** Its older state is accepted too: it was read alone just now. */
-async function load(context: ResourceContext, key: string, { record, requestedAt }: Found): Promise<PageOutcome> {
-  const { warehouse, owned } = context;
-  const loader = await openPageLoader(context, { acceptsOlder: true });
-  return loader.load({ records: [record], requestedAt }, () => forgetSuspects(warehouse.own, owned.resource, [key]));
-}
-
 function goneIn({ suspect, answer }: Look): Gone[] {
   if ('isThere' in answer) {
     return answer.isThere ? [] : [{ key: suspect.record_id, confirmedAt: answer.requestedAt }];
@@ -184,10 +178,6 @@ async function holdRest({ warehouse, owned }: ResourceContext, detail: string): 
   await warehouse.apply([holdOpen(warehouse.own, owned.resource, detail)], owned.lease());
 }
 
-function keyOf({ record_id }: SuspectRow): string {
-  return record_id;
-}
-
 /**
  * If records cannot be read alone: deletes those that enough whole walks in a row have not met, and those that a person
  * has released. Returns how many.
@@ -199,8 +189,7 @@ async function confirmByWalks(context: ResourceContext, states: States): Promise
   let deleted = 0;
   for (const isReleased of [true, false]) {
     const alike = gone.filter(({ state }) => (state === 'released') === isReleased).map(byEvidence);
-    for (let at = 0; at < alike.length; at += ROWS_PER_STEP) {
-      const step = alike.slice(at, at + ROWS_PER_STEP);
+    for (const step of inParts(alike, ROWS_PER_STEP)) {
       const keys = step.map(({ key }) => key);
       const outcome = await watching(owned, keys, (watch) =>
         softDeleteWatched(context, step, { reason: 'missing', witness: 'walked', isReleased, watch }),

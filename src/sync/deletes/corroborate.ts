@@ -46,7 +46,7 @@ export interface Corroborated {
  * | 404        | asked now: not listed      | either             | deleted                                          |
  * | 404        | asked now: listed          | either             | stays, as it is listed                           |
  * | 404        | too long to ask            | yes                | deleted, if others are there under the same path |
- * | 404        | too long to ask            | no                 | stays until a whole walk tells                   |
+ * | 404        | too long to ask            | no                 | stays until a whole walk decides                 |
  *
  * In all rows that end in `deleted` another record must be found under the same path (`probeItemPath`), and the limits
  * (`delete-limits.ts`) must allow it. Throws what keeps the service from answering.
@@ -105,9 +105,9 @@ function asSent(cell: Cell): string | null {
 const CONTROLS = 3;
 
 /**
- * Returns why a 404 proves nothing, or null if it does: some record that should exist must be found under the same path,
- * asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the credential must
- * not read single records. Throws what reading a record throws.
+ * Returns why a 404 proves nothing, or null if it does: some record that should exist must be found under the same
+ * path, asked for after `since` (local epoch milliseconds). Otherwise the path in the profile is wrong or the
+ * credential must not read single records. Throws what reading a record throws.
  */
 export async function probeItemPath(
   context: ResourceContext,

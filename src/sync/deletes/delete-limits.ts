@@ -23,8 +23,8 @@ export interface DeleteVolume {
 }
 
 /**
- * Returns why so many deletes are too many, as a sentence; null if they may go on. They are too many if they and those of
- * the last 24 hours are more than either limit of the rows that were live before.
+ * Returns why so many deletes are too many, as a sentence; null if they may go on. They are too many if they and those
+ * of the last 24 hours are more than either limit of the rows that were live before.
  */
 export function tooMany(limits: DeleteLimits, { asked, live, recent }: DeleteVolume): string | null {
   const before = live + recent;

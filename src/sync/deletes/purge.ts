@@ -8,8 +8,9 @@ const DAY_MS = 86_400_000;
 const ROWS_PER_STEP = 200;
 
 /**
- * Removes rows that were deleted longer ago than `deletes.keep_days`, with all their versions; null keeps them for ever.
- * Also forgets the suspects whose delete a person has decided before yesterday. Stops between two steps when aborted.
+ * Removes rows that were deleted longer ago than `deletes.keep_days`, with all their versions; null keeps them for
+ * ever. Also forgets the suspects whose delete a person has decided before yesterday. Stops between two steps when
+ * aborted.
  */
 export async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: ResourceContext): Promise<void> {
   const { resource } = owned;

@@ -1,4 +1,5 @@
 import type { CompiledQuery } from 'kysely';
+import { keyOf } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -30,7 +31,7 @@ export interface SoftDeleteOutcome {
   listed: ListedRecord[];
   /** Still live: only a whole walk can tell. */
   waiting: string[];
-  /** Why the service's answer was not believed; null where it was. */
+  /** Why the service's answer proves nothing; null if it does. */
   doubt: string | null;
 }
 
@@ -47,7 +48,7 @@ interface Evidence {
 
 /**
  * Marks records as deleted that the service answered with 404 or 410 for and that are not listed: all of them, or none
- * where they are too many or where the answer proves nothing; then they wait as suspects. So do records of which an
+ * if they are too many or if the answer proves nothing; then they wait as suspects. So do records of which an
  * event says that they are gone and that cannot be read alone. Throws what reading a record throws, and `SyncError`.
  */
 export function softDeleteGone(
@@ -55,7 +56,7 @@ export function softDeleteGone(
   gone: readonly Gone[],
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
-  const keys = gone.map(({ key }) => key);
+  const keys = gone.map(keyOf);
   const reason = witness === 'walked' ? 'missing' : 'event';
   return watching(context.owned, keys, (watch) =>
     softDeleteWatched(context, gone, { reason, witness, isReleased: false, watch }),
@@ -94,11 +95,11 @@ export async function softDeleteWatched(
   });
 }
 
-/** Needed unless a person has said so, or a whole walk where single records cannot be read. */
+/** Needed unless a person has decided, or a whole walk because single records cannot be read. */
 async function doubtAnswer(context: ResourceContext, gone: readonly Gone[], lane: Lane): Promise<string | null> {
   if (gone.length === 0) return null;
   const latest = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
-  const keys = new Set(gone.map(({ key }) => key));
+  const keys = new Set(gone.map(keyOf));
   return probeItemPath(context, latest, keys, lane);
 }
 
@@ -113,7 +114,7 @@ async function inTurn(context: SoftDeleteContext, { gone, listed, waiting }: Cor
   const table = owned.shape?.tables[0];
   const found = await sorted(context, table, gone);
   await noteUnsure(context, found, waiting, listed.map(keyOf));
-  const there = found.there.map(({ key }) => key);
+  const there = found.there.map(keyOf);
   const unsure = { held: found.contested.map(keyOf), waiting: waiting.map(keyOf) };
   const outcome = { ...unsure, absent: found.absent.map(keyOf), listed, doubt };
   if (there.length === 0 || table === undefined) return { ...outcome, deleted: [] };
@@ -157,8 +158,8 @@ async function sorted(
 }
 
 /**
- * What is not there needs no suspicion, unless a page with it may still be on its way; what is listed needs none
- * either. What was met meanwhile, or waits for a walk, is looked at again.
+ * A record without a row needs no suspicion, unless a page with it may still be on its way; a listed one needs none
+ * either. What was listed meanwhile, or waits for a walk, is confirmed again later.
  */
 async function noteUnsure(
   context: SoftDeleteContext,
@@ -180,7 +181,7 @@ async function noteUnsure(
 
 type Hold = Pick<Suspicion, 'state' | 'detail'>;
 
-/** Null where nothing stands against it. */
+/** Null if nothing speaks against the deletes. */
 async function whyHeld(
   context: SoftDeleteContext,
   table: TableShape,
@@ -207,7 +208,7 @@ function isWalkedSince({ evidence, checkpoint }: SoftDeleteContext, since: Times
 function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: readonly GoneRecord[]): Promise<string[]> {
   const { warehouse, owned, profile, evidence, clock } = context;
   const { own } = warehouse;
-  const keys = gone.map(({ key }) => key);
+  const keys = gone.map(keyOf);
   const statements = evidence.isReleased
     ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
     : forgetSuspects(own, owned.resource, keys);
@@ -225,8 +226,4 @@ function suspicions(
 ) {
   const suspicion = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
   return suspectGone(warehouse.own, suspicion, keys, 0);
-}
-
-function keyOf({ key }: { key: string }): string {
-  return key;
 }

@@ -13,7 +13,6 @@ import { SeenKeys } from './seen-keys.ts';
 
 /** Rows that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 20_000;
-const PAGES_PER_STEP = 100;
 /** How late a listing may be if neither the settings nor a filter of the profile say so. */
 const USUAL_DELAY_MS = 600_000;
 
@@ -23,11 +22,11 @@ export function listingDelayMs({ deletes, profile }: Pick<ResourceContext, 'dele
 }
 
 /**
- * After a whole full walk: notes the live rows that it has not met as suspects, forgets the suspects that it has met, and
- * forgets the walk, all in one transaction. Nothing is deleted here. Does nothing if there is no such walk, so that it may
- * be called again after a kill. If the walk was made under another credential than the one before it, which may simply
- * be allowed to see less, all suspects are held, and that credential becomes the known one: returns what is missing
- * under it, else null.
+ * After a whole full walk: notes the live rows that it has not met as suspects, forgets the suspects that it has met,
+ * and forgets the walk, all in one transaction. Nothing is deleted here. Does nothing if there is no such walk, so that
+ * it may be called again after a kill. If the walk was made under another credential than the one before it, which may
+ * simply be allowed to see less, all suspects are held, and that credential becomes the known one: returns what is
+ * missing under it, else null.
  */
 export async function sweep(context: ResourceContext): Promise<NewCredential | null> {
   const { warehouse, owned } = context;
@@ -54,7 +53,7 @@ export async function sweep(context: ResourceContext): Promise<NewCredential | n
 export interface NewCredential {
   /** As a hash. */
   credential: string;
-  /** Rows that stood before and that it did not list; null where that is not known. */
+  /** Rows of before that it did not list; null if that is not known. */
   missing: number | null;
 }
 
@@ -79,7 +78,7 @@ async function findUnmet(context: ResourceContext, table: TableShape, walk: Seen
     const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, null);
     for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
       if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
-      // What will be held in any case need not be old.
+      // Suspects that will be held in any case need not be old.
       (syncedAt < oldest || isHeld ? unmet.missing : unmet.young).push(key);
     }
     await nextTurn();
@@ -91,14 +90,8 @@ async function findUnmet(context: ResourceContext, table: TableShape, walk: Seen
 
 async function seenKeys({ warehouse, owned }: ResourceContext, walk: SeenWalk): Promise<SeenKeys> {
   const seen = new SeenKeys(walk.bytes / 8);
-  let after = -1;
-  for (;;) {
-    const pages = await readSeenPages(warehouse.own, owned.resource, walk, after, PAGES_PER_STEP);
-    for (const { ids } of pages) seen.add(ids);
-    const last = pages.at(-1);
-    if (last === undefined) return seen;
-    after = last.page;
-  }
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, walk)) seen.add(ids);
+  return seen;
 }
 
 /** A record that cannot be read alone must have been there for longer than the listing may be late. */

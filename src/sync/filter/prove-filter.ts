@@ -7,12 +7,11 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run/progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
-import type { FilterEvidence } from './evidence.ts';
 import { fullPlan } from './trusted-plan.ts';
 import { ignoredFilter, notBelieved, unprovedCatchUp } from './warnings.ts';
-import { countUntimedRows, cursorFor, latestWitnesses, type Witness } from './witness.ts';
+import { countUntimedRows, cursorFor, latestWitnesses } from './witness.ts';
 
 /** The incremental walk whose filter is to be proved. */
 interface Filtered {
@@ -134,19 +133,16 @@ async function passOn(context: RunContext, { checkpoint, evidence }: WholeWalk):
   const { cursor, cursor_key } = checkpoint;
   // The walk brought a later one, which the filter has listed.
   if (cursor === null || cursor_key !== evidence.witness) return true;
-  const others = evidence.other === null ? await otherRows(context, evidence) : [evidence.other];
+  const { cursorAt: until, witness: except, other: met } = evidence;
+  const others = met === null ? await latestWitnesses(context, { until, except }) : [met];
   for (const other of others.slice(0, MOST_TRIED)) {
     const { key } = other;
     if ((await readAlone(context, key))?.isThere !== true) continue;
-    const from = evidence.other === null ? cursorFor(other, cursor, context.profile) : cursor;
+    const from = met === null ? cursorFor(other, cursor, context.profile) : cursor;
     await save(context, { ...checkpoint, cursor: from, cursor_key: key, cursor_seen_at: null });
     return true;
   }
   return false;
-}
-
-function otherRows(context: RunContext, { cursorAt, witness }: FilterEvidence): Promise<Witness[]> {
-  return latestWitnesses(context, { until: cursorAt, except: witness });
 }
 
 /** Null if it cannot be read alone. Throws if the run itself cannot go on. */

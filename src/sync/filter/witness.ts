@@ -3,12 +3,7 @@ import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import { momentOf, writtenMoment } from '../cursor/since.ts';
-
-/** A record that a filter must list if asked for what changed at `at` (epoch milliseconds) or later. */
-export interface Witness {
-  key: string;
-  at: number;
-}
+import type { Witness } from '../walk/filter-evidence.ts';
 
 /** Rows looked at: some of the newest may be newer than the cursor, or be the one that is in question. */
 const MOST_LOOKED_AT = 50;
@@ -49,7 +44,7 @@ function timeColumn({ owned, profile }: LoadContext): Column | null {
   return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
 }
 
-/** The cursor from which such a row is asked for: its own, or the known one where that is earlier. */
+/** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
 export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
   const zone = zoneAt(times, updated);
   return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;

@@ -4,12 +4,12 @@ import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { proveEnd } from '../walk/prove-end.ts';
+import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
 import type { Lookup } from './proof.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { filterQuery, listingWalk, type ExtraQuery } from '../walk/listing-walk.ts';
+import { filterQuery, listingWalk, type ExtraQuery } from '../listing-walk.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;
@@ -21,8 +21,8 @@ export type ListingAnswer =
   | { is: 'unknown' };
 
 /**
- * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time of
- * change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
+ * Asks, after the moment `after` (local epoch milliseconds), whether the listing shows a record. `updated` is the time
+ * of change of its row as the service wrote it, or null: a record that is listed was changed then or later, so that a
  * filtered listing shows it as well. Throws what keeps the service from answering at all.
  */
 export async function askListing(
@@ -90,7 +90,7 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
         else records.set(key, record);
       }
       if (page.end !== null) {
-        const isProved = proveEnd(page.end, profile, { former: null, behind: null }).isProved;
+        const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
         return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);

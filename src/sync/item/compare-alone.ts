@@ -6,7 +6,7 @@ import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { RequestContext } from '../resource-context.ts';
-import { firstPage, type ExtraQuery } from '../walk/listing-walk.ts';
+import { firstPage, type ExtraQuery } from '../listing-walk.ts';
 
 /** How the listing was asked for the record. */
 interface ListedBy {

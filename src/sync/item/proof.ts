@@ -8,7 +8,7 @@ export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
   /** Local epoch milliseconds just before its first page was asked for. */
   requestedAt: number;
-  /** True if the listing was read to its end, was not empty and all records had an id: what was not met is not listed. */
+  /** True if it was read to its end, was not empty and all records had an id: the others are not listed. */
   isWhole: boolean;
 }
 

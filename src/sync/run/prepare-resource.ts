@@ -11,7 +11,7 @@ import { planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunOptions } from '../run-options.ts';
 import type { Warning } from '../warnings.ts';
-import { countFrom, type RunProgress } from './progress.ts';
+import { countFrom, type RunProgress } from '../run-progress.ts';
 
 /** A resource that is owned and ready to be walked, and how. */
 export interface PreparedResource {
@@ -21,7 +21,9 @@ export interface PreparedResource {
   interrupted: RunRow | null;
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
-  /** Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null. */
+  /**
+   * Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null.
+   */
   stopped: unknown;
   /** Reported before the first request. */
   warnings: readonly Warning[];

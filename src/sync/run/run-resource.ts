@@ -15,7 +15,7 @@ import type { RunOptions } from '../run-options.ts';
 import { syncResource } from '../sync-resource.ts';
 import { isPartial, withAccepted, type Warning } from '../warnings.ts';
 import { prepareAgain, SetBack, type PreparedResource } from './prepare-resource.ts';
-import { newProgress, sharedKeyWarnings, type RunContext } from './progress.ts';
+import { newProgress, sharedKeyWarnings, type RunContext } from '../run-progress.ts';
 
 /** So often the database may be set back within a run before the run gives up. */
 const MOST_SET_BACKS = 5;
@@ -62,7 +62,9 @@ async function attempt(context: RunContext, part: PreparedResource, startedAt: n
   return report;
 }
 
-/** Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored. */
+/**
+ * Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored.
+ */
 async function walkError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
   if (plan === null) return stopped;
   try {

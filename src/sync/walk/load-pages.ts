@@ -14,11 +14,11 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
-import { addPage, type FilterEvidence } from '../filter/evidence.ts';
+import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
-import { countPage, withPage, type RunContext } from '../run/progress.ts';
-import { filterQuery, listingWalk } from './listing-walk.ts';
-import { proveEnd, type EndProof, type Repetition } from './prove-end.ts';
+import { countPage, withPage, type RunContext } from '../run-progress.ts';
+import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { resumeWalk, seenStatements } from './seen-pages.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 
@@ -41,7 +41,7 @@ export interface OneWalk {
 export interface LoadedWalk {
   checkpoint: CheckpointRow;
   end: WalkEnd;
-  proof: EndProof;
+  proof: WalkProof;
 }
 
 /**
@@ -61,7 +61,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    if (page.end !== null) last.ended = { end: page.end, proof: proveEnd(page.end, profile, one.repetition) };
+    if (page.end !== null) last.ended = { end: page.end, proof: proveWalk(page.end, profile, one.repetition) };
     const outcome = await loader.load(page, (facts, counted) => {
       addPage(one.evidence, facts);
       const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
@@ -103,7 +103,7 @@ interface CommittedPage {
   counted: PageOutcome;
   before: CheckpointRow;
   /** Null before the last page. */
-  proof: EndProof | null;
+  proof: WalkProof | null;
 }
 
 /** The checkpoint after a page, and the statements that belong to the page's transaction. */

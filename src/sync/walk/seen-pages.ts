@@ -11,9 +11,6 @@ import { startWalk } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 
-/** Rows per query. */
-const PAGES_PER_STEP = 500;
-
 /**
  * Where a walk starts, and the pages that it has read before an interruption, so that it can prove that its place still
  * holds. A walk by page numbers of which no page is remembered begins again: the listing may have moved meanwhile.
@@ -36,16 +33,11 @@ async function rememberedPages({ warehouse, profile }: ResourceContext, planned:
   const { resource, walk_started_at } = planned;
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
-  for (let after = -1; ;) {
-    const rows = await readSeenPages(warehouse.own, resource, { walk_started_at }, after, PAGES_PER_STEP);
-    for (const { ids, unkeyed, position } of rows) {
-      const place = positionFrom(position, profile.query);
-      if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
-    }
-    const last = rows.at(-1);
-    if (last === undefined) return pages;
-    after = last.page;
+  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
+    const place = positionFrom(position, profile.query);
+    if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
+  return pages;
 }
 
 /** A page of a walk, with the checkpoints before and after it. */
@@ -60,7 +52,7 @@ export interface SeenPage {
   maySweep: boolean;
 }
 
-/** What a walk remembers of its pages, and forgets of others when it begins or is done; belongs to the page's transaction. */
+/** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
 export function seenStatements(
   { warehouse: { own }, profile, scrub }: ResourceContext,
   { page, facts, before, after, isProved, maySweep }: SeenPage,

@@ -7,7 +7,7 @@ type Query = Readonly<Record<string, string>>;
 
 /**
  * A position as a checkpoint may hold it: without the profile's own query parameters, of which any may be a secret.
- * Null, which is the beginning, where the service itself wrote a secret into it: pages are then read twice.
+ * Null, which is the beginning, if the service itself wrote a secret into it: pages are then read twice.
  */
 export function storedPosition(
   position: PagePosition | null,
@@ -19,7 +19,7 @@ export function storedPosition(
   return scrub(stored) === stored ? stored : null;
 }
 
-/** The way back. */
+/** The position that `storedPosition` stored. */
 export function positionFrom(stored: PagePosition | null, query: Query): PagePosition | null {
   return stored === null ? null : changed(stored, query, (params, name, value) => params.set(name, value));
 }

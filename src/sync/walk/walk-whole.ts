@@ -4,11 +4,11 @@ import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
-import { newEvidence, type FilterEvidence } from '../filter/evidence.ts';
+import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import type { RunContext } from '../run/progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
-import { endWarnings, type Repetition } from './prove-end.ts';
+import { endWarnings, type Repetition } from '../prove-walk.ts';
 
 /** The result of walking a resource until its records are known to be whole, or for as often as is worth it. */
 export interface WholeWalk {

@@ -105,14 +105,14 @@ describe('check of a filter', () => {
     expect([code, stdout]).toEqual([0, expect.stringMatching(/warn {2}content filter: .* matches no record/)]);
   });
 
-  it('fails where a made-up parameter leaves out everything as well', async () => {
+  it('fails if a made-up parameter leaves out everything as well', async () => {
     const { stdout } = await checked({ unknown: 'nothing' });
     expect(stdout).toMatch(/FAIL {2}content filter: content_sync_control.* leaves out everything as well/);
   });
 });
 
 describe('check of records without a time of change', () => {
-  it('fails with their number, and with all of them where the service tells totals', async () => {
+  it('fails with their number, and with all of them if the service tells totals', async () => {
     let index = 0;
     const everyThird = (epochMs: number) => ((index += 1) % 3 === 0 ? null : new Date(epochMs).toISOString());
     const { code, stdout } = await checked({}, {}, everyThird);
@@ -127,7 +127,7 @@ describe('check of records without a time of change', () => {
     expect(paged.stdout).toMatch(/FAIL {2}content filter: .*lists 8 of 12 records: the other 4 can never be found/);
   });
 
-  it('only warns where the profile asks for no filter, or accepts it', async () => {
+  it('only warns if the profile asks for no filter, or accepts it', async () => {
     for (const fields of [{ incremental: null }, { accept: ['filter'] }]) {
       const { code, stdout } = await checked({}, fields, () => null);
       expect([code, stdout]).toEqual([

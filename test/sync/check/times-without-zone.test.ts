@@ -33,7 +33,7 @@ describe('times without a zone', () => {
     expect(findings[0]?.detail).toMatch(detail);
   });
 
-  it('are told where the profile names another zone than theirs', () => {
+  it('are reported if the profile names another zone than theirs', () => {
     const records = one('2026-07-10T05:04:05', { modified_gmt: '2026-07-10T09:04:05' });
     expect(timesFindings(records, SERVER, ZURICH)[0]?.detail).toBe(
       'modified names no zone and is read as Europe/Zurich, but stands -06:00 from modified_gmt in one record',
@@ -89,7 +89,7 @@ describe('times without a zone', () => {
     expect(timesFindings(records, SERVER, profile)).toEqual([]);
   });
 
-  it('are told where the profile names a field that is not there, in a list neither', () => {
+  it('are reported if the profile names a field that is not there, in a list neither', () => {
     const records = [{ modified: null, revisions: [{ at: '2026-07-01T10:04:05' }] }];
     const times = { modified: 'UTC', 'revisions.at': 'UTC', modifed: 'UTC' };
     expect(timesFindings(records, SERVER, { times, updated: null })).toMatchObject([

@@ -156,7 +156,7 @@ describe('advance', () => {
     });
   });
 
-  it('names the record that has the time of the cursor, and none where only the clock tells it', () => {
+  it('names the record that has the time of the cursor, and none if only the clock tells it', () => {
     const times = ['2026-11-20T09:00:00Z', '2026-11-20T11:00:00Z', '2026-11-20T10:00:00Z'];
     expect(walk([page('/p2', times)])).toMatchObject({ walk_high_key: 'r1', cursor_key: null });
     expect(walk([page('/p2', times), page(null, ['2026-11-20T10:30:00Z'])]).cursor_key).toBe('r1');

@@ -11,16 +11,16 @@ describe('the guard', () => {
     ['rounds the tenth down', { asked: 11, live: 109, recent: 0 }, DEFAULT, true],
     ['lets 500 of many go', { asked: 500, live: 1_000_000, recent: 0 }, DEFAULT, false],
     ['holds 501 of however many', { asked: 501, live: 1_000_000, recent: 0 }, DEFAULT, true],
-    ['takes the smaller limit where both are near', { asked: 500, live: 4_999, recent: 0 }, DEFAULT, true],
-    ['and lets it go where a tenth is just 500', { asked: 500, live: 5_000, recent: 0 }, DEFAULT, false],
+    ['takes the smaller limit if both are near', { asked: 500, live: 4_999, recent: 0 }, DEFAULT, true],
+    ['and lets it go if a tenth is just 500', { asked: 500, live: 5_000, recent: 0 }, DEFAULT, false],
     ['counts those of the last 24 hours', { asked: 5, live: 94, recent: 6 }, DEFAULT, true],
     ['measures them by what was live before them', { asked: 5, live: 95, recent: 5 }, DEFAULT, false],
     ['holds one of a few, which is more than a tenth', { asked: 1, live: 9, recent: 0 }, DEFAULT, true],
     ['lets one of ten go', { asked: 1, live: 10, recent: 0 }, DEFAULT, false],
-    ['holds every one where no row may go', { asked: 1, live: 100, recent: 0 }, { max_rows: 0, max_part: 1 }, true],
-    ['holds every one where no part may go', { asked: 1, live: 100, recent: 0 }, { max_rows: 9, max_part: 0 }, true],
-    ['holds nothing where all may go', { asked: 100, live: 100, recent: 50 }, { max_rows: 1_000, max_part: 1 }, false],
-    ['is exact where a product is not', { asked: 7, live: 100, recent: 0 }, { max_rows: 500, max_part: 0.07 }, false],
+    ['holds every one if no row may go', { asked: 1, live: 100, recent: 0 }, { max_rows: 0, max_part: 1 }, true],
+    ['holds every one if no part may go', { asked: 1, live: 100, recent: 0 }, { max_rows: 9, max_part: 0 }, true],
+    ['holds nothing if all may go', { asked: 100, live: 100, recent: 50 }, { max_rows: 1_000, max_part: 1 }, false],
+    ['is exact if a product is not', { asked: 7, live: 100, recent: 0 }, { max_rows: 500, max_part: 0.07 }, false],
   ])('%s', (_, volume, limits, isHeld) => {
     expect(tooMany(limits, volume) !== null).toBe(isHeld);
   });

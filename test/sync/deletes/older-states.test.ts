@@ -39,7 +39,7 @@ describe.for(DATABASES)('a listing that shows an older state than the row, on $n
     },
   );
 
-  it('is believed where the record read alone is so: one that was restored or corrected', async () => {
+  it('is accepted if the record read alone is so: one that was restored or corrected', async () => {
     const stage = await ownStage(database, RECORDS);
     stage.service.put(OLD);
     expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 1 });
@@ -48,7 +48,7 @@ describe.for(DATABASES)('a listing that shows an older state than the row, on $n
     expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0 });
   });
 
-  it('is believed at the second whole walk where records cannot be read alone', async () => {
+  it('is accepted at the second whole walk if records cannot be read alone', async () => {
     const stage = await ownStage(database, RECORDS, { content: BLIND });
     stage.service.put(OLD);
     const first = await stage.walk();
@@ -62,7 +62,7 @@ describe.for(DATABASES)('a listing that shows an older state than the row, on $n
     expect(await notes(stage)).toEqual([]);
   });
 
-  it('is not believed by two whole walks that show two states, nor where it catches up in between', async () => {
+  it('is not accepted by two whole walks that show two states, nor if it catches up in between', async () => {
     const stage = await ownStage(database, RECORDS, { content: BLIND });
     stage.service.put(OLD);
     await stage.walk();
@@ -103,7 +103,7 @@ describe.for(DATABASES)('a row that a whole walk has not met, on $name', (databa
     );
   });
 
-  it('goes with the first walk where deletes.settle is short', async () => {
+  it('goes with the first walk if deletes.settle is short', async () => {
     const stage = await ownStage(database, RECORDS, {
       content: BLIND,
       source: { deletes: { settle: '1ms', max_part: 1 } },

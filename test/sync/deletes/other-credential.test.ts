@@ -35,7 +35,7 @@ function codes({ warnings }: { warnings?: readonly { code: string }[] }): string
 }
 
 describe.for([USUAL])('another credential, on $name', (database) => {
-  it('is told once, in the next sync, and what it does not list is held however little it is', async () => {
+  it('is reported once, in the next sync, and what it does not list is held however little it is', async () => {
     for (const item of ['/content/{id}', null]) {
       const stage = await copied(database, { item });
       stage.setSource(keyed('second'));
@@ -54,7 +54,7 @@ describe.for([USUAL])('another credential, on $name', (database) => {
     }
   });
 
-  it('that lists all as well is told once, and nothing is held', async () => {
+  it('that lists all as well is reported once, and nothing is held', async () => {
     const stage = await copied(database, {}, 0);
     stage.setSource(keyed('second'));
     const report = await stage.walk('sync');
@@ -77,7 +77,7 @@ describe.for([USUAL])('another credential, on $name', (database) => {
     expect(codes(await stage.walk('sync'))).toEqual(['credential_changed', 'deletes_held']);
   });
 
-  it('is told by the run after a kill, whose walk had ended before what it did not list was looked at', async () => {
+  it('is reported by the run after a kill, whose walk had ended before what it did not list was looked at', async () => {
     const stage = await copied(database);
     stage.setSource(keyed('second'));
     const app = await stage.open();

@@ -33,7 +33,7 @@ describe('a record that the service no longer has', () => {
     expect(await stage.deleted()).toEqual([id]);
     // One request for the record, one for the listing, one for the control.
     expect(asked(stage)).toBe(3);
-    expect(await events.bury(goneNow([id]))).toEqual({
+    expect(await events.softDelete(goneNow([id]))).toEqual({
       deleted: [],
       held: [],
       absent: [id],
@@ -47,16 +47,16 @@ describe('a record that the service no longer has', () => {
     const { stage, events } = await heard(100);
     const gone = stage.remove(5);
     const at = Date.now();
-    const outcomes = await Promise.all(gone.map((key) => events.bury([{ key, confirmedAt: at }])));
+    const outcomes = await Promise.all(gone.map((key) => events.softDelete([{ key, confirmedAt: at }])));
     expect(outcomes.flatMap(({ deleted }) => deleted).toSorted()).toEqual(gone);
     expect(asked(stage)).toBe(2);
   });
 
-  it('is held where no other is found either, and nothing is deleted', async () => {
+  it('is held if no other is found either, and nothing is deleted', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
-    const { held, doubt } = await events.bury(goneNow([id]));
+    const { held, doubt } = await events.softDelete(goneNow([id]));
     expect([held, doubt]).toEqual([[id], expect.stringContaining('check item in the profile')]);
     expect(await stage.suspects()).toEqual([{ id, reason: 'event', state: 'held', sweeps: 0 }]);
     expect(await stage.live()).toHaveLength(50);
@@ -70,51 +70,51 @@ describe('a record that the service no longer has', () => {
     const [id = ''] = stage.remove(1);
     stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
     await stage.write(`UPDATE _sync_checkpoints SET ${walk}`);
-    expect(await events.bury(goneNow([id]))).toMatchObject({ held: [id] });
+    expect(await events.softDelete(goneNow([id]))).toMatchObject({ held: [id] });
     expect(await stage.suspects()).toEqual([{ id, reason: 'event', state: 'open', sweeps: 0 }]);
     expect(await stage.live()).toHaveLength(50);
   });
 
-  it('is deleted where the control that was tried first is gone too, but another is there', async () => {
+  it('is deleted if the control that was tried first is gone too, but another is there', async () => {
     const { stage, events } = await heard(60);
     const [first = '', ...others] = stage.remove(3);
-    expect(await events.bury(goneNow([first]))).toMatchObject({ deleted: [first] });
-    expect(await events.bury(goneNow(others))).toMatchObject({ deleted: others });
+    expect(await events.softDelete(goneNow([first]))).toMatchObject({ deleted: [first] });
+    expect(await events.softDelete(goneNow(others))).toMatchObject({ deleted: others });
   });
 
   it('throws what a control throws, and nothing is written', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
-    await expect(events.bury(goneNow([id]))).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(events.softDelete(goneNow([id]))).rejects.toMatchObject({ code: 'forbidden' });
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([50, []]);
   });
 
   it('is held once more than a tenth went within 24 hours, one by one, and goes again a day later', async () => {
     const { stage, events } = await heard(60);
     const gone = stage.remove(8);
-    for (const id of gone.slice(0, 6)) expect(await events.bury(goneNow([id]))).toMatchObject({ deleted: [id] });
-    expect(await events.bury(goneNow(gone.slice(6, 7)))).toMatchObject({ deleted: [], held: [gone[6]] });
+    for (const id of gone.slice(0, 6)) expect(await events.softDelete(goneNow([id]))).toMatchObject({ deleted: [id] });
+    expect(await events.softDelete(goneNow(gone.slice(6, 7)))).toMatchObject({ deleted: [], held: [gone[6]] });
     await stage.age(86_400_000 + 60_000);
-    expect(await events.bury(goneNow(gone.slice(7)))).toMatchObject({ deleted: [gone[7]] });
+    expect(await events.softDelete(goneNow(gone.slice(7)))).toMatchObject({ deleted: [gone[7]] });
     // What was held stays so: a person was asked.
     expect(await stage.suspects()).toMatchObject([{ id: gone[6], state: 'held' }]);
   });
 
-  it('stays where its row was written after the service was asked', async () => {
+  it('stays if its row was written after the service was asked', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = await stage.live();
-    expect(await events.bury([{ key: id, confirmedAt: Date.now() - 3_600_000 }])).toMatchObject({ absent: [id] });
+    expect(await events.softDelete([{ key: id, confirmedAt: Date.now() - 3_600_000 }])).toMatchObject({ absent: [id] });
     expect(await stage.live()).toHaveLength(50);
   });
 
-  it('is looked at again where a page met it while the answer was on its way', async () => {
+  it('is looked at again if a page met it while the answer was on its way', async () => {
     // Too many pages to ask the listing.
     const { stage, events } = await heard(50, { page: { size: 5 }, incremental: null });
     const [id = ''] = await stage.live();
     const confirmedAt = Date.now();
     stage.sandbox.faults.add({ fault: 'latency', ms: 300, path: '/v1/content/' });
-    const burying = events.bury([{ key: id, confirmedAt }], 'told');
+    const burying = events.softDelete([{ key: id, confirmedAt }], 'told');
     // The same row as before, so that nothing is written that would tell.
     expect(await stageLoad(events, stage, id)).toBe('there');
     expect(await burying).toMatchObject({ deleted: [], held: [id] });
@@ -131,17 +131,17 @@ describe('a record that the service no longer has', () => {
     const app = await stage.open();
     const events = await eventsFor(app, systemClock);
     stage.sandbox.store.remove('content', 'r3');
-    expect(await events.bury(goneNow(['r3']))).toMatchObject({ deleted: ['r3'] });
+    expect(await events.softDelete(goneNow(['r3']))).toMatchObject({ deleted: ['r3'] });
     await events.close();
     await app.close();
     expect(await stage.faults()).toEqual([]);
   });
 
-  it('waits for a whole walk where the credential is another one than that of the last', async () => {
+  it('waits for a whole walk if the credential is another one than that of the last', async () => {
     const { stage, events } = await heard(50);
     const [id = ''] = stage.remove(1);
     await stage.write("UPDATE _sync_checkpoints SET full_credential = 'another'");
-    expect(await events.bury(goneNow([id]))).toMatchObject({ deleted: [], held: [id] });
+    expect(await events.softDelete(goneNow([id]))).toMatchObject({ deleted: [], held: [id] });
     expect(await stage.suspects()).toMatchObject([{ id, state: 'open' }]);
   });
 });

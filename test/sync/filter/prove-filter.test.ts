@@ -43,7 +43,7 @@ const WRONG: readonly [what: string, filter: Filter, profile: Record<string, unk
 ];
 
 describe.for(DATABASES)('a filter that is not what the profile says, on $name', (database) => {
-  it.for(WRONG)('is not believed where it %s: all is walked, and the run says why', async ([, filter, format]) => {
+  it.for(WRONG)('is not trusted if it %s: all is walked, and the run says why', async ([, filter, format]) => {
     const incremental = { param: 'updated_since', overlap: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
@@ -54,7 +54,7 @@ describe.for(DATABASES)('a filter that is not what the profile says, on $name', 
     expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* walked instead/);
   });
 
-  it('is believed in no run, also where records cannot be read alone', async () => {
+  it('is trusted in no run, also if records cannot be read alone', async () => {
     const stage = await smallStage({ filter: () => false }, { item: null }, { database });
     await changed(stage);
     for (let run = 0; run < 2; run += 1) {
@@ -74,7 +74,7 @@ describe.for(DATABASES)('a filter that is not what the profile says, on $name', 
     }
   });
 
-  it('is told where it ignores its parameter: the copy is whole, and each sync reads everything', async () => {
+  it('is told if it ignores its parameter: the copy is whole, and each sync reads everything', async () => {
     const stage = await smallStage({ filter: () => true }, {}, { database });
     await changed(stage);
     stage.service.put('a', { updated_at: '2026-02-01T00:00:00Z' });
@@ -87,7 +87,7 @@ describe.for(DATABASES)('a filter that is not what the profile says, on $name', 
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is not believed in a resource that was empty when it was copied', async () => {
+  it('is not trusted in a resource that was empty when it was copied', async () => {
     const stage = await smallStage({ filter: () => false }, {}, { database });
     expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 0 });
     stage.service.now += 60 * MINUTE;
@@ -96,7 +96,7 @@ describe.for(DATABASES)('a filter that is not what the profile says, on $name', 
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is not believed although the record that set the cursor was changed or deleted as well', async () => {
+  it('is not trusted although the record that set the cursor was changed or deleted as well', async () => {
     const stage = await smallStage({ filter: () => false }, {}, { database });
     await changed(stage);
     stage.service.put('e', { title: 'changed too' });
@@ -112,7 +112,7 @@ describe.for(DATABASES)('a filter that is not what the profile says, on $name', 
     expect((await stage.unlike()).filter((line) => line.startsWith('a '))).toEqual([]);
   });
 
-  it('is not believed where the single record is not found although it is listed', async () => {
+  it('is not trusted if the single record is not found although it is listed', async () => {
     const stage = await smallStage({ filter: () => false, hasItem: (id) => id !== 'e' }, {}, { database });
     await changed(stage);
     await stage.walk();
@@ -129,7 +129,7 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     ['knows days only', (record, value) => at(record) >= Date.parse(value.slice(0, 10)), { format: 'iso' }],
   ];
 
-  it.for(WORKING)('and %s costs one request where nothing is new, in every run', async ([, filter, format]) => {
+  it.for(WORKING)('and %s costs one request if nothing is new, in every run', async ([, filter, format]) => {
     const incremental = { param: 'updated_since', overlap: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
@@ -172,7 +172,7 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is believed where the record that set the cursor is deleted, and tried by another one from then on', async () => {
+  it('is trusted if the record that set the cursor is deleted, and tried by another one from then on', async () => {
     const stage = await smallStage({}, {}, { database });
     await changed(stage);
     await stage.walk();
@@ -186,7 +186,7 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     expect((await stage.unlike()).filter((line) => line.startsWith('c '))).toEqual([]);
   });
 
-  it('is believed where the record that set the cursor is deleted and cannot be read alone: one full walk tells', async () => {
+  it('is trusted if the record that set the cursor is deleted and cannot be read alone: one full walk decides', async () => {
     const stage = await smallStage({}, { item: null }, { database });
     await changed(stage);
     await stage.walk();
@@ -198,7 +198,7 @@ describe.for(DATABASES)('a filter that works, on $name', (database) => {
     expect(await stage.walk()).toMatchObject({ mode: 'incremental', requests: 1 });
   });
 
-  it('is tried by the row that changed last where the checkpoint of an earlier version names no record', async () => {
+  it('is tried by the row that changed last if the checkpoint of an earlier version names no record', async () => {
     const stage = await smallStage({}, {}, { database });
     await changed(stage);
     await stage.write('UPDATE _sync_checkpoints SET cursor_key = NULL');
@@ -227,7 +227,7 @@ describe.for(DATABASES)('records that come while everything is walked, on $name'
     return stage;
   }
 
-  it('are brought in by the filter, or the run is partial where that does not list what it must', async () => {
+  it('are brought in by the filter, or the run is partial if that does not list what it must', async () => {
     const healthy = await coming(undefined);
     expect(await healthy.walk('backfill')).toMatchObject({ status: 'ok' });
     expect(await healthy.unlike()).toEqual([]);
@@ -271,7 +271,7 @@ describe.for(DATABASES)('records that come while everything is walked, on $name'
 });
 
 describe.for(DATABASES)('what a filter is tried by, on $name', (database) => {
-  it('is a record from after the cursor where all that was copied changed in the second in which the walk began', async () => {
+  it('is a record from after the cursor if all that was copied changed in the second in which the walk began', async () => {
     const stage = await smallStage({}, {}, { database });
     const thisSecond = { updated_at: '2026-03-01T12:00:01.500Z' };
     for (let index = 0; index < 60; index += 1) stage.service.put(`r${index}`, thisSecond);
@@ -284,7 +284,7 @@ describe.for(DATABASES)('what a filter is tried by, on $name', (database) => {
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is nothing where no time can be read: then all is walked, and the run says so', async () => {
+  it('is nothing if no time can be read: then all is walked, and the run says so', async () => {
     const stage = await smallStage({}, {}, { database });
     stage.service.put('a', { updated_at: '1st of March' });
     await stage.walk('backfill');
@@ -318,7 +318,7 @@ describe.for(DATABASES)('records without a time of change under a filter, on $na
     expect([healed.mode, codes(healed)]).toEqual(['incremental', []]);
   });
 
-  it('are counted where no record has one, or some have a word instead', async () => {
+  it('are counted if no record has one, or some have a word instead', async () => {
     const stage = await smallStage({}, {}, { database });
     stage.service.put('a', { updated_at: null });
     await stage.walk('backfill');
@@ -332,7 +332,7 @@ describe.for(DATABASES)('records without a time of change under a filter, on $na
     ]);
   });
 
-  it('are only told where the profile accepts that they are never listed', async () => {
+  it('are only reported if the profile accepts that they are never listed', async () => {
     const stage = await smallStage({}, { accept: ['filter'] }, { database });
     stage.service.put('a');
     stage.service.put('n1', { updated_at: null });

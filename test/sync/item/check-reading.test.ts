@@ -54,7 +54,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     expect((await stage.rows())[3]).toMatchObject({ title: 'changed', _version: 2 });
   });
 
-  it('is taken as it is where the profile accepts that, and every run says so', async () => {
+  it('is taken as it is if the profile accepts that, and every run says so', async () => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone: longer }, content: { accept: ['item'] } });
     const drained = await stage.listen();
     stage.service.put(changed(3));
@@ -65,7 +65,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     expect(report.warnings).toMatchObject([{ code: 'item_unproved', accepted: true }]);
   });
 
-  it('is asked of the listing where it brings a field that no reading has proved yet', async () => {
+  it('is asked of the listing if it brings a field that no reading has proved yet', async () => {
     const stage = await ownStage(database, RECORDS);
     const drained = await stage.listen();
     stage.service.put(changed(3, { subtitle: 'new' }));
@@ -79,7 +79,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     expect(await drained.run('sync')).toMatchObject({ status: 'ok' });
   });
 
-  it('is left to a walk where nothing listed can prove it, without a filter', async () => {
+  it('is left to a walk if nothing listed can prove it, without a filter', async () => {
     const stage = await ownStage(database, RECORDS, { content: { incremental: null, page: { size: 5 } } });
     const drained = await stage.listen();
     stage.service.put(changed(19, { subtitle: 'new' }));

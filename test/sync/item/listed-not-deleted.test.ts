@@ -42,7 +42,7 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
     ]);
   });
 
-  it('waits for a whole walk where the listing is too long to be asked, and stays when that meets it', async () => {
+  it('waits for a whole walk if the listing is too long to be asked, and stays when that meets it', async () => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone }, content: LONG });
     const drained = await stage.listen();
     stage.service.put(record(3, { state: 'draft' }));
@@ -55,7 +55,7 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
     expect(await stage.rows('SELECT * FROM _sync_suspects')).toEqual([]);
   });
 
-  it('stays where a walk has missed it and a later one has met it before it could be read', async () => {
+  it('stays if a walk has missed it and a later one has met it before it could be read', async () => {
     let isHidden = true;
     const stage = await ownStage(database, RECORDS, {
       behaviour: { alone, listed: (each) => (isHidden && each.id === 3 && each['state'] === 'draft' ? null : each) },
@@ -72,7 +72,7 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
 });
 
 describe.for([USUAL])('a record that is gone, on $name', (database) => {
-  it('is deleted within the event that tells it, by the word of the listing', async () => {
+  it('is deleted within the event that reports it, because it is not listed', async () => {
     const stage = await ownStage(database, RECORDS);
     const drained = await stage.listen();
     stage.service.records.delete('3');
@@ -85,14 +85,14 @@ describe.for([USUAL])('a record that is gone, on $name', (database) => {
     ]);
   });
 
-  it('is deleted by the word of the event where the listing is too long to be asked', async () => {
+  it('is deleted because of the event if the listing is too long to be asked', async () => {
     const stage = await ownStage(database, RECORDS, { content: LONG });
     const drained = await stage.listen();
     stage.service.records.delete('3');
     expect(await drained.hear(3, 'deleted')).toEqual(['deleted']);
   });
 
-  it('is left to a whole walk, and then to a person, where nobody is there under the path', async () => {
+  it('is left to a whole walk, and then to a person, if nobody is there under the path', async () => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone: () => null }, content: LONG });
     const drained = await stage.listen();
     stage.service.records.delete('3');

@@ -1,18 +1,18 @@
-import type { Doubt, SureRecord, WalkEnd } from '../../extract/guards/walk-end.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { Warning } from '../warnings.ts';
+import type { Doubt, SureRecord, WalkEnd } from '../extract/guards/walk-end.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Warning } from './warnings.ts';
 
-/** What the end of a walk is worth. */
-export interface EndProof {
-  /** True where the walk met every record, or the profile accepts that nothing shows it. */
+/** What the end of a walk proves. */
+export interface WalkProof {
+  /** True if the walk met every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
-  /** True where what the walk has not met may be looked for, to be read alone. */
+  /** True if records that the walk has not met may be suspected to be gone. */
   maySweep: boolean;
-  /** What is left to be told. */
+  /** The doubts that are left to be reported. */
   doubts: readonly Doubt[];
-  /** True where records that changed meanwhile may be missing, which the filter lists. */
+  /** True if records that changed meanwhile may be missing, which the filter lists. */
   needsCatchUp: boolean;
-  /** True where another walk may prove what this one did not. */
+  /** True if another walk may prove what this one did not. */
   mayRepeat: boolean;
 }
 
@@ -33,20 +33,20 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
   unwatched: 'listing_moved',
 };
 
-/** How a walk stands to the one before it, which it repeats because that one proved nothing. */
+/** A walk's relation to the one before it, which it repeats because that one proved nothing. */
 export interface Repetition {
-  /** That walk, where this one goes over the same; else null. */
+  /** That walk, if this one reads the same; else null. */
   former: WalkEnd | null;
-  /** The last sure record of that walk, where this one is to make it whole by asking for what lies behind; else null. */
+  /** The last sure record of that walk, if this one completes it by asking for what lies behind; else null. */
   behind: SureRecord | null;
 }
 
-/** Pure. */
-export function proveEnd(
+/** What the end of a walk proves about its records. Pure. */
+export function proveWalk(
   end: WalkEnd,
   { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
   { former, behind }: Repetition,
-): EndProof {
+): WalkProof {
   const { prints } = end;
   // A filter that does not list the record that it was set by lists others no better.
   const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
@@ -55,7 +55,7 @@ export function proveEnd(
   const hasSlipped = doubts.some(({ code }) => code === 'slipped');
   const open = doubts.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
-    // What came onto pages that were read is listed by the filter, and is what the total misses.
+    // Records that came onto pages already read are listed by the filter, and are those that the total misses.
     return !needsCatchUp || hasSlipped || (code !== 'entered' && code !== 'fewer');
   });
   const isAccepted = accept.includes('end');
@@ -63,7 +63,7 @@ export function proveEnd(
   const hasMoved = open.some(({ code }) => BY_MOVEMENT.has(code));
   return {
     isProved: open.length === 0 || (isAccepted && !isShort),
-    // A listing that leaves records out tells them by its total; each is read before anything is believed.
+    // A listing that leaves records out shows it by its total; each is read alone before it is deleted.
     maySweep: open.every(({ code }) => isAccepted || code === 'fewer') && (item !== null || !isShort),
     doubts: isAccepted ? open : open.filter(({ code }) => code !== 'fewer' || !hasMoved),
     needsCatchUp,
@@ -71,8 +71,8 @@ export function proveEnd(
   };
 }
 
-/** What a run tells of a walk that ended so. */
-export function endWarnings({ doubts }: EndProof, { pageSize }: WalkEnd): Warning[] {
+/** The warnings of a run whose walk ended so. */
+export function endWarnings({ doubts }: WalkProof, { pageSize }: WalkEnd): Warning[] {
   const told = new Map(doubts.map(({ code, message, hint }) => [WARNING_CODES[code], { message, hint }]));
   const warnings = Array.from(told, ([code, { message, hint }]): Warning => ({ code, message, hint }));
   if (pageSize === null) return warnings;

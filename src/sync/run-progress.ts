@@ -1,11 +1,11 @@
-import type { RequestMeter } from '../../http/client.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
-import { NO_FIGURES, type RunFigures, type RunStart } from '../../state/runs.ts';
-import type { PageOutcome } from '../../load/page-loader.ts';
-import { NO_NOTES, type RunNotes } from '../report.ts';
-import type { ResourceContext } from '../resource-context.ts';
-import type { RunWatcher } from '../run-options.ts';
-import type { Warning } from '../warnings.ts';
+import type { RequestMeter } from '../http/client.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
+import type { PageOutcome } from '../load/page-loader.ts';
+import { NO_NOTES, type RunNotes } from './report.ts';
+import type { ResourceContext } from './resource-context.ts';
+import type { RunWatcher } from './run-options.ts';
+import type { Warning } from './warnings.ts';
 
 /** What a resource's part of a run has counted so far. */
 export interface RunProgress {

@@ -3,7 +3,12 @@ import { zoneAt } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { momentOf } from '../cursor/since.ts';
-import type { Witness } from './witness.ts';
+
+/** A record that a filter must list if asked for what changed at `at` (epoch milliseconds) or later. */
+export interface Witness {
+  key: string;
+  at: number;
+}
 
 /** What the pages of a walk show about the filter. */
 export interface FilterEvidence {

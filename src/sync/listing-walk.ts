@@ -1,8 +1,8 @@
-import type { Page } from '../../extract/page.ts';
-import { walk, type WalkOptions } from '../../extract/walk.ts';
-import type { Lane } from '../../model/vocabulary.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
-import type { RequestContext } from '../resource-context.ts';
+import type { Page } from '../extract/page.ts';
+import { walk, type WalkOptions } from '../extract/walk.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { RequestContext } from './resource-context.ts';
 
 /** Query parameters besides the profile's. */
 export type ExtraQuery = Readonly<Record<string, string>>;

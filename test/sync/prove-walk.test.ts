@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Doubt, WalkEnd } from '../../../src/extract/guards/walk-end.ts';
-import { endWarnings, proveEnd, type Repetition } from '../../../src/sync/walk/prove-end.ts';
-import { profileWith } from '../../support/page-records.ts';
+import type { Doubt, WalkEnd } from '../../src/extract/guards/walk-end.ts';
+import { endWarnings, proveWalk, type Repetition } from '../../src/sync/prove-walk.ts';
+import { profileWith } from '../support/page-records.ts';
 
 const FIRST: Repetition = { former: null, behind: null };
 const KEY = Buffer.from('12345678');
@@ -12,7 +12,7 @@ function endWith(codes: readonly Doubt['code'][], fields: Partial<WalkEnd> = {})
 }
 
 function judged(codes: readonly Doubt['code'][], profile: object = {}, repetition = FIRST) {
-  const { isProved, mayRepeat, maySweep, needsCatchUp } = proveEnd(
+  const { isProved, mayRepeat, maySweep, needsCatchUp } = proveWalk(
     endWith(codes),
     profileWith({ incremental: null, ...profile }),
     repetition,
@@ -56,19 +56,19 @@ describe('the end of a walk', () => {
     expect(judged(['unwatched'], {}, other)).toMatchObject({ isProved: false, mayRepeat: true });
   });
 
-  it('behind a sure record is proved only where that record was met again', () => {
+  it('behind a sure record is proved only if that record was met again', () => {
     const behind = { key: KEY, updated: '2026-01-01T00:00:00Z' };
     const end = endWith([], { met: (key) => key !== KEY });
-    expect(proveEnd(end, profileWith(FILTER), { former: null, behind })).toMatchObject({
+    expect(proveWalk(end, profileWith(FILTER), { former: null, behind })).toMatchObject({
       isProved: false,
       mayRepeat: true,
     });
-    expect(proveEnd(endWith([]), profileWith(FILTER), { former: null, behind }).isProved).toBe(true);
+    expect(proveWalk(endWith([]), profileWith(FILTER), { former: null, behind }).isProved).toBe(true);
   });
 
-  it('is told once for each kind of doubt, with what came for a page', () => {
+  it('is reported once for each kind of doubt, with what came for a page', () => {
     const end = endWith(['unproved', 'slipped', 'entered'], { pageSize: { asked: 100, came: 25 } });
-    const warnings = endWarnings(proveEnd(end, profileWith({ incremental: null }), FIRST), end);
+    const warnings = endWarnings(proveWalk(end, profileWith({ incremental: null }), FIRST), end);
     expect(warnings.map(({ code }) => code)).toEqual(['end_unproved', 'listing_moved', 'page_size_differs']);
   });
 });
