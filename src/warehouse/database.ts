@@ -61,9 +61,9 @@ export interface SharedStatements {
   readonly execute: ExecuteSql;
   /**
    * Runs text of one or several statements on a connection of its own, and gives values as the driver does by itself.
-   * Tries for `patienceMs` while the server is away: it may then run twice; 0 for a single attempt.
+   * Tries for `retryForMs` while the server is away: it may then run twice; 0 for a single attempt.
    */
-  run(text: string, values: readonly unknown[] | undefined, patienceMs: number): Promise<{ rows: unknown[] }>;
+  run(text: string, values: readonly unknown[] | undefined, retryForMs: number): Promise<{ rows: unknown[] }>;
   close(): Promise<void>;
 }
 

@@ -8,11 +8,13 @@ import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
-import type { Words } from '../../migrations/dialect.ts';
+import type { MigrationDialect } from '../../migrations/dialect.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
 /** The steps by which a kind of database of ours came to be, by name and in order. */
-export type Migrations = Readonly<Record<string, { up: (db: Kysely<unknown>, words: Words) => Promise<void> }>>;
+export type Migrations = Readonly<
+  Record<string, { up: (db: Kysely<unknown>, dialect: MigrationDialect) => Promise<void> }>
+>;
 
 /** Imported one by one, so that type stripping, a build and a bundle all find them. */
 export const WAREHOUSE_MIGRATIONS: Migrations = {
@@ -49,7 +51,7 @@ export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
 
 export interface MigrateOptions {
   migrations: Migrations;
-  words: Words;
+  dialect: MigrationDialect;
   /** The database, for messages. */
   shown: string;
   /** Where the tables are to be; the connection's own place where absent. */
@@ -60,9 +62,9 @@ export interface MigrateOptions {
 
 /** Brings our own tables up to date. Throws `ConfigError` when the database was written by a newer version. */
 export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptions): Promise<void> {
-  const { migrations, words, shown, schema, table = '_sync_migrations' } = options;
+  const { migrations, dialect, shown, schema, table = '_sync_migrations' } = options;
   const steps = Object.entries(migrations).map(
-    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, words) }] as const,
+    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, dialect) }] as const,
   );
   const migrator = new Migrator({
     db: own,

@@ -159,7 +159,7 @@ export interface Warehouse {
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
-  softDelete(burial: SoftDelete): Promise<string[]>;
+  softDelete(deletion: SoftDelete): Promise<string[]>;
   /** Removes deleted rows and their versions. Returns how many rows went. */
   purge(purge: Purge): Promise<number>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */

@@ -33,9 +33,9 @@ interface Chunk {
  * Copies the rows of a table that are not there yet, a chunk per transaction. Returns the rows that Postgres cannot
  * hold: their chunk is not there then, and nothing behind it.
  */
-export async function copyTable(carriage: TableCopy): Promise<UnfitRow[]> {
-  const { table, snapshot, database, signal } = carriage;
-  const columns = await columnsOf(carriage);
+export async function copyTable(copying: TableCopy): Promise<UnfitRow[]> {
+  const { table, snapshot, database, signal } = copying;
+  const columns = await columnsOf(copying);
   if (table.isAfresh === true) await forgetTable(database, table);
   let progress = (await readProgress(database, table.name)) ?? { doneUpTo: null, rows: 0, isWhole: false };
   let after = keyBehind(progress, table, columns);
@@ -47,7 +47,7 @@ export async function copyTable(carriage: TableCopy): Promise<UnfitRow[]> {
     if (rows.length === 0 && refused.length > 0) break;
     const last = keyOf(rows.at(-1), table, columns) ?? after;
     progress = { doneUpTo: keyText(last), rows: progress.rows + rows.length, isWhole: rows.length === 0 };
-    refused.push(...(await copyChunk(carriage, { rows, columns }, refused.length === 0 ? progress : null)));
+    refused.push(...(await copyChunk(copying, { rows, columns }, refused.length === 0 ? progress : null)));
     after = last;
   }
   // A server that has not come by yet would plan the first questions for an empty table.
@@ -56,14 +56,14 @@ export async function copyTable(carriage: TableCopy): Promise<UnfitRow[]> {
 }
 
 /** Writes a chunk, and that it is there; one with refused rows is only tried, and so is one without `progress`. */
-async function copyChunk(carriage: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow[]> {
-  const { table } = carriage;
+async function copyChunk(copying: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow[]> {
+  const { table } = copying;
   const refused: UnfitRow[] = [];
   let { rows } = chunk;
   while (refused.length < MOST_REFUSALS) {
     const tried = { ...chunk, rows };
     const kept = refused.length === 0 ? progress : null;
-    const refusal = unfitRow({ table, ...tried }) ?? (await sendChunk(carriage, tried, kept));
+    const refusal = unfitRow({ table, ...tried }) ?? (await sendChunk(copying, tried, kept));
     if (refusal === null) break;
     refused.push(refusal);
     rows = rows.toSpliced(refusal.row, 1);
@@ -72,8 +72,8 @@ async function copyChunk(carriage: TableCopy, chunk: Chunk, progress: Progress |
 }
 
 /** The row for which Postgres refused the chunk; null where it took it. Nothing stays without `progress`. */
-async function sendChunk(carriage: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow | null> {
-  const { table, database, lease } = carriage;
+async function sendChunk(copying: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow | null> {
+  const { table, database, lease } = copying;
   try {
     const send = async (session: Session): Promise<void> => {
       if (chunk.rows.length > 0) await session.copyIn(copyStatement(table, chunk.columns), copyText(chunk));

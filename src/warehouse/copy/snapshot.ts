@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { sqliteError } from '../sqlite/connection/errors.ts';
+import { databaseError } from '../sqlite/connection/errors.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { SourceCell } from './value-kinds.ts';
 
@@ -23,19 +23,19 @@ export interface Snapshot {
 
 /** Begins to read a file; until it is closed, everything is read as of now. Throws `ConfigError`. */
 export function openSnapshot(file: string): Snapshot {
-  return knowingly(file, () => {
+  return translated(file, () => {
     const db = new Database(file, { readonly: true });
     db.exec('BEGIN');
     // The moment is that of the first read.
     db.prepare('SELECT 1 FROM sqlite_schema').get();
     return {
       columns: (table) =>
-        knowingly(file, () =>
+        translated(file, () =>
           db.prepare<[string], string>('SELECT "name" FROM pragma_table_info(?)').pluck().all(table),
         ),
-      read: (table, columns, after) => knowingly(file, () => readChunk(db, table, columns, after)),
+      read: (table, columns, after) => translated(file, () => readChunk(db, table, columns, after)),
       lastNumber: (table) =>
-        knowingly(file, () => {
+        translated(file, () => {
           const last = db.prepare<[string], number>('SELECT "seq" FROM "sqlite_sequence" WHERE "name" = ?');
           return last.pluck().get(table) ?? 0;
         }),
@@ -75,10 +75,10 @@ function chunkText({ name, key, where }: CopiedTable, columns: readonly string[]
   return `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(name)}${filter}${order}`;
 }
 
-function knowingly<T>(file: string, work: () => T): T {
+function translated<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw sqliteError(error, file);
+    throw databaseError(error, file);
   }
 }

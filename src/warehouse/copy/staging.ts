@@ -76,7 +76,7 @@ export function targetUsed(address: string, copiedAt: string | null = null): Con
 
 /** Tables, views and the like in a schema. */
 async function relationNames(database: Database): Promise<Set<string>> {
-  const { rows } = await execute(database, { patienceMs: 5_000 })<{ name: string }>(
+  const { rows } = await execute(database, { retryForMs: 5_000 })<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
     [database.schema],
   );

@@ -65,11 +65,11 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         return [...rows, ...page.statements.map(asStep)];
       });
     },
-    softDelete: (burial) =>
-      underLease(burial.lease, async (session) => {
-        const buried = await softDelete(session, burial);
-        await session.runAll(burial.statements.map(asStep));
-        return buried;
+    softDelete: (deletion) =>
+      underLease(deletion.lease, async (session) => {
+        const deleted = await softDelete(session, deletion);
+        await session.runAll(deletion.statements.map(asStep));
+        return deleted;
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),

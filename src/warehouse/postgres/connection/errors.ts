@@ -109,7 +109,7 @@ const ERRORS: readonly ErrorRow[] = [
 ];
 
 /** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
-export function postgresError(error: unknown, shown: string): unknown {
+export function databaseError(error: unknown, shown: string): unknown {
   const row = rowOf(error);
   if (row === undefined || error instanceof SyncError) return error;
   const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'no code'})`;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import * as firstTables from '../../../../migrations/coordination/001-hub.ts';
+import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';

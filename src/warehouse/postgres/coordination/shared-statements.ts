@@ -13,7 +13,7 @@ export function sharedStatements(address: PostgresAddress, clock: Clock): Shared
   const { database, release } = borrowDatabase(address, clock);
   return {
     execute: execute(database),
-    run: (text, values, patienceMs) => retryWhileLocked(database, patienceMs, () => run(database, text, values)),
+    run: (text, values, retryForMs) => retryWhileLocked(database, retryForMs, () => run(database, text, values)),
     close: release,
   };
 }

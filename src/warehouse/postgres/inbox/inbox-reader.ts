@@ -6,7 +6,7 @@ export type InboxReader = Pick<Inbox, 'waiting' | 'figures' | 'list' | 'get'>;
 
 export function inboxReader(database: Database, table: string): InboxReader {
   const ask = execute(database);
-  const askOnce = execute(database, { patienceMs: 0 });
+  const askOnce = execute(database, { retryForMs: 0 });
   const waiting = `SELECT * FROM ${table}
     WHERE "state" = 'waiting' AND "seq" > $1 AND ("due_at" IS NULL OR "due_at" <= $2) ORDER BY "seq" LIMIT $3`;
   // All counts are answered by an index alone. `state <> 'waiting'` tells the planner that it may use the second one.

@@ -10,7 +10,7 @@ import type { Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
 
 /** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
-const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
+const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
 
 const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
@@ -29,7 +29,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   const { database } = opened;
   const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
   const read = inboxReader(database, table);
-  const once = execute(database, { patienceMs: 0 });
+  const once = execute(database, { retryForMs: 0 });
   const purge = purgeStatement(table);
 
   const write = (entries: readonly InboxEntry[], terms?: TransactOptions): Promise<InboxEffect[]> =>

@@ -15,7 +15,7 @@ const LEAST_LOCK_MS = 10;
 const VACUUM_MS = 3_000;
 const WORK_MS = 900;
 /** A reader may hold a table for minutes. Between two tries all others get through. */
-const PATIENCE_MS = 120_000;
+const RETRY_FOR_MS = 120_000;
 const PAUSE_MS = 500;
 
 /** A transaction that keeps readers of some tables out for a moment. */
@@ -37,7 +37,7 @@ export async function exclusively<T>(
   work: (step: ExclusiveStep) => Promise<T>,
   passes: (error: unknown) => boolean = isLocked,
 ): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
       return await transact(database, (session) => work(exclusiveStep(session)), { lockMs: LOCK_MS, lease });

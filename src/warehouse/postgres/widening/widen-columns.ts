@@ -10,7 +10,7 @@ import {
 } from './dependents.ts';
 import { quoted } from './ddl.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
-import { abandonedColumns, fillSecondColumns, swapStatements } from './shadow-column.ts';
+import { abandonedColumns, fillShadowColumns, swapStatements } from './shadow-column.ts';
 import { dropNumberText, makeNumberText } from './converted-values.ts';
 import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
@@ -44,12 +44,12 @@ export async function widenColumns(
   // Before a big table is filled for hours.
   if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings));
   const [big, small] = [widenings.filter((_, at) => isBig[at]), widenings.filter((_, at) => isBig[at] !== true)];
-  for (const widening of big) await fillSecondColumns(database, lease, widening);
+  for (const widening of big) await fillShadowColumns(database, lease, widening);
   try {
     await alterTables(database, lease, { big, small }, alongside);
   } catch (error) {
     if (!isTooSlow(error) || small.length === 0) throw explained(error, widenings);
-    for (const widening of small) await fillSecondColumns(database, lease, widening);
+    for (const widening of small) await fillShadowColumns(database, lease, widening);
     await alterTables(database, lease, { big: widenings, small: [] }, alongside).catch((again: unknown) => {
       throw explained(again, widenings);
     });

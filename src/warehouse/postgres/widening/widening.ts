@@ -16,7 +16,7 @@ export interface WiderColumn {
   from: ColumnType;
 }
 
-const SECOND_COLUMN = '_sync_wider_';
+const SHADOW_COLUMN = '_sync_wider_';
 
 /** What of a growth is the widening of columns that stand. */
 export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
@@ -30,11 +30,11 @@ export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
 
 /** The name of a column that is filled beside another and then takes its place: the same in every try. */
 export function shadowColumn({ column }: WiderColumn): string {
-  return `${SECOND_COLUMN}${textHash(JSON.stringify([column.name, column.type]))}`;
+  return `${SHADOW_COLUMN}${textHash(JSON.stringify([column.name, column.type]))}`;
 }
 
 /** SQL that is true for the names of such columns, whoever began them. */
-export const IS_SECOND_COLUMN = `starts_with(attname, '${SECOND_COLUMN}')`;
+export const IS_SHADOW_COLUMN = `starts_with(attname, '${SHADOW_COLUMN}')`;
 
 export function widerType({ column }: WiderColumn): string {
   return DECLARED_TYPES[column.type];

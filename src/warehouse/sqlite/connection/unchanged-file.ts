@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { pathToFileURL } from 'node:url';
 import { Kysely, SqliteDialect } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
-import { sqliteError } from './errors.ts';
+import { databaseError } from './errors.ts';
 
 /** A writer that is just starting holds the file for a moment. */
 const BUSY_MS = 5_000;
@@ -85,7 +85,7 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   const code = CODES[number];
   if (code === undefined) return error;
   if (hasLog && (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN')) return unreadableLog(error, file, code);
-  return sqliteError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
+  return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
 }
 
 function unreadableLog(cause: unknown, file: string, code: string): ConfigError {

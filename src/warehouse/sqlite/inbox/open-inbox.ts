@@ -5,9 +5,9 @@ import type { InboxOptions } from '../../database.ts';
 import type { Inbox, Settlement, InboxTables } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
 import type { TimestampText } from '../../own-tables.ts';
-import { isFull, sqliteError } from '../connection/errors.ts';
+import { isFull, databaseError } from '../connection/errors.ts';
 import { inboxReader } from './inbox-reader.ts';
-import { inboxWriter } from './inbox-writer.ts';
+import { writeEntries } from './inbox-writer.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 
 const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
@@ -39,10 +39,10 @@ function configure(db: Database): void {
   db.pragma('journal_size_limit = 8388608');
 }
 
-function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file: string): Inbox {
+function sqliteInbox({ db, retryWhileLocked, name, close }: OpenFile<InboxTables>, file: string): Inbox {
   const once = <T>(work: () => T): Promise<T> => onceOn(file, () => name.whileNamed(work));
   const read = inboxReader(db, file);
-  const write = db.transaction(inboxWriter(db));
+  const write = db.transaction(writeEntries(db));
   const purgeState = db.prepare(PURGE);
   const purge = db.transaction((before: { finished: TimestampText; dead: TimestampText }, limit: number): number => {
     const states = [
@@ -55,17 +55,17 @@ function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
   const settle = async (settlements: readonly Settlement[]): Promise<void> => {
-    await patiently(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+    await retryWhileLocked(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
   };
   return {
-    waiting: (...asked) => patiently(() => read.waiting(...asked)),
+    waiting: (...asked) => retryWhileLocked(() => read.waiting(...asked)),
     settle,
     write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
     purge: (before, limit) => once(() => purge.immediate(before, limit)),
     figures: () => once(() => read.figures()),
-    list: (filter) => patiently(() => read.list(filter)),
-    get: (delivery) => patiently(() => read.get(delivery)),
-    replay: (deliveries) => patiently(() => replay.immediate(deliveries)),
+    list: (filter) => retryWhileLocked(() => read.list(filter)),
+    get: (delivery) => retryWhileLocked(() => read.get(delivery)),
+    replay: (deliveries) => retryWhileLocked(() => replay.immediate(deliveries)),
     nameState: () => name.state(),
     close,
   };
@@ -98,7 +98,7 @@ async function onceOn<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw asSyncError(sqliteError(error, file));
+    throw asSyncError(databaseError(error, file));
   }
 }
 

@@ -7,9 +7,9 @@ import { perTable } from '../../per-table.ts';
 import type { PageRows } from '../../warehouse.ts';
 import {
   bound,
-  deleteText,
+  deleteStatement,
   insertedColumns,
-  insertText,
+  upsertStatement,
   multiRowInsert,
   type MultiRowInsert,
 } from './row-statements.ts';
@@ -22,9 +22,9 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
   const writeVersions = createVersionWriter(db);
   const insertInto = perTable((table) => {
     const width = insertedColumns(table).length;
-    return multiRowInsert(db, width, (rows) => insertText(own, table, rows));
+    return multiRowInsert(db, width, (rows) => upsertStatement(own, table, rows));
   });
-  const deleteFrom = perTable((table): Statement => db.prepare(deleteText(own, table)));
+  const deleteFrom = perTable((table): Statement => db.prepare(deleteStatement(own, table)));
 
   return (page) => {
     const [root, ...children] = page.rows;

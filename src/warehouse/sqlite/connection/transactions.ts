@@ -5,7 +5,7 @@ import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import type { RetryWhileLocked } from './wait-for-lock.ts';
 
 /** What runs work in one transaction, under the lease if one is given. */
-export function transactions(db: Database, patiently: RetryWhileLocked) {
+export function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
   const [checkVersion, checkLease] = [versionChecker(db), leaseChecker(db)];
   return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
     const transaction = db.transaction(() => {
@@ -15,7 +15,7 @@ export function transactions(db: Database, patiently: RetryWhileLocked) {
       }
       return work();
     });
-    return patiently(() => {
+    return retryWhileLocked(() => {
       // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
       const result = transaction.immediate();
       lease?.committed();
