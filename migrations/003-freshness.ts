@@ -2,7 +2,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { MigrationDialect } from './dialect.ts';
 
 /**
- * How old the copy is, for those who read it and for dashboards: a view, because it is a promise where our tables are
+ * How old the copy is, for those who read it and for dashboards: a view, because it is a promise while our tables are
  * not. Every column has a type for BI clients: on SQLite a bare column keeps its own, and the rest have a CAST.
  */
 export async function up(db: Kysely<unknown>, dialect: MigrationDialect): Promise<void> {

@@ -22,7 +22,7 @@ export interface Database {
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** Throws `ConfigError` if no warehouse could be made where none is. */
+  /** Throws `ConfigError` if no warehouse could be made if none is. */
   refuseMaking(clock: Clock): Promise<void>;
   /** Address of the inbox that belongs to the warehouse. */
   readonly inbox: string;

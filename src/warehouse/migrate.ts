@@ -37,8 +37,8 @@ const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';
 export const LAST_DONE = '(SELECT max("name") FROM "_sync_migrations")';
 
 /**
- * What a process is told that goes on writing where a newer version has brought the tables up to date under it; null
- * where none has. `lastDone` is what `LAST_DONE` answers.
+ * The fault of a process that goes on writing although a newer version has brought the tables up to date; null
+ * if none has. `lastDone` is what `LAST_DONE` answers.
  */
 export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
   if (typeof lastDone !== 'string' || lastDone <= LAST_STEP) return null;
@@ -54,9 +54,9 @@ export interface MigrateOptions {
   dialect: MigrationDialect;
   /** The database, for messages. */
   shown: string;
-  /** Where the tables are to be; the connection's own place where absent. */
+  /** Where the tables are to be; the connection's own place if absent. */
   schema?: string;
-  /** The table that remembers the steps; `_sync_migrations` where absent. */
+  /** The table that remembers the steps; `_sync_migrations` if absent. */
   table?: string;
 }
 
@@ -82,7 +82,7 @@ export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptio
 }
 
 /**
- * Throws `ConfigError` where a database, of which these steps are done, is not as this version writes it: for those who
+ * Throws `ConfigError` if a database, of which these steps are done, is not as this version writes it: for those who
  * only read, and so cannot bring it up to date.
  */
 export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {

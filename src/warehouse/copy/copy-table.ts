@@ -21,7 +21,7 @@ export interface TableCopy {
   signal: AbortSignal;
 }
 
-/** So many values that Postgres cannot hold are told of a table at once. */
+/** Values that Postgres cannot hold are reported up to this many per table. */
 const MOST_REFUSALS = 20;
 
 interface Chunk {
@@ -71,7 +71,7 @@ async function copyChunk(copying: TableCopy, chunk: Chunk, progress: Progress | 
   return refused;
 }
 
-/** The row for which Postgres refused the chunk; null where it took it. Nothing stays without `progress`. */
+/** The row for which Postgres refused the chunk; null if it took it. Nothing stays without `progress`. */
 async function sendChunk(copying: TableCopy, chunk: Chunk, progress: Progress | null): Promise<UnfitRow | null> {
   const { table, database, lease } = copying;
   try {
@@ -93,7 +93,7 @@ async function sendChunk(copying: TableCopy, chunk: Chunk, progress: Progress | 
 /** Ends a transaction that is not to be committed. */
 class OnlyTried extends Error {}
 
-/** The columns of the new table, in its order. Throws `ConfigError` where the old one has others. */
+/** The columns of the new table, in its order. Throws `ConfigError` if the old one has others. */
 async function columnsOf({ table, snapshot, database }: TableCopy): Promise<readonly TargetColumn[]> {
   const columns = await targetColumns(database, table.name);
   const known = new Set(columns.map(({ name }) => name));

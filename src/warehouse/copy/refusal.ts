@@ -8,7 +8,7 @@ import type { SourceCell } from './value-kinds.ts';
 export interface UnfitRow {
   /** Its place in the chunk. */
   row: number;
-  /** What is told of it, and what may be run on the SQLite file. */
+  /** For people: the value, and the statement that mends it in the SQLite file. */
   text: string;
 }
 
@@ -21,7 +21,7 @@ interface Chunk {
 /** Longer texts are not printed for a person to paste. */
 const PASTED = 1_000;
 
-/** The first row with a value of which Postgres would make nothing, or something else; null where none is. */
+/** The first row with a value of which Postgres would make nothing, or something else; null if none is. */
 export function unfitRow({ table, columns, rows }: Chunk): UnfitRow | null {
   for (const [row, cells] of rows.entries()) {
     for (const [at, column] of columns.entries()) {
@@ -52,7 +52,7 @@ function mendText(table: CopiedTable, column: TargetColumn, cell: SourceCell | u
   return `. As content-sync stores it now: UPDATE ${quoted(table.name)} SET ${set} WHERE ${condition};`;
 }
 
-/** The row that an error of COPY is about; null where it is about none. */
+/** The row that an error of COPY is about; null if it is about none. */
 export function refusedRow(error: unknown, { table, columns, rows }: Chunk): UnfitRow | null {
   const where = error instanceof Error && 'where' in error ? String(error.where) : '';
   const [, line, rest = ''] = /^COPY .*?, line (\d+)(?:, column ([^]*))?/m.exec(where) ?? [];

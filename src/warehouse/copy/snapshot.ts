@@ -9,14 +9,14 @@ const CHUNK_ROWS = 2_000;
 
 /** A database file as it stood at one moment, whatever is written to it meanwhile. All methods throw `SyncError`. */
 export interface Snapshot {
-  /** Names of the table's columns; none where there is no such table. */
+  /** Names of the table's columns; none if there is no such table. */
   columns(table: string): string[];
   /**
    * The next rows in the order of the key, those behind the key `after`; none at the end. A table without a key comes
    * whole.
    */
   read(table: CopiedTable, columns: readonly string[], after: readonly SourceCell[] | null): SourceCell[][];
-  /** The highest number that the table has given to a row of its own, also where that row is gone; 0 where none. */
+  /** The highest number that the table has given to a row of its own, even if that row is gone; 0 if none. */
   lastNumber(table: string): number;
   close(): void;
 }

@@ -89,7 +89,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     upkeep,
     nameState: () => name.state(),
     close: async () => {
-      // Where another program has the file open too, closing does not copy what was written.
+      // If another program has the file open too, closing does not copy what was written.
       await upkeep();
       await open.close();
     },

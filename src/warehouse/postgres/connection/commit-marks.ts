@@ -5,7 +5,7 @@ import type { Step } from './batch.ts';
 import type { ExecuteSql } from '../../database.ts';
 
 /**
- * A transaction leaves a mark of its connection's, so that whoever got no answer to its COMMIT can ask. A number of the
+ * A transaction leaves a mark of its connection's, so that a session that got no answer to its COMMIT can ask. A number of the
  * server's would not do: after a crash it gives those anew that it had not written down.
  */
 export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };

@@ -34,7 +34,7 @@ export const WAREHOUSE_TABLES: TableSet = { migrations: WAREHOUSE_MIGRATIONS, ta
 /** In the schema of the source, beside those of the warehouse. */
 export const INBOX_TABLES: TableSet = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
-/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` where it cannot be used. */
+/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` if it cannot be used. */
 export async function openDatabase<Tables>(
   address: PostgresAddress,
   clock: Clock,
@@ -145,7 +145,7 @@ async function isUpToDate(database: Database, tables: TableSet): Promise<boolean
 const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
   FROM pg_namespace WHERE nspname = $2`;
 
-/** The steps by which the tables came to be; null where they are not there, or not for this role. */
+/** The steps by which the tables came to be; null if they are not there, or not for this role. */
 export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
   const ask = execute(database, { retryForMs: OPEN_MS });
   const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;

@@ -24,11 +24,11 @@ const FROZEN_MS = 10_000;
 const NETWORK_MS = 10_000;
 
 export interface TransactOptions {
-  /** How long to wait for the server; a minute where absent. 0 for one attempt. */
+  /** How long to wait for the server; a minute if absent. 0 for one attempt. */
   retryForMs?: number;
-  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
+  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute if absent. */
   decideMs?: number;
-  /** True where the work does no harm when it is done again: then it leaves no mark, and is done again. */
+  /** True if the work does no harm when it is done again: then it leaves no mark, and is done again. */
   mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
@@ -49,8 +49,8 @@ export interface Database {
 }
 
 /**
- * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, where other sessions
- * were in the way or the connection was lost, and not again where it turns out to have been committed. So `work` must
+ * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, if other sessions
+ * were in the way or the connection was lost, and not again if it turns out to have been committed. So `work` must
  * begin from nothing each time. Throws `SyncError`.
  */
 export async function transact<T>(
@@ -127,7 +127,7 @@ async function begunOn<T>(
   return result;
 }
 
-/** Throws where nobody answers: then the lease counts it, so that its next transaction finds out. */
+/** Throws if nobody answers: then the lease counts it, so that its next transaction finds out. */
 async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
   try {
     return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
@@ -140,7 +140,7 @@ async function decided(database: Database, mark: CommitMark, { decideMs, lease }
 /**
  * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
  * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
- * raised where it is less; more than that, as who waits for replicas has set, stays.
+ * raised if it is less; more than that, as set to wait for replicas, stays.
  */
 const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')
@@ -161,7 +161,7 @@ async function begin(
   await client.query(new Batch(steps, answerMs)).done;
 }
 
-/** True where a connection can be used again. */
+/** True if a connection can be used again. */
 async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
   return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
@@ -172,7 +172,7 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
 
 /**
  * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
- * `lease_lost` where somebody has, or where the database was set back to an earlier state, and `warehouse_newer` where
+ * `lease_lost` if somebody has, or if the database was set back to an earlier state, and `warehouse_newer` if
  * a newer version has migrated the tables meanwhile.
  */
 function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {

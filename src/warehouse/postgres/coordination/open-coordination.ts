@@ -57,7 +57,7 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
   };
 }
 
-/** A row also where nothing is stored yet, for the time. */
+/** Returns a row even if nothing is stored yet, for the time. */
 const READ_BUDGET = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
   LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
 
@@ -68,7 +68,7 @@ async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> 
 }
 
 /**
- * The row is written also where it stays as it is: only so does a statement that waited for another one see what that
+ * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
  * one left. Versions follow the clock, so that one that was lost in a crash of the server does not come again for
  * another state. Nobody waits for the disk: a crash takes away the last half second.
  */
@@ -89,7 +89,7 @@ function keptUnlessExpected(column: string): string {
 interface SwappedRow {
   version: number;
   isStored: boolean;
-  /** Null where it is the one that was sent. */
+  /** Null if it is the one that was sent. */
   state: string | null;
   now: number;
 }
@@ -100,7 +100,7 @@ async function swapBudget(
   version: number,
   state: string,
 ): Promise<StoredBudget & { isStored: boolean }> {
-  // By its own number a change is known again, also where it had to be sent twice.
+  // By its own number a change is known again, even if it had to be sent twice.
   const [row] = (await ask<SwappedRow & Record<string, unknown>>(SWAP_BUDGET, [name, version, state, randomUUID()]))
     .rows;
   if (row === undefined) throw new Error('a change without an answer');
@@ -120,7 +120,7 @@ const TOKEN = `stored.sealed, stored.version,
   coalesce(extract(epoch FROM stored.expires_at - clock_timestamp()) * 1000, 0)::float8 AS "expiresIn"`;
 
 /**
- * The row is written also where it stays as it is: only so does a statement that waited for another one see what that
+ * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
  * one left.
  */
 const CLAIM = `INSERT INTO ${COMMON_SCHEMA}.tokens AS stored (name, version, asker, asked_until)
@@ -160,7 +160,7 @@ async function claimToken(
   return row;
 }
 
-/** Stores the next token where nobody else has since `version`; false where somebody has. */
+/** Stores the next token unless somebody else has since `version`; returns false then. */
 async function swapToken(
   ask: ExecuteSql,
   name: string,
@@ -171,7 +171,7 @@ async function swapToken(
   return rowCount === 1;
 }
 
-/** Lets others ask, where this one could get none. */
+/** Lets others ask if this one could get none. */
 async function freeToken(ask: ExecuteSql, name: string, owner: string): Promise<void> {
   await ask(FREE, [name, owner]);
 }

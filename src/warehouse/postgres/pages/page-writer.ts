@@ -6,7 +6,7 @@ import type { Step } from '../connection/batch.ts';
 import { CopyLines, copyRows } from './copy-text.ts';
 import { copyStatement, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
 
-/** What writes a page; `isRepeated` where a transaction with it has failed before. */
+/** Returns the steps that write a page; `isRepeated` if a transaction with it has failed before. */
 export type PageSteps = (page: PageRows, isRepeated: boolean) => Step[];
 
 /**

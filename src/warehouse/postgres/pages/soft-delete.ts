@@ -14,7 +14,7 @@ interface DeletedRow extends Record<string, unknown> {
 const DELETED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamp[]) AS b("id", "version", "hash", "at")`;
 
 /**
- * A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. Parameters:
+ * A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. Parameters:
  * the resource, then the deleted rows, column by column.
  */
 const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {

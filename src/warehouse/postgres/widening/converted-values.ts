@@ -27,7 +27,7 @@ const AS_JSON: Partial<Record<ColumnType, (value: string) => string>> = {
 };
 
 const AS_TEXT: Partial<Record<ColumnType, (value: string) => string>> = {
-  // With milliseconds only where there are some.
+  // With milliseconds only if there are some.
   timestamp: (value) => `replace(to_char(${value} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')`,
   double: (value) => `CASE WHEN abs(${value}) >= ${DIFFERENT} THEN ${NUMBER_TEXT}(${value})
     WHEN ${value} <> 0 AND abs(${value}) < 1e-6 THEN replace(${value}::text, 'e-0', 'e-')
@@ -43,7 +43,7 @@ export const NUMBER_TEXT = '"_sync_number_text"';
 
 type Columns = readonly { columns: readonly { from: ColumnType }[] }[];
 
-/** Makes the function where a double is among what widens. It lives within the transaction: nothing of it is left. */
+/** Makes the function if a double is among what widens. It lives within the transaction: nothing of it is left. */
 export async function makeNumberText({ execute }: Session, widenings: Columns): Promise<void> {
   // All digits, whatever the role or the database is set to.
   if (hasDouble(widenings)) await execute(`SET LOCAL extra_float_digits TO 1; ${MAKE}`);

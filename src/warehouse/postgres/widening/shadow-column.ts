@@ -41,7 +41,7 @@ function addShadowColumns(database: Database, lease: LeaseProof, widening: Widen
   });
 }
 
-/** Fills the rows behind the key `after`. Returns the last key that is filled, null where it was the last of all. */
+/** Fills the rows behind the key `after`. Returns the last key that is filled, null if it was the last of all. */
 function fillBatch(
   database: Database,
   lease: LeaseProof,

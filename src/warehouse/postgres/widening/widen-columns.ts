@@ -56,7 +56,7 @@ export async function widenColumns(
   }
 }
 
-/** The views to make again. Throws where somebody else has to do something first. */
+/** The views to make again. Throws if somebody else has to do something first. */
 async function remakeable(session: Session, widenings: readonly Widening[]): Promise<Dependent[]> {
   const uses = widenings.map(usesOf);
   const dependents = await dependentsOf(session, uses);
@@ -83,7 +83,7 @@ interface Plan {
 function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongside: Alongside): Promise<void> {
   const widenings = [...plan.big, ...plan.small];
   const tables = new Set([...widenings.map(({ table }) => table.name), ...alongside.tables]);
-  // Without a widening nothing is written anew: where that takes long, the server has much else to do just now.
+  // Without a widening nothing is written anew: if that takes long, the server has much else to do just now.
   const passes = (error: unknown): boolean => isLocked(error) || (widenings.length === 0 && isTooSlow(error));
   const work = async (step: ExclusiveStep): Promise<void> => {
     const { session } = step;
@@ -91,7 +91,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     await makeNumberText(session, widenings);
     const dependents = await remakeable(session, widenings);
     const swaps = await swapsOf(session, plan, tables);
-    // Outer views first and tables last, in the order in which whoever reads them locks them: no deadlock.
+    // Outer views first and tables last, in the order in which readers lock them: no deadlock.
     const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
     await step.lock([...tables], drops);
     await step.run([...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);

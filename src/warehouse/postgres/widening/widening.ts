@@ -18,7 +18,7 @@ export interface WiderColumn {
 
 const SHADOW_COLUMN = '_sync_wider_';
 
-/** What of a growth is the widening of columns that stand. */
+/** The part of a growth that widens existing columns. */
 export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
   return (before?.tables ?? []).flatMap((table) => {
     const columns = changes.flatMap(({ table: name, column, from }) =>
@@ -33,7 +33,7 @@ export function shadowColumn({ column }: WiderColumn): string {
   return `${SHADOW_COLUMN}${textHash(JSON.stringify([column.name, column.type]))}`;
 }
 
-/** SQL that is true for the names of such columns, whoever began them. */
+/** SQL that is true for the names of such columns, whichever run began them. */
 export const IS_SHADOW_COLUMN = `starts_with(attname, '${SHADOW_COLUMN}')`;
 
 export function widerType({ column }: WiderColumn): string {

@@ -5,7 +5,7 @@ interface ErrorRow {
   prefix: string;
   code: string;
   hint: string;
-  /** True where no run can work before a person has changed something. */
+  /** True if no run can work before a person has changed something. */
   config?: true;
 }
 

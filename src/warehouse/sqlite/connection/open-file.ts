@@ -22,13 +22,13 @@ interface FileKind {
 export interface OpenFile<Tables> {
   db: Database.Database;
   own: Kysely<Tables>;
-  /** Throws `warehouse_gone`, too, where the file is not the one of its name any more. */
+  /** Throws `warehouse_gone`, too, if the file is not the one of its name any more. */
   retryWhileLocked: RetryWhileLocked;
   name: NamedFile;
   close: () => Promise<void>;
 }
 
-/** Opens (and makes, and migrates) a database file. Throws `ConfigError` where it cannot be used. */
+/** Opens (and makes, and migrates) a database file. Throws `ConfigError` if it cannot be used. */
 export async function openFile<Tables>(
   file: string,
   clock: Clock,
@@ -110,7 +110,7 @@ const STATE_TABLES = [
   '_sync_runs',
 ];
 
-/** Throws `ConfigError('warehouse_corrupt')` where the pages of the file do not make a database; before any write. */
+/** Throws `ConfigError('warehouse_corrupt')` if the pages of the file do not make a database; before any write. */
 function checkFile(db: Database.Database, file: string): void {
   const isSmall = statSync(file).size <= CHECK_WHOLE_BYTES;
   const faults = isSmall ? quickCheck(db, null) : stateTables(db).flatMap((table) => quickCheck(db, table));

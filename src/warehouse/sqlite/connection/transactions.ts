@@ -36,7 +36,7 @@ export function statementRunner(db: Database): (queries: readonly CompiledQuery[
   };
 }
 
-/** Throws `warehouse_newer` where a newer version has migrated the tables meanwhile. */
+/** Throws `warehouse_newer` if a newer version has migrated the tables meanwhile. */
 function versionChecker(db: Database): () => void {
   const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
   return () => {
@@ -45,7 +45,7 @@ function versionChecker(db: Database): () => void {
   };
 }
 
-/** Throws `lease_lost` where somebody else owns the resource by now, or the file was set back. */
+/** Throws `lease_lost` if somebody else owns the resource by now, or the file was set back. */
 function leaseChecker(db: Database): (lease: LeaseProof) => void {
   const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
     WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);

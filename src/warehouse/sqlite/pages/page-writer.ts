@@ -60,7 +60,7 @@ function writeChildren(insert: MultiRowInsert, { width, cells }: TableRows): voi
 
 /** Values that differ from row to row; the rest of a version's columns are the same for all. */
 const WIDTH = 6;
-/** The body comes as the bytes that it was sent as: SQLite only has to be told that they are text. */
+/** The body comes as the bytes that it was sent as: SQLite only has to know that they are text. */
 const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */

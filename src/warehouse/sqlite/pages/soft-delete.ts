@@ -47,7 +47,7 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   return keys.length;
 }
 
-/** A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. */
+/** A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. */
 function versionWriter(
   db: Database,
   history: SoftDelete['history'],
