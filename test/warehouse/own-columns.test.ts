@@ -3,7 +3,7 @@ import { OWN_COLUMNS, type OwnColumn } from '../../src/warehouse/own-columns.ts'
 import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, warehouseOn } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
-import { copying } from '../sync/copying.ts';
+import { copying } from '../sync/copy/copying.ts';
 
 /** All that a further column of ours takes. */
 const FURTHER: OwnColumn = {
