@@ -21,8 +21,7 @@ import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { refuseWithoutCreate } from './connection/schema-rights.ts';
 import { execute, type Database } from './connection/transact.ts';
-import { openCoordination } from './coordination/open-coordination.ts';
-import { sharedStatements } from './coordination/shared-statements.ts';
+import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 

@@ -155,7 +155,7 @@ export async function stepsDone(database: Database, { table: name }: TableSet): 
   return new Set(rows.map((row) => row.name));
 }
 
-export const MIGRATION_DIALECT: MigrationDialect = {
+const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'bytea',
   growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
   moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,

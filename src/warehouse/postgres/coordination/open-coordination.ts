@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { types, type QueryResult } from 'pg';
 import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
-import type { ExecuteSql } from '../../database.ts';
+import type { ExecuteSql, SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
 import { NOW_MS } from '../connection/database-clock.ts';
 import { openDatabase } from '../connection/open-database.ts';
-import { execute } from '../connection/transact.ts';
+import { borrowDatabase } from '../connection/pools.ts';
+import { queryOf } from '../connection/session.ts';
+import { execute, retryWhileLocked, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables },
@@ -174,4 +177,39 @@ async function swapToken(
 /** Lets others ask if this one could get none. */
 async function freeToken(ask: ExecuteSql, name: string, owner: string): Promise<void> {
   await ask(FREE, [name, owner]);
+}
+
+/** Statements of a queue's engine are short, but for those that build its tables. */
+const ANSWER_MS = 60_000;
+
+export function sharedStatements(address: PostgresAddress, clock: Clock): SharedStatements {
+  const { database, release } = borrowDatabase(address, clock);
+  return {
+    execute: execute(database),
+    run: (text, values, retryForMs) => retryWhileLocked(database, retryForMs, () => run(database, text, values)),
+    close: release,
+  };
+}
+
+/** Between two statements the server may end the connection: the next statement tells. */
+const nothing = (): void => undefined;
+
+/** A connection on which something went wrong is not used again: it may be in the middle of a transaction of several. */
+async function run({ pool }: Database, text: string, values?: readonly unknown[]): Promise<{ rows: unknown[] }> {
+  const client = await pool.connect();
+  client.on('error', nothing);
+  let isWell = false;
+  try {
+    const answer = await client.query({ ...queryOf(text, values, ANSWER_MS), types });
+    isWell = true;
+    return { rows: rowsOf(answer) };
+  } finally {
+    client.off('error', nothing);
+    client.release(!isWell);
+  }
+}
+
+/** Several statements in one text have several results. */
+function rowsOf(answer: QueryResult | QueryResult[]): unknown[] {
+  return Array.isArray(answer) ? answer.flatMap(({ rows }): unknown[] => rows) : answer.rows;
 }

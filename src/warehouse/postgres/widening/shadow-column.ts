@@ -1,11 +1,18 @@
 import type { LeaseProof } from '../../warehouse.ts';
 import { quoted } from './ddl.ts';
 import { exclusively } from './exclusive-step.ts';
-import { dropNumberText, makeNumberText } from './converted-values.ts';
+import {
+  dropNumberText,
+  IS_SHADOW_COLUMN,
+  makeNumberText,
+  shadowColumn,
+  widerType,
+  widerValue,
+  type Widening,
+} from './widening.ts';
 import { buildShadowIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { IS_SHADOW_COLUMN, shadowColumn, widerType, widerValue, type Widening } from './widening.ts';
 
 /** Rows in the first batch, and the time that one may take: nobody waits for a row that long. */
 const FIRST_BATCH = 2_000;

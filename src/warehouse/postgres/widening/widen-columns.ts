@@ -11,11 +11,10 @@ import {
 import { quoted } from './ddl.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
 import { abandonedColumns, fillShadowColumns, swapStatements } from './shadow-column.ts';
-import { dropNumberText, makeNumberText } from './converted-values.ts';
+import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Widening } from './widening.ts';
 import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { alterInPlace, shadowColumn, type Widening } from './widening.ts';
 
 /** A table of this size is written anew in a fraction of the time that readers may wait. */
 const IN_PLACE_BYTES = 8 << 20;

@@ -132,7 +132,7 @@ function stateTables(db: Database.Database): string[] {
   return STATE_TABLES.filter((table) => there.has(table));
 }
 
-export const MIGRATION_DIALECT: MigrationDialect = {
+const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'blob',
   growing: { type: 'integer', number: (column) => column.autoIncrement() },
   // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.
