@@ -134,8 +134,8 @@ export interface Upkeep {
 }
 
 /**
- * One source's database. `sqlite/` and later `postgres/` export the same things in the same order; nothing above
- * this folder knows which one it talks to. All methods throw `SyncError`.
+ * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
+ * throw `SyncError`.
  */
 export interface Warehouse {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */

@@ -78,7 +78,7 @@ function declared(column: NamedColumn): RawBuilder<unknown> {
 }
 
 /**
- * A stored value of type `from` as the wider type holds it. Exact for all pairs but those of `shape/inexact-change.ts`:
+ * A stored value of type `from` as the wider type holds it. Exact for all pairs but those of `shape/columns/inexact-change.ts`:
  * for them it is the best that can be said without the record's body.
  */
 function converted(value: RawBuilder<unknown>, from: ColumnType, to: ColumnType): RawBuilder<unknown> {
