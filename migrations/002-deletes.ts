@@ -1,11 +1,11 @@
 import { sql, type Kysely } from 'kysely';
-import type { Words } from './dialect.ts';
+import type { MigrationDialect } from './dialect.ts';
 
 const timestamp = sql`timestamp`;
 
 /** What finding deleted records needs: which ids a walk has met, which are suspected to be gone, and who may look. */
-export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
-  await createSeen(db, words);
+export async function up(db: Kysely<unknown>, dialect: MigrationDialect): Promise<void> {
+  await createSeen(db, dialect);
   await createSuspects(db);
   // The credential under which the unfinished and the last whole full walk were made, as a hash.
   await db.schema.alterTable('_sync_checkpoints').addColumn('walk_credential', 'text').execute();
@@ -17,7 +17,7 @@ export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
 }
 
 /** Fingerprints of the ids that a full walk has met, a row per page; gone once the walk was swept after. */
-async function createSeen(db: Kysely<unknown>, { bytes }: Words): Promise<void> {
+async function createSeen(db: Kysely<unknown>, { bytes }: MigrationDialect): Promise<void> {
   await db.schema
     .createTable('_sync_seen')
     .ifNotExists()

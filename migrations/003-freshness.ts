@@ -1,16 +1,16 @@
 import { sql, type Kysely, type RawBuilder } from 'kysely';
-import type { Words } from './dialect.ts';
+import type { MigrationDialect } from './dialect.ts';
 
 /**
- * How old the copy is, for those who read it and for dashboards: a view, because it is a promise where our tables are
+ * How old the copy is, for those who read it and for dashboards: a view, because it is a promise while our tables are
  * not. Every column has a type for BI clients: on SQLite a bare column keeps its own, and the rest have a CAST.
  */
-export async function up(db: Kysely<unknown>, words: Words): Promise<void> {
-  await sql`CREATE VIEW sync_freshness AS ${freshness(words)}`.execute(db);
+export async function up(db: Kysely<unknown>, dialect: MigrationDialect): Promise<void> {
+  await sql`CREATE VIEW sync_freshness AS ${freshness(dialect)}`.execute(db);
 }
 
 /** The view's query; `further` are columns behind those that it has had from the first. */
-export function freshness({ moment }: Words, further: RawBuilder<unknown> = sql``): RawBuilder<unknown> {
+export function freshness({ moment }: MigrationDialect, further: RawBuilder<unknown> = sql``): RawBuilder<unknown> {
   return sql`SELECT
       CAST(known.resource AS TEXT) AS resource,
       ${moment(sql`checkpoint.last_success_at`)} AS last_success_at,

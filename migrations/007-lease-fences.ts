@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 
 /**
- * A lease's number comes again where the database forgets that it was given, as a replica that takes over before it has
+ * A lease's number comes again if the database forgets that it was given, as a replica that takes over before it has
  * heard of everything does. Its fence does not; and the count shows what else was forgotten.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ColumnDataType, ColumnDefinitionBuilder, Kysely, RawBuilder } from 'kysely';
 
 /** What the databases call differently; everything else in a migration is said alike. */
-export interface Words {
+export interface MigrationDialect {
   /** The type of a column of bytes. */
   bytes: ColumnDataType | RawBuilder<unknown>;
   /** A column whose value is given by the database, and grows with every row. */

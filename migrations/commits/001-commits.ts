@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely';
 
-/** What each connection has last committed, for whoever gets no answer to a COMMIT; a row per connection. */
+/** What each connection has last committed, for a session that gets no answer to its COMMIT; a row per connection. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('commits')

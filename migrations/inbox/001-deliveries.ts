@@ -1,10 +1,10 @@
 import { sql, type Kysely } from 'kysely';
-import type { Words } from '../dialect.ts';
+import type { MigrationDialect } from '../dialect.ts';
 
 const timestamp = sql`timestamp`;
 
 /** The inbox: webhook deliveries as they came, and what became of each. Times are UTC text, as in our other tables. */
-export async function up(db: Kysely<unknown>, { bytes, growing }: Words): Promise<void> {
+export async function up(db: Kysely<unknown>, { bytes, growing }: MigrationDialect): Promise<void> {
   await db.schema
     .createTable('_sync_deliveries')
     .ifNotExists()

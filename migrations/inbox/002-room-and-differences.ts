@@ -2,7 +2,7 @@ import { sql, type Kysely } from 'kysely';
 
 /**
  * What a delivery takes up, so that what waits is bounded without reading it; and the id that a delivery was sent under
- * where another body stands under that already.
+ * if another body stands under that already.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   const deliveries = db.schema.alterTable('_sync_deliveries');

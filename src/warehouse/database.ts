@@ -22,7 +22,7 @@ export interface Database {
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** Throws `ConfigError` if no warehouse could be made where none is. */
+  /** Throws `ConfigError` if no warehouse could be made if none is. */
   refuseMaking(clock: Clock): Promise<void>;
   /** Address of the inbox that belongs to the warehouse. */
   readonly inbox: string;
@@ -61,9 +61,9 @@ export interface SharedStatements {
   readonly execute: ExecuteSql;
   /**
    * Runs text of one or several statements on a connection of its own, and gives values as the driver does by itself.
-   * Tries for `patienceMs` while the server is away: it may then run twice; 0 for a single attempt.
+   * Tries for `retryForMs` while the server is away: it may then run twice; 0 for a single attempt.
    */
-  run(text: string, values: readonly unknown[] | undefined, patienceMs: number): Promise<{ rows: unknown[] }>;
+  run(text: string, values: readonly unknown[] | undefined, retryForMs: number): Promise<{ rows: unknown[] }>;
   close(): Promise<void>;
 }
 

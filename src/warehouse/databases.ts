@@ -6,15 +6,15 @@ import type { Coordination } from './coordination.ts';
 import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase, StoredSizes } from './database.ts';
 import type { Inbox } from './inbox.ts';
 import type { OwnTables } from './own-tables.ts';
-import { postgresDatabase } from './postgres/database.ts';
+import { declareDatabase as postgres } from './postgres/database.ts';
 import type { InboxViewer, WarehouseReader } from './reading.ts';
-import { sqliteDatabase } from './sqlite/database.ts';
+import { declareDatabase as sqlite } from './sqlite/database.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** All kinds of database: a further one is a folder beside these, and a line here. */
 const DATABASES: { readonly [Kind in DatabaseKind]: (address: WarehouseAddress<Kind>) => Database } = {
-  sqlite: sqliteDatabase,
-  postgres: postgresDatabase,
+  sqlite,
+  postgres,
 };
 
 function declared<Kind extends DatabaseKind>(address: WarehouseAddress<Kind>): Database {

@@ -8,11 +8,13 @@ import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
-import type { Words } from '../../migrations/dialect.ts';
+import type { MigrationDialect } from '../../migrations/dialect.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
 /** The steps by which a kind of database of ours came to be, by name and in order. */
-export type Migrations = Readonly<Record<string, { up: (db: Kysely<unknown>, words: Words) => Promise<void> }>>;
+export type Migrations = Readonly<
+  Record<string, { up: (db: Kysely<unknown>, dialect: MigrationDialect) => Promise<void> }>
+>;
 
 /** Imported one by one, so that type stripping, a build and a bundle all find them. */
 export const WAREHOUSE_MIGRATIONS: Migrations = {
@@ -35,8 +37,8 @@ const LAST_STEP = Object.keys(WAREHOUSE_MIGRATIONS).toSorted().at(-1) ?? '';
 export const LAST_DONE = '(SELECT max("name") FROM "_sync_migrations")';
 
 /**
- * What a process is told that goes on writing where a newer version has brought the tables up to date under it; null
- * where none has. `lastDone` is what `LAST_DONE` answers.
+ * The fault of a process that goes on writing although a newer version has brought the tables up to date; null
+ * if none has. `lastDone` is what `LAST_DONE` answers.
  */
 export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
   if (typeof lastDone !== 'string' || lastDone <= LAST_STEP) return null;
@@ -49,20 +51,20 @@ export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
 
 export interface MigrateOptions {
   migrations: Migrations;
-  words: Words;
+  dialect: MigrationDialect;
   /** The database, for messages. */
   shown: string;
-  /** Where the tables are to be; the connection's own place where absent. */
+  /** Where the tables are to be; the connection's own place if absent. */
   schema?: string;
-  /** The table that remembers the steps; `_sync_migrations` where absent. */
+  /** The table that remembers the steps; `_sync_migrations` if absent. */
   table?: string;
 }
 
 /** Brings our own tables up to date. Throws `ConfigError` when the database was written by a newer version. */
 export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptions): Promise<void> {
-  const { migrations, words, shown, schema, table = '_sync_migrations' } = options;
+  const { migrations, dialect, shown, schema, table = '_sync_migrations' } = options;
   const steps = Object.entries(migrations).map(
-    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, words) }] as const,
+    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, dialect) }] as const,
   );
   const migrator = new Migrator({
     db: own,
@@ -80,7 +82,7 @@ export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptio
 }
 
 /**
- * Throws `ConfigError` where a database, of which these steps are done, is not as this version writes it: for those who
+ * Throws `ConfigError` if a database, of which these steps are done, is not as this version writes it: for those who
  * only read, and so cannot bring it up to date.
  */
 export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, migrations: Migrations): void {

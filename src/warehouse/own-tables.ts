@@ -39,19 +39,19 @@ export interface CheckpointRow {
   fingerprint: string;
   /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
   cursor: string | null;
-  /** The key of a record that has the cursor's time: a filter that works lists it; null where no record set the cursor. */
+  /** The key of a record that has the cursor's time: a filter that works lists it; null if no record set the cursor. */
   cursor_key: string | null;
-  /** The service's clock when the cursor's value was first seen; null where the service does not tell. */
+  /** The service's clock when the cursor's value was first seen; null if the service does not tell. */
   cursor_seen_at: TimestampText | null;
   /** The service's clock when the last whole walk began. */
   checked_at: TimestampText | null;
   last_success_at: TimestampText | null;
   last_full_at: TimestampText | null;
-  /** When a walk last came to an end that was not proved; null where the last one was. */
+  /** When a walk last came to an end that was not proved; null if the last one was. */
   unproved_at: TimestampText | null;
   /** The same of a full walk. */
   unproved_full_at: TimestampText | null;
-  /** Records on the largest page that named a next one; null where none did yet. */
+  /** Records on the largest page that named a next one; null if none did yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
   /** The unfinished walk; all null between walks. */
@@ -67,7 +67,7 @@ export interface CheckpointRow {
   walk_high_key: string | null;
   walk_pages: number;
   walk_records: number;
-  /** The smallest total that a page of the walk has told; null where none has. */
+  /** The smallest total that a page of the walk has told; null if none has. */
   walk_total: number | null;
   /** Under which credential the unfinished walk began, as a hash. */
   walk_credential: string | null;
@@ -126,9 +126,9 @@ export interface RejectRow {
 
 export interface LeaseRow {
   name: string;
-  /** Grows with every owner; comes again where the database has forgotten one. */
+  /** Grows with every owner; comes again if the database has forgotten one. */
   token: number;
-  /** One owner's alone; empty where an earlier version took the lease. */
+  /** One owner's alone; empty if an earlier version took the lease. */
   fence: string;
   /** Transactions that the owner has committed. */
   commits: number;
@@ -156,7 +156,7 @@ export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
   page: number;
-  /** Eight bytes per id (`shape/key-fingerprint.ts`). */
+  /** Eight bytes per id (`shape/records/key-fingerprint.ts`). */
   ids: Uint8Array;
   /** Records of the page without a usable id: one of them may be any record. */
   unkeyed: number;
@@ -186,7 +186,7 @@ export interface SuspectRow {
   found_at: TimestampText;
   /** When the last walk that speaks against it began, or when the service said that it is gone. */
   evidence_at: TimestampText;
-  /** Why it is held or waits; null where there is nothing to say. */
+  /** Why it is held or waits; null if there is nothing to say. */
   detail: string | null;
   /** Of the older state that was listed (`canonicalHash`); null in all others. */
   hash: string | null;

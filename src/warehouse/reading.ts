@@ -4,7 +4,7 @@ import type { Warehouse } from './warehouse.ts';
 
 /** What commands may ask that only read. Nothing is made, changed or brought up to date for them. */
 export interface WarehouseReader extends Pick<Warehouse, 'own' | 'count' | 'countDeleted' | 'close'> {
-  /** False where this user, or this role, may read it and not write. */
+  /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
   server(): Promise<string | null>;

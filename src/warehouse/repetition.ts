@@ -5,7 +5,7 @@ import type { DeliveryState, NewDelivery } from './inbox.ts';
 export type Repetition = 'count' | 'countEvent' | 'waitAgain';
 
 /**
- * A repeat of the sender's own id is no news, unless nobody could work on the first one. Where the id is only the hash
+ * A repeat of the sender's own id is no news, unless nobody could work on the first one. If the id is only the hash
  * of the body, the same body may be a new event: a finished one is worked on again, a waiting one not settled unread.
  */
 export function repetition(state: DeliveryState, isIdSent: boolean): Repetition {
@@ -24,7 +24,7 @@ export function bodyDigest(body: Uint8Array): string {
 /**
  * A delivery under an id of its own, because another body stands under the one that it was sent with: the first one
  * stays as it is, and this one is worked on beside it. The headers do not count: they are not signed as a rule, and
- * whoever has captured one delivery could make as many of it as there are headers to think of.
+ * a person who has captured one delivery could make as many of it as there are headers to think of.
  */
 export function setApart(delivery: NewDelivery): NewDelivery {
   const { delivery_id, body, differs_from = delivery_id } = delivery;

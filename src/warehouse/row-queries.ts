@@ -49,7 +49,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`${time} IS NULL`;
       return numberOf(sql`SELECT count(*) AS n FROM ${named(name)} WHERE "_deleted_at" IS NULL AND ${isNone}`);
     },
-    // All rows less the deleted ones: both are counted in an index, where counting the live ones would read the table.
+    // All rows less the deleted ones: both are counted in an index, while counting the live ones would read the table.
     count: async (table) => {
       if (!(await isThere(table))) return 0;
       const deleted = sql`SELECT count(*) FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL`;

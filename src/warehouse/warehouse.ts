@@ -5,14 +5,14 @@ import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 
-/** What is known of a row that is already there. */
+/** The state of a row that is already there. */
 export interface StoredRow {
   hash: string;
   version: number;
   syncedAt: TimestampText;
   /** Null for a live row. */
   deletedAt: TimestampText | null;
-  /** The cell of the column asked for as `updated`; null where there is none. */
+  /** The cell of the column asked for as `updated`; null if there is none. */
   updated: Cell;
 }
 
@@ -33,13 +33,13 @@ export interface WrittenRecord {
 export interface LeaseProof {
   name: string;
   token: number;
-  /** Never given twice, where a token is: by a database that has forgotten an owner. */
+  /** Never given twice, while a token may be: by a database that has forgotten an owner. */
   fence: string;
   /** The lease lives until then once the transaction is through. */
   expiresAt: TimestampText;
   /** The owner's transactions so far: a database that knows of fewer was set back. */
   commits: () => number;
-  /** To be called after each one, also where nobody can tell whether it was committed: then it is found out. */
+  /** To be called after each one, even if nobody can tell whether it was committed: then it is found out. */
   committed: () => void;
 }
 
@@ -51,7 +51,7 @@ export function leaseLost(resource: string): SyncError {
   });
 }
 
-/** What of a page becomes rows. */
+/** The part of a page that becomes rows. */
 export interface PageRows {
   resource: string;
   history: HistoryPolicy;
@@ -59,7 +59,7 @@ export interface PageRows {
   requestedAt: TimestampText;
   /** Rows per table, the resource's own table first; only what is new or changed. */
   rows: readonly TableRows[];
-  /** All child tables of the resource: what a changed record had there goes, also where no new row comes. */
+  /** All child tables of the resource: what a changed record had there goes, even if no new row comes. */
   children: readonly TableShape[];
   /** One per row of the resource's own table, in the same order. */
   records: readonly WrittenRecord[];
@@ -82,7 +82,7 @@ export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
 /** One step of schema evolution, committed whole or not at all. */
 export interface ShapeGrowth {
   lease: LeaseProof;
-  /** The tables that stand; null where the resource has none yet. */
+  /** The tables that stand; null if the resource has none yet. */
   before: ResourceShape | null;
   after: ResourceShape;
   /** What `after` has that `before` had not, or not as wide. */
@@ -134,20 +134,20 @@ export interface Purge {
   limit: number;
 }
 
-/** How a database stands that is written for months. */
+/** The state of a database that is written for months. */
 export interface Upkeep {
   /** What is written but not yet copied into the database itself; grows while a reader holds a transaction open. */
   walBytes: number;
 }
 
 /**
- * One source's database. `sqlite/` and later `postgres/` export the same things in the same order; nothing above
- * this folder knows which one it talks to. All methods throw `SyncError`.
+ * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
+ * throw `SyncError`.
  */
 export interface Warehouse {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
   readonly own: Kysely<OwnTables>;
-  /** True where processes of other machines may write to it too. */
+  /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
@@ -155,9 +155,9 @@ export interface Warehouse {
   stored(table: TableShape, keys: readonly string[], updated: string | null): Promise<Map<string, StoredRow>>;
   /** Names of all tables and views that there are, ours and others', in lower case. */
   tableNames(): Promise<Set<string>>;
-  /** True where the integer column holds a value that a double would change. */
+  /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /** Adds and widens tables and columns. Throws `table_exists` where somebody else made a table of that name. */
+  /** Adds and widens tables and columns. Throws `table_exists` if somebody else made a table of that name. */
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
@@ -166,7 +166,7 @@ export interface Warehouse {
   /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
   commit(page: PageCommit): Promise<void>;
   /** Marks rows as deleted, with a version that says so. Returns the keys of those that were live until then. */
-  softDelete(burial: SoftDelete): Promise<string[]>;
+  softDelete(deletion: SoftDelete): Promise<string[]>;
   /** Removes deleted rows and their versions. Returns how many rows went. */
   purge(purge: Purge): Promise<number>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
@@ -175,19 +175,19 @@ export interface Warehouse {
   liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
   /** Keys of live rows by their cells in a column, the last ones first; those without a value are left out. */
   latestKeys(table: TableShape, column: Column, limit: number): Promise<string[]>;
-  /** Live rows that have no time in the column. Reads the table where the database has no index on it. */
+  /** Live rows that have no time in the column. Reads the table if the database has no index on it. */
   countUntimed(table: TableShape, column: Column): Promise<number>;
-  /** Statements on own tables in one transaction, under the lease where one is given. */
+  /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
-  /** Live rows of a resource's own table; 0 where it is not there yet. */
+  /** Live rows of a resource's own table; 0 if it is not there yet. */
   count(table: string): Promise<number>;
-  /** Rows that were deleted at `since` or later ('' for all); 0 where the table is not there yet. */
+  /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
   /** What the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
   upkeep(): Promise<Upkeep>;
-  /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` where it is not `named`. */
+  /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` if it is not `named`. */
   nameState(): NameState;
   close(): Promise<void>;
 }

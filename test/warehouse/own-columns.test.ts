@@ -3,7 +3,7 @@ import { OWN_COLUMNS, type OwnColumn } from '../../src/warehouse/own-columns.ts'
 import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, warehouseOn } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
-import { copying } from '../sync/copying.ts';
+import { copying } from '../sync/copy/copying.ts';
 
 /** All that a further column of ours takes. */
 const FURTHER: OwnColumn = {
@@ -47,11 +47,13 @@ describe.for(DATABASES)('a further column of ours on $name', (database) => {
 
 describe.skipIf(POSTGRES.missing !== null)('a further column of ours on its way to Postgres', () => {
   it('is copied, and says what it is', async () => {
-    const { to, load, copy } = await copying();
-    await load(['{"id":"1"}', '{"id":"2"}']);
-    expect(await copy()).toMatchObject({ outcome: 'copied' });
-    expect(await rowsOf(to, ORIGINS)).toEqual(STAMPED);
+    const stage = await copying();
+    await stage.load(['{"id":"1"}', '{"id":"2"}']);
+    expect(await stage.copy()).toMatchObject({ outcome: 'copied' });
+    expect(await rowsOf(stage.to, ORIGINS)).toEqual(STAMPED);
     const comment = "SELECT col_description(attrelid, attnum) AS comment FROM pg_attribute WHERE attname = '_origin'";
-    expect(await rowsOf(to, `${comment} AND attrelid = 'content'::regclass`)).toEqual([{ comment: FURTHER.comment }]);
+    expect(await rowsOf(stage.to, `${comment} AND attrelid = 'content'::regclass`)).toEqual([
+      { comment: FURTHER.comment },
+    ]);
   });
 });

@@ -16,7 +16,7 @@ export interface CopySource {
   close(): Promise<void>;
 }
 
-/** Opens it, and brings it up to date as every command does. Throws `ConfigError` where there is nothing to copy. */
+/** Opens it, and brings it up to date as every command does. Throws `ConfigError` if there is nothing to copy. */
 export async function openSource(address: string, clock: Clock): Promise<CopySource> {
   const { file, inbox } = databaseAt(address);
   if (file === null) {
@@ -63,7 +63,7 @@ export interface SourceLeases {
 }
 
 /**
- * Who has owned which resource last: whoever writes to a resource becomes its owner first, so that the same text means
+ * The last owner of each resource: a process that writes to a resource becomes its owner first, so that the same text means
  * that nothing was written in between.
  */
 export async function ownersOf({ own }: Warehouse): Promise<string> {
@@ -71,7 +71,7 @@ export async function ownersOf({ own }: Warehouse): Promise<string> {
   return JSON.stringify(await own.selectFrom('_sync_leases').select(columns).orderBy('name').execute());
 }
 
-/** Becomes the owner of all resources. Throws `SyncError('lease_held')` where another process owns one. */
+/** Becomes the owner of all resources. Throws `SyncError('lease_held')` if another process owns one. */
 export async function leaseAll(
   warehouse: Warehouse,
   resources: readonly string[],

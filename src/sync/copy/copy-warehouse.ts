@@ -28,7 +28,7 @@ export interface CopyRequest {
   watcher: CopyWatcher;
 }
 
-/** Hears of every table that was copied, and of every one that was then found to be equal. */
+/** Called for every table that was copied, and for every one that was then found to be equal. */
 export interface CopyWatcher {
   copied: (table: string) => void;
   compared: (row: ReceiptRow) => void;
@@ -37,13 +37,13 @@ export interface CopyWatcher {
 export interface CopyReport {
   /** `already`: a copy of the source as it stands was finished before. */
   outcome: 'copied' | 'already';
-  /** True where it went on with a copy that was interrupted. */
+  /** True if it went on with a copy that was interrupted. */
   isResumed: boolean;
   tables: ReceiptRow[];
 }
 
 /**
- * Carries a SQLite warehouse over to Postgres: all of it, compared value by value, before anybody sees it there. A copy
+ * Copies a SQLite warehouse to Postgres: all of it, compared value by value, before anybody sees it there. A copy
  * that was interrupted goes on where it was, unless the source was written to meanwhile. Nothing is ever changed in the
  * source. Throws `ConfigError` and `SyncError`.
  */
@@ -146,7 +146,7 @@ async function copyAll(
   });
 }
 
-/** Compares all tables, the whole of both. Throws `SyncError('copy_differs')` where one is not equal. */
+/** Compares all tables, the whole of both. Throws `SyncError('copy_differs')` if one is not equal. */
 async function compareAll(
   { staging: { database }, signal }: CopyPlace,
   tables: readonly TableInSource[],

@@ -14,9 +14,9 @@ export interface Comparison {
   copied: number;
   /** SHA-256 over all values in SQLite, each in its one spelling, in the order of the key. */
   digest: string;
-  /** True where Postgres's rows give the same. */
+  /** True if Postgres's rows give the same. */
   isEqual: boolean;
-  /** What the first row that differs is, for a message; null where none does. */
+  /** What the first row that differs is, for a message; null if none does. */
   difference: string | null;
 }
 

@@ -1,13 +1,13 @@
 import type { TableShape } from '../../model/table.ts';
 
-/** A table whose rows are carried from one database to the other. */
+/** A table whose rows are copied from one database to the other. */
 export interface CopiedTable {
   name: string;
   /** Columns that tell its rows apart, in order; empty for a small table in which nothing does. */
   key: readonly string[];
-  /** Which rows; all where absent. */
+  /** Which rows; all if absent. */
   where?: string;
-  /** True where rows change without a lease: an interrupted copy cannot trust what it has carried before. */
+  /** True if rows change without a lease: an interrupted copy cannot trust what it has copied before. */
   isAfresh?: true;
 }
 

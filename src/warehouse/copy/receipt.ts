@@ -4,7 +4,7 @@ import { quoted, type CopiedTable } from './copied-tables.ts';
 
 /** What was copied from where; it stays beside the copy. */
 export interface Receipt {
-  /** The state of the source that it is a copy of, told by who has owned its resources. */
+  /** The state of the source that it is a copy of, known by who has owned its resources. */
   fingerprint: string;
   /** UTC text; null while the copy is under way. */
   finishedAt: string | null;
@@ -48,8 +48,8 @@ export async function readReceipt(database: Database): Promise<Receipt> {
 }
 
 /**
- * Goes on with a copy of the source as it stood at `before`, or begins anew where what is here is none; from now on the
- * source's state is `now`. Returns true where it goes on. To be called by the one who owns the staging schema.
+ * Goes on with a copy of the source as it stood at `before`, or begins anew if what is here is none; from now on the
+ * source's state is `now`. Returns true if it goes on. To be called by the one who owns the staging schema.
  */
 export async function resumeOrBegin(database: Database, before: string, now: string): Promise<boolean> {
   return transact(database, async (session) => {

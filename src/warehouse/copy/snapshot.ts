@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { sqliteError } from '../sqlite/connection/errors.ts';
+import { databaseError } from '../sqlite/connection/errors.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 import type { SourceCell } from './value-kinds.ts';
 
@@ -9,33 +9,33 @@ const CHUNK_ROWS = 2_000;
 
 /** A database file as it stood at one moment, whatever is written to it meanwhile. All methods throw `SyncError`. */
 export interface Snapshot {
-  /** Names of the table's columns; none where there is no such table. */
+  /** Names of the table's columns; none if there is no such table. */
   columns(table: string): string[];
   /**
    * The next rows in the order of the key, those behind the key `after`; none at the end. A table without a key comes
    * whole.
    */
   read(table: CopiedTable, columns: readonly string[], after: readonly SourceCell[] | null): SourceCell[][];
-  /** The highest number that the table has given to a row of its own, also where that row is gone; 0 where none. */
+  /** The highest number that the table has given to a row of its own, even if that row is gone; 0 if none. */
   lastNumber(table: string): number;
   close(): void;
 }
 
 /** Begins to read a file; until it is closed, everything is read as of now. Throws `ConfigError`. */
 export function openSnapshot(file: string): Snapshot {
-  return knowingly(file, () => {
+  return translated(file, () => {
     const db = new Database(file, { readonly: true });
     db.exec('BEGIN');
     // The moment is that of the first read.
     db.prepare('SELECT 1 FROM sqlite_schema').get();
     return {
       columns: (table) =>
-        knowingly(file, () =>
+        translated(file, () =>
           db.prepare<[string], string>('SELECT "name" FROM pragma_table_info(?)').pluck().all(table),
         ),
-      read: (table, columns, after) => knowingly(file, () => readChunk(db, table, columns, after)),
+      read: (table, columns, after) => translated(file, () => readChunk(db, table, columns, after)),
       lastNumber: (table) =>
-        knowingly(file, () => {
+        translated(file, () => {
           const last = db.prepare<[string], number>('SELECT "seq" FROM "sqlite_sequence" WHERE "name" = ?');
           return last.pluck().get(table) ?? 0;
         }),
@@ -75,10 +75,10 @@ function chunkText({ name, key, where }: CopiedTable, columns: readonly string[]
   return `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(name)}${filter}${order}`;
 }
 
-function knowingly<T>(file: string, work: () => T): T {
+function translated<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw sqliteError(error, file);
+    throw databaseError(error, file);
   }
 }

@@ -28,7 +28,7 @@ export interface Staging {
   close(): Promise<void>;
 }
 
-/** Opens (and makes) the staging schema for a Postgres address. Throws `ConfigError` where that cannot be. */
+/** Opens (and makes) the staging schema for a Postgres address. Throws `ConfigError` if that cannot be. */
 export async function openStaging(address: string, clock: Clock): Promise<Staging> {
   const { connection, schema } = targetAt(address);
   const staged = { connection, schema: stagingName(schema) };
@@ -47,8 +47,8 @@ export async function openStaging(address: string, clock: Clock): Promise<Stagin
 }
 
 /**
- * What an earlier copy left in the schema that an address names; null where nothing is there yet. Throws
- * `ConfigError('copy_target_used')` where a warehouse, or anything else, is there that no copy made.
+ * What an earlier copy left in the schema that an address names; null if nothing is there yet. Throws
+ * `ConfigError('copy_target_used')` if a warehouse, or anything else, is there that no copy made.
  */
 export async function findReceipt(address: string, clock: Clock): Promise<Receipt | null> {
   const { database, release } = borrowDatabase(targetAt(address), clock);
@@ -62,7 +62,7 @@ export async function findReceipt(address: string, clock: Clock): Promise<Receip
   }
 }
 
-/** `copiedAt` where what is there is a copy of an earlier state. */
+/** `copiedAt` if what is there is a copy of an earlier state. */
 export function targetUsed(address: string, copiedAt: string | null = null): ConfigError {
   const shown = shownAddress(targetAt(address));
   const why =
@@ -76,7 +76,7 @@ export function targetUsed(address: string, copiedAt: string | null = null): Con
 
 /** Tables, views and the like in a schema. */
 async function relationNames(database: Database): Promise<Set<string>> {
-  const { rows } = await execute(database, { patienceMs: 5_000 })<{ name: string }>(
+  const { rows } = await execute(database, { retryForMs: 5_000 })<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
     [database.schema],
   );
@@ -101,7 +101,7 @@ const PUBLISH_MS = 600_000;
 
 /**
  * Makes the staging schema the one that it is for, in one transaction: from then on it is a warehouse like all others.
- * Throws `ConfigError('copy_target_used')` where somebody else has made something there meanwhile.
+ * Throws `ConfigError('copy_target_used')` if somebody else has made something there meanwhile.
  */
 export async function publish(staging: Staging, lease: () => LeaseProof, lastDelivery: number): Promise<void> {
   const { database, schema } = staging;
@@ -124,7 +124,7 @@ export async function publish(staging: Staging, lease: () => LeaseProof, lastDel
   );
 }
 
-/** The number of a delivery is never given again, also where it is gone. */
+/** The number of a delivery is never given again, even if it is gone. */
 async function numberDeliveriesFrom({ execute }: Session, last: number): Promise<void> {
   if (last === 0) return;
   await execute(`SELECT setval(pg_get_serial_sequence('"_sync_deliveries"', 'seq'), $1)`, [last]);

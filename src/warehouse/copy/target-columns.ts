@@ -12,7 +12,7 @@ export interface TargetColumn {
 
 const INTEGERS: ReadonlySet<string> = new Set(['bigint', 'integer']);
 
-/** The columns of a table in the database's schema, in their order; none where there is no such table. */
+/** The columns of a table in the database's schema, in their order; none if there is no such table. */
 export async function targetColumns(database: Database, table: string): Promise<TargetColumn[]> {
   const { rows } = await execute(database)<{ name: string; type: string }>(
     `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute

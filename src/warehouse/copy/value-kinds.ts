@@ -39,7 +39,7 @@ export const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
 
 const TRUTHS: Readonly<Record<string, string>> = { 0: 'false', 1: 'true' };
 
-/** Bytes where a text belongs are told from the text of the same bytes, so that a comparison finds them. */
+/** Bytes where a text belongs are kept apart from the text of the same bytes, so that a comparison finds them. */
 function textOf(cell: unknown): string {
   return Buffer.isBuffer(cell) ? `bytes ${cell.toString('hex')}` : String(cell);
 }
@@ -48,7 +48,7 @@ function hexOf(cell: unknown): string {
   return Buffer.isBuffer(cell) ? cell.toString('hex') : `text ${String(cell)}`;
 }
 
-/** SQLite's text leaves them out where there are none. */
+/** SQLite's text leaves them out if there are none. */
 function withMilliseconds(text: string): string {
   return /^[^.]{19}$/.test(text) ? `${text}.000` : text;
 }

@@ -21,15 +21,14 @@ import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { refuseWithoutCreate } from './connection/schema-rights.ts';
 import { execute, type Database } from './connection/transact.ts';
-import { openCoordination } from './coordination/open-coordination.ts';
-import { sharedStatements } from './coordination/shared-statements.ts';
+import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
 
 /** A schema per source, in a database that processes of many machines may share. */
-export function postgresDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
+export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
   const shown = shownAddress(address);
   return {
     shown,
@@ -78,7 +77,7 @@ async function refuseMaking(address: PostgresAddress, clock: Clock): Promise<voi
   const { database, release } = borrowDatabase(address, clock);
   try {
     await checkServer(database);
-    await refuseWithoutCreate(execute(database, { patienceMs: OPEN_MS }), database);
+    await refuseWithoutCreate(execute(database, { retryForMs: OPEN_MS }), database);
   } finally {
     await release();
   }
@@ -107,7 +106,7 @@ async function look<Tables>(
 
 /** Throws if the schema is there, but closed to the role: then nobody knows what is in it. */
 async function refuseClosed(database: Database): Promise<void> {
-  const { rows } = await execute(database, { patienceMs: OPEN_MS })<{ role: string; grants: string }>(
+  const { rows } = await execute(database, { retryForMs: OPEN_MS })<{ role: string; grants: string }>(
     `SELECT current_user::text AS role, format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',
         nspname, current_user) AS grants
       FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')`,

@@ -10,8 +10,7 @@ import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { purge, softDelete } from './pages/soft-delete.ts';
 import { databaseNow } from './connection/database-clock.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { createPageWriter } from './pages/page-writer.ts';
-import { rewriteRows } from './pages/row-rewriter.ts';
+import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
 import { transact, type Database } from './connection/transact.ts';
@@ -68,11 +67,11 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
         return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
       });
     },
-    softDelete: (burial) =>
-      underLease(burial.lease, async (session) => {
-        const buried = await softDelete(session, burial);
-        await session.runAll(burial.statements.map(asStep));
-        return buried;
+    softDelete: (deletion) =>
+      underLease(deletion.lease, async (session) => {
+        const deleted = await softDelete(session, deletion);
+        await session.runAll(deletion.statements.map(asStep));
+        return deleted;
       }),
     purge: (old) => underLease(old.lease, (session) => purge(session, old)),
     liveSample: (table, resource, limit) => liveSample(database, table, resource, limit),

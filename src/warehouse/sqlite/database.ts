@@ -13,7 +13,7 @@ import { openInbox } from './inbox/open-inbox.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 /** A file of its own per source; one process does all the work on it. */
-export function sqliteDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
+export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
   return {
     shown: `sqlite:${file}`,
     file,

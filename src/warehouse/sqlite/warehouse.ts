@@ -8,19 +8,18 @@ import type { Upkeep, Warehouse } from '../warehouse.ts';
 import { purge, softDelete } from './pages/soft-delete.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { createPageWriter } from './pages/page-writer.ts';
-import { rewriteRows } from './pages/row-rewriter.ts';
+import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
-import { statementRunner, transactions } from './connection/transact.ts';
+import { statementRunner, transactions } from './connection/transactions.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
   const kind = { migrations: WAREHOUSE_MIGRATIONS, configure };
   const opened = await openFile<OwnTables>(file, clock, kind);
   try {
-    await opened.patiently(() => growOwnColumns(opened.db, opened.own));
+    await opened.retryWhileLocked(() => growOwnColumns(opened.db, opened.own));
   } catch (error) {
     await opened.close();
     throw error;
@@ -43,11 +42,11 @@ function configure(db: Database): void {
 
 /** The warehouse on an open and migrated database. */
 function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
-  const { db, own, patiently, name } = open;
+  const { db, own, retryWhileLocked, name } = open;
   const writePage = createPageWriter(db, own);
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
-  const transact = transactions(db, patiently);
+  const transact = transactions(db, retryWhileLocked);
   const wal = walUpkeep(db);
   // By its path: that of another file is none of ours to fold back.
   const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? wal.run() : Promise.resolve({ walBytes: 0 }));
@@ -57,7 +56,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     own,
     isOnNetwork: false,
     now: () => Promise.resolve(clock.now()),
-    stored: (table, keys, updated) => patiently(() => stored(table, keys, updated)),
+    stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
     evolve: (growth) =>
       transact(growth.lease, () => {
@@ -76,20 +75,20 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         writePage(page.rows);
         runAll(statements);
       }),
-    softDelete: (burial) =>
-      transact(burial.lease, () => {
-        const buried = softDelete(db, own, burial);
-        runAll(burial.statements);
-        return buried;
+    softDelete: (deletion) =>
+      transact(deletion.lease, () => {
+        const deleted = softDelete(db, own, deletion);
+        runAll(deletion.statements);
+        return deleted;
       }),
     purge: (old) => transact(old.lease, () => purge(db, own, old)),
-    liveSample: (table, resource, limit) => patiently(() => liveSample(db, own, table, resource, limit)),
+    liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
     persist: () => syncLog(db.name),
     upkeep,
     nameState: () => name.state(),
     close: async () => {
-      // Where another program has the file open too, closing does not copy what was written.
+      // If another program has the file open too, closing does not copy what was written.
       await upkeep();
       await open.close();
     },

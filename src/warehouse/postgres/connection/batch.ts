@@ -9,7 +9,7 @@ export interface Step {
   data?: Buffer;
   /** What it means that there was no row for it. It says more than whatever goes wrong behind it. */
   ifNone?: () => Error;
-  /** What it means that the first row is this one; null where all is well. */
+  /** What it means that the first row is this one; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
 }
 
@@ -134,7 +134,7 @@ function copyDataHeader(length: number): Buffer {
   return header;
 }
 
-/** The query keeps what comes for it, and gives it out when it is told that nothing more comes. */
+/** The query keeps what comes for it, and returns it when nothing more comes. */
 function asked(step: Step): Asked {
   const { text, values = [] } = step;
   // `queryMode` is not in the types of `pg`: as everything here, statements without values go by the protocol's steps.

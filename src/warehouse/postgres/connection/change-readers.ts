@@ -8,7 +8,7 @@ import { openDatabase, WAREHOUSE_TABLES } from './open-database.ts';
 import type { Session } from './session.ts';
 import { transact } from './transact.ts';
 
-/** What a role may read of a source's schema is changed in one transaction. Throws `ConfigError` where it may not be. */
+/** What a role may read of a source's schema is changed in one transaction. Throws `ConfigError` if it may not be. */
 export async function changeReaders(address: PostgresAddress, clock: Clock, request: ReadersRequest): Promise<Readers> {
   const opened = await openDatabase<OwnTables>(address, clock, WAREHOUSE_TABLES);
   try {
@@ -46,7 +46,7 @@ async function revoke(session: Session, schema: string, role: string): Promise<R
   return { schema, isNew: false, readable, others };
 }
 
-/** True where it was made just now. Throws `ConfigError` where it is none that only reads, or may not be made. */
+/** Returns true if it was made just now. Throws `ConfigError` if it is not one that only reads, or may not be made. */
 async function makeRole(session: Session, role: string): Promise<boolean> {
   const { is_there, is_writer, may_make } = await factsOf(session, role);
   if (is_writer) {

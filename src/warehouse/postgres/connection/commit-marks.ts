@@ -5,11 +5,11 @@ import type { Step } from './batch.ts';
 import type { ExecuteSql } from '../../database.ts';
 
 /**
- * A transaction leaves a mark of its connection's, so that whoever got no answer to its COMMIT can ask. A number of the
+ * A transaction leaves a mark of its connection's, so that a session that got no answer to its COMMIT can ask. A number of the
  * server's would not do: after a crash it gives those anew that it had not written down.
  */
 export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
-/** For all sources of a database; beside what the hub holds. */
+/** For all sources of a database; beside the tables of coordination. */
 export const COMMON_SCHEMA = 'content_sync';
 /** Of connections that are no more: none rests for so long. */
 export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;

@@ -9,14 +9,14 @@ type Remedy = 'replay' | 'server' | 'none';
 interface ErrorRow {
   /** Beginnings of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
-  /** What the message says as well, where the code alone could be something else. */
+  /** The message says this as well; needed if the code alone could mean something else. */
   says?: RegExp;
   /** What is said without a code by `pg` itself. */
   message?: RegExp;
   code: string;
   hint: string;
   remedy: Remedy;
-  /** True where no run can work before a person has changed something. */
+  /** True if no run can work before a person has changed something. */
   config?: true;
 }
 
@@ -92,7 +92,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefixes: ['28', '3D000'],
-    // Among others, where the server asks for a password and there is none.
+    // Among others, if the server asks for a password and there is none.
     message: /^SASL/,
     code: 'warehouse_refused',
     hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
@@ -109,7 +109,7 @@ const ERRORS: readonly ErrorRow[] = [
 ];
 
 /** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
-export function postgresError(error: unknown, shown: string): unknown {
+export function databaseError(error: unknown, shown: string): unknown {
   const row = rowOf(error);
   if (row === undefined || error instanceof SyncError) return error;
   const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'no code'})`;
@@ -122,9 +122,9 @@ export function remedyOf(error: unknown): Remedy {
   return rowOf(error)?.remedy ?? 'none';
 }
 
-/** SQLSTATE, or Node's own code; empty where there is none. */
+/** SQLSTATE, or Node's own code; empty if there is none. */
 export function errorCode(error: unknown): string {
-  // Where a name has several addresses, Node tells of all attempts at once.
+  // If a name has several addresses, Node reports all attempts at once.
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }

@@ -1,5 +1,5 @@
 import { Kysely, sql } from 'kysely';
-import type { Words } from '../../../../migrations/dialect.ts';
+import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
 import { INBOX_MIGRATIONS, migrate, WAREHOUSE_MIGRATIONS, writtenByNewer, type Migrations } from '../../migrate.ts';
@@ -34,7 +34,7 @@ export const WAREHOUSE_TABLES: TableSet = { migrations: WAREHOUSE_MIGRATIONS, ta
 /** In the schema of the source, beside those of the warehouse. */
 export const INBOX_TABLES: TableSet = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
-/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` where it cannot be used. */
+/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` if it cannot be used. */
 export async function openDatabase<Tables>(
   address: PostgresAddress,
   clock: Clock,
@@ -62,7 +62,7 @@ interface ServerFacts {
 
 /** What cannot work later is said now. */
 export async function checkServer(database: Database): Promise<void> {
-  const { rows } = await execute(database, { patienceMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
+  const { rows } = await execute(database, { retryForMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
       current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
   );
@@ -92,7 +92,7 @@ const marked = new WeakSet<Database['pool']>();
 async function keepCommitMarks(database: Database): Promise<void> {
   if (marked.has(database.pool)) return;
   await bringUpToDate({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
-  await execute(database, { patienceMs: OPEN_MS })(FORGET_OLD_MARKS);
+  await execute(database, { retryForMs: OPEN_MS })(FORGET_OLD_MARKS);
   marked.add(database.pool);
 }
 
@@ -105,7 +105,7 @@ const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL T
 
 /** Two processes that start together migrate one after the other. */
 async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
-  const ask = execute(database, { patienceMs: OPEN_MS });
+  const ask = execute(database, { retryForMs: OPEN_MS });
   await refuseStrangers(ask, database);
   if (await isUpToDate(database, tables)) return;
   await refuseWithoutCreate(ask, database);
@@ -121,14 +121,14 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       else await session.execute(WAIT_FOR_PAGES);
       await migrate(new Kysely({ dialect: sessionDialect(session) }), {
         ...tables,
-        words: POSTGRES_WORDS,
+        dialect: MIGRATION_DIALECT,
         shown,
         schema,
       });
       await hideOwnTables(session, schema);
     },
     // A step that is done is not done again.
-    { patienceMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
+    { retryForMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
   );
 }
 
@@ -145,9 +145,9 @@ async function isUpToDate(database: Database, tables: TableSet): Promise<boolean
 const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
   FROM pg_namespace WHERE nspname = $2`;
 
-/** The steps by which the tables came to be; null where they are not there, or not for this role. */
+/** The steps by which the tables came to be; null if they are not there, or not for this role. */
 export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
-  const ask = execute(database, { patienceMs: OPEN_MS });
+  const ask = execute(database, { retryForMs: OPEN_MS });
   const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
   const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
   if (there.rows[0]?.there !== true) return null;
@@ -155,7 +155,7 @@ export async function stepsDone(database: Database, { table: name }: TableSet): 
   return new Set(rows.map((row) => row.name));
 }
 
-export const POSTGRES_WORDS: Words = {
+const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'bytea',
   growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
   moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,

@@ -18,7 +18,7 @@ export function ownDialect(database: Database): Dialect {
 
 /**
  * Kysely's Postgres within a transaction that somebody else begins and ends. Every statement behind one that has failed
- * fails as well, for no reason of its own: whoever looks past the first failure is told of that one again.
+ * fails as well, for no reason of its own: a later statement reports that first failure again.
  */
 export function sessionDialect(session: Session): Dialect {
   let first: { error: unknown } | null = null;
@@ -37,7 +37,7 @@ function statementDialect(run: ExecuteSql): Dialect {
   const connection: DatabaseConnection = {
     executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { rows, rowCount } = await run(sql, parameters);
-      // What a row is, is said where the query is made.
+      // The query says what a row is.
       // oxlint-disable-next-line no-unsafe-type-assertion
       return { rows: rows as Row[], numAffectedRows: BigInt(rowCount ?? 0) };
     },

@@ -15,7 +15,7 @@ interface RightsFacts extends Record<string, unknown> {
   may_make_tables: boolean;
 }
 
-/** Throws `ConfigError` where the role may not make the schema, or tables in it; with the GRANT that is missing. */
+/** Throws `ConfigError` if the role may not make the schema, or tables in it; with the GRANT that is missing. */
 export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
   const { rows } = await ask<RightsFacts>(RIGHTS, [schema]);
   const [facts] = rows;
@@ -32,7 +32,7 @@ export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Sc
 }
 
 /**
- * Throws `ConfigError` where something of a role that is neither ours nor trusted by everybody (a superuser, the owner
+ * Throws `ConfigError` if something of a role that is neither ours nor trusted by everybody (a superuser, the owner
  * of the schema or of the database) would be run with our rights: what bears the name of a function or an operator of
  * Postgres's own and stands in the schema, in which our statements look for their tables, or is triggered by what we
  * write there.

@@ -5,11 +5,11 @@ import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step } from './batch.ts';
 import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
-import { postgresError, remedyOf } from './errors.ts';
+import { databaseError, remedyOf } from './errors.ts';
 import { queryOf, sessionOf, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
-const PATIENCE_MS = 60_000;
+const RETRY_FOR_MS = 60_000;
 const MOST_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
@@ -24,11 +24,11 @@ const FROZEN_MS = 10_000;
 const NETWORK_MS = 10_000;
 
 export interface TransactOptions {
-  /** How long to wait for the server; a minute where absent. 0 for one attempt. */
-  patienceMs?: number;
-  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute where absent. */
+  /** How long to wait for the server; a minute if absent. 0 for one attempt. */
+  retryForMs?: number;
+  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute if absent. */
   decideMs?: number;
-  /** True where the work does no harm when it is done again: then it leaves no mark, and is done again. */
+  /** True if the work does no harm when it is done again: then it leaves no mark, and is done again. */
   mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
@@ -49,8 +49,8 @@ export interface Database {
 }
 
 /**
- * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, where other sessions
- * were in the way or the connection was lost, and not again where it turns out to have been committed. So `work` must
+ * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, if other sessions
+ * were in the way or the connection was lost, and not again if it turns out to have been committed. So `work` must
  * begin from nothing each time. Throws `SyncError`.
  */
 export async function transact<T>(
@@ -58,21 +58,21 @@ export async function transact<T>(
   work: (session: Session) => Promise<T>,
   options: TransactOptions = {},
 ): Promise<T> {
-  return retryWhileLocked(database, options.patienceMs ?? PATIENCE_MS, () => attempt(database, work, options));
+  return retryWhileLocked(database, options.retryForMs ?? RETRY_FOR_MS, () => attempt(database, work, options));
 }
 
-/** Runs one statement outside of a transaction, under the same patience: it may run twice. Throws `SyncError`. */
+/** Runs one statement outside of a transaction, with the same retries: it may run twice. Throws `SyncError`. */
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
-    retryWhileLocked(database, options.patienceMs ?? PATIENCE_MS, () =>
+    retryWhileLocked(database, options.retryForMs ?? RETRY_FOR_MS, () =>
       database.pool.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
     );
 }
 
 /** Runs what does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
-export async function retryWhileLocked<T>(database: Database, patienceMs: number, work: () => Promise<T>): Promise<T> {
+export async function retryWhileLocked<T>(database: Database, retryForMs: number, work: () => Promise<T>): Promise<T> {
   const { clock, random, shown } = database;
-  const deadline = clock.monotonic() + patienceMs;
+  const deadline = clock.monotonic() + retryForMs;
   let replays = 0;
   for (let failures = 0; ; failures += 1) {
     try {
@@ -81,7 +81,7 @@ export async function retryWhileLocked<T>(database: Database, patienceMs: number
       const remedy = remedyOf(error);
       if (remedy === 'replay') replays += 1;
       const isOver = clock.monotonic() >= deadline || replays > MOST_REPLAYS;
-      if (remedy === 'none' || isOver) throw postgresError(error, shown);
+      if (remedy === 'none' || isOver) throw databaseError(error, shown);
     }
     const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
     await clock.sleep(pause * (0.5 + random() / 2));
@@ -127,10 +127,10 @@ async function begunOn<T>(
   return result;
 }
 
-/** Throws where nobody answers: then the lease counts it, so that its next transaction finds out. */
+/** Throws if nobody answers: then the lease counts it, so that its next transaction finds out. */
 async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
   try {
-    return await isCommitted(mark, execute(database, { patienceMs: decideMs ?? PATIENCE_MS }));
+    return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
   } catch (error) {
     lease?.committed();
     throw error;
@@ -140,7 +140,7 @@ async function decided(database: Database, mark: CommitMark, { decideMs, lease }
 /**
  * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
  * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
- * raised where it is less; more than that, as who waits for replicas has set, stays.
+ * raised if it is less; more than that, as set to wait for replicas, stays.
  */
 const SETTINGS = `SELECT set_config('search_path', $1, true), set_config('timezone', 'UTC', true),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')
@@ -161,7 +161,7 @@ async function begin(
   await client.query(new Batch(steps, answerMs)).done;
 }
 
-/** True where a connection can be used again. */
+/** True if a connection can be used again. */
 async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
   return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
@@ -172,7 +172,7 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
 
 /**
  * Holds the lease's row until the transaction is over, so that nobody takes the resource over meanwhile. Throws
- * `lease_lost` where somebody has, or where the database was set back to an earlier state, and `warehouse_newer` where
+ * `lease_lost` if somebody has, or if the database was set back to an earlier state, and `warehouse_newer` if
  * a newer version has migrated the tables meanwhile.
  */
 function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {

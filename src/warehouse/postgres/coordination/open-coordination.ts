@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import * as firstTables from '../../../../migrations/coordination/001-hub.ts';
+import { types, type QueryResult } from 'pg';
+import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
-import type { ExecuteSql } from '../../database.ts';
+import type { ExecuteSql, SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
 import { NOW_MS } from '../connection/database-clock.ts';
 import { openDatabase } from '../connection/open-database.ts';
-import { execute } from '../connection/transact.ts';
+import { borrowDatabase } from '../connection/pools.ts';
+import { queryOf } from '../connection/session.ts';
+import { execute, retryWhileLocked, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables },
@@ -57,7 +60,7 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
   };
 }
 
-/** A row also where nothing is stored yet, for the time. */
+/** Returns a row even if nothing is stored yet, for the time. */
 const READ_BUDGET = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
   LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
 
@@ -68,7 +71,7 @@ async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> 
 }
 
 /**
- * The row is written also where it stays as it is: only so does a statement that waited for another one see what that
+ * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
  * one left. Versions follow the clock, so that one that was lost in a crash of the server does not come again for
  * another state. Nobody waits for the disk: a crash takes away the last half second.
  */
@@ -89,7 +92,7 @@ function keptUnlessExpected(column: string): string {
 interface SwappedRow {
   version: number;
   isStored: boolean;
-  /** Null where it is the one that was sent. */
+  /** Null if it is the one that was sent. */
   state: string | null;
   now: number;
 }
@@ -100,7 +103,7 @@ async function swapBudget(
   version: number,
   state: string,
 ): Promise<StoredBudget & { isStored: boolean }> {
-  // By its own number a change is known again, also where it had to be sent twice.
+  // By its own number a change is known again, even if it had to be sent twice.
   const [row] = (await ask<SwappedRow & Record<string, unknown>>(SWAP_BUDGET, [name, version, state, randomUUID()]))
     .rows;
   if (row === undefined) throw new Error('a change without an answer');
@@ -120,7 +123,7 @@ const TOKEN = `stored.sealed, stored.version,
   coalesce(extract(epoch FROM stored.expires_at - clock_timestamp()) * 1000, 0)::float8 AS "expiresIn"`;
 
 /**
- * The row is written also where it stays as it is: only so does a statement that waited for another one see what that
+ * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
  * one left.
  */
 const CLAIM = `INSERT INTO ${COMMON_SCHEMA}.tokens AS stored (name, version, asker, asked_until)
@@ -160,7 +163,7 @@ async function claimToken(
   return row;
 }
 
-/** Stores the next token where nobody else has since `version`; false where somebody has. */
+/** Stores the next token unless somebody else has since `version`; returns false then. */
 async function swapToken(
   ask: ExecuteSql,
   name: string,
@@ -171,7 +174,42 @@ async function swapToken(
   return rowCount === 1;
 }
 
-/** Lets others ask, where this one could get none. */
+/** Lets others ask if this one could get none. */
 async function freeToken(ask: ExecuteSql, name: string, owner: string): Promise<void> {
   await ask(FREE, [name, owner]);
+}
+
+/** Statements of a queue's engine are short, but for those that build its tables. */
+const ANSWER_MS = 60_000;
+
+export function sharedStatements(address: PostgresAddress, clock: Clock): SharedStatements {
+  const { database, release } = borrowDatabase(address, clock);
+  return {
+    execute: execute(database),
+    run: (text, values, retryForMs) => retryWhileLocked(database, retryForMs, () => run(database, text, values)),
+    close: release,
+  };
+}
+
+/** Between two statements the server may end the connection: the next statement tells. */
+const nothing = (): void => undefined;
+
+/** A connection on which something went wrong is not used again: it may be in the middle of a transaction of several. */
+async function run({ pool }: Database, text: string, values?: readonly unknown[]): Promise<{ rows: unknown[] }> {
+  const client = await pool.connect();
+  client.on('error', nothing);
+  let isWell = false;
+  try {
+    const answer = await client.query({ ...queryOf(text, values, ANSWER_MS), types });
+    isWell = true;
+    return { rows: rowsOf(answer) };
+  } finally {
+    client.off('error', nothing);
+    client.release(!isWell);
+  }
+}
+
+/** Several statements in one text have several results. */
+function rowsOf(answer: QueryResult | QueryResult[]): unknown[] {
+  return Array.isArray(answer) ? answer.flatMap(({ rows }): unknown[] => rows) : answer.rows;
 }

@@ -1,16 +1,24 @@
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
-import { TO_WORK_ON, type Inbox, type InboxEffect, type InboxEntry, type InboxTables } from '../../inbox.ts';
+import {
+  TO_WORK_ON,
+  type DeliveryRow,
+  type Inbox,
+  type InboxEffect,
+  type InboxEntry,
+  type InboxFigures,
+  type InboxTables,
+} from '../../inbox.ts';
 import { NAMED } from '../../name-state.ts';
-import { inboxReader } from './inbox-reader.ts';
-import { writeEntries } from './inbox-writer.ts';
+import { inboxViewer } from '../../reading.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { INBOX_TABLES, openDatabase, type OpenDatabase } from '../connection/open-database.ts';
 import type { Session } from '../connection/session.ts';
-import { execute, transact, type TransactOptions } from '../connection/transact.ts';
+import { execute, transact, type Database, type TransactOptions } from '../connection/transact.ts';
+import { writeEntries } from './inbox-writer.ts';
 
 /** Somebody waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
-const ONCE: TransactOptions = { patienceMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
+const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 500 };
 
 const REPLAYED = `UPDATE "_sync_deliveries" SET "state" = 'waiting', "attempts" = 0, "due_at" = NULL,
   "finished_at" = NULL, "reason" = NULL, "events" = "events" + 1`;
@@ -28,8 +36,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, options:
 function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOptions): Inbox {
   const { database } = opened;
   const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
-  const read = inboxReader(database, table);
-  const once = execute(database, { patienceMs: 0 });
+  const once = execute(database, { retryForMs: 0 });
   const purge = purgeStatement(table);
 
   const write = (entries: readonly InboxEntry[]): Promise<InboxEffect[]> =>
@@ -50,13 +57,13 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   }
 
   return {
-    ...read,
+    ...inboxViewer(opened.own, () => opened.close()),
+    ...inboxReader(database, table),
     settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
     write,
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),
     nameState: () => NAMED,
-    close: () => opened.close(),
   };
 }
 
@@ -67,4 +74,28 @@ function purgeStatement(table: string): string {
     LIMIT $3 FOR UPDATE SKIP LOCKED) AS "${state}"`;
   const all = [gone('done', '$1'), gone('ignored', '$1'), gone('dead', '$2')].join(' UNION ALL ');
   return `DELETE FROM ${table} WHERE "seq" IN (${all})`;
+}
+
+/** Queries that each database answers in its own way, each a statement of its own. */
+function inboxReader(database: Database, table: string): Pick<Inbox, 'waiting' | 'figures'> {
+  const ask = execute(database);
+  const askOnce = execute(database, { retryForMs: 0 });
+  const waiting = `SELECT * FROM ${table}
+    WHERE "state" = 'waiting' AND "seq" > $1 AND ("due_at" IS NULL OR "due_at" <= $2) ORDER BY "seq" LIMIT $3`;
+  // All counts are answered by an index alone. `state <> 'waiting'` tells the planner that it may use the second one.
+  const counts = `SELECT count(*) AS "waiting", coalesce(sum("size"), 0)::bigint AS "waitingBytes",
+    min("received_at") AS "oldest", 0 AS "walBytes",
+    (SELECT count(*) FROM ${table} WHERE "state" = 'dead' AND "state" <> 'waiting') AS "dead",
+    (SELECT count(*) FROM ${table} WHERE "differs_from" IS NOT NULL) AS "different",
+    pg_total_relation_size($1::regclass) AS "bytes"
+    FROM ${table} WHERE "state" = 'waiting'`;
+  return {
+    waiting: async (after, now, limit) => (await ask<DeliveryRow>(waiting, [after, now, limit])).rows,
+    figures: async () => {
+      const { rows } = await askOnce<InboxFigures & Record<string, unknown>>(counts, [table]);
+      const [figures] = rows;
+      if (figures === undefined) throw new Error('a count without a row');
+      return figures;
+    },
+  };
 }

@@ -22,7 +22,7 @@ export class CopyLines {
   #length = 0;
   #isBegun = false;
 
-  /** With room for about so many bytes; it grows where they are more. */
+  /** With room for about so many bytes; it grows if they are more. */
   constructor(expectedBytes: number) {
     this.#bytes = Buffer.allocUnsafe(expectedBytes);
   }
@@ -66,7 +66,7 @@ export class CopyLines {
   }
 }
 
-/** Returns the bytes written; 0 where the text holds anything else. */
+/** Returns the bytes written; 0 if the text holds anything else. */
 function writeAscii(bytes: Buffer, from: number, text: string): number {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

@@ -1,12 +1,13 @@
-import type { TableRows } from '../../../model/table.ts';
+import type { Cell, TableRows } from '../../../model/table.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import { perTable } from '../../per-table.ts';
-import type { PageRows, WrittenRecord } from '../../warehouse.ts';
+import type { PageRows, RowRewrite, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/batch.ts';
+import type { Session } from '../connection/session.ts';
 import { CopyLines, copyRows } from './copy-text.ts';
-import { copyStatement, deleteStatement, jsonCell, upsertStatement } from './row-statements.ts';
+import { copyStatement, deleteStatement, jsonCell, rewriteStatement, upsertStatement } from './row-statements.ts';
 
-/** What writes a page; `isRepeated` where a transaction with it has failed before. */
+/** Returns the steps that write a page; `isRepeated` if a transaction with it has failed before. */
 export type PageSteps = (page: PageRows, isRepeated: boolean) => Step[];
 
 /**
@@ -129,4 +130,35 @@ function keysOf(records: readonly WrittenRecord[]): string[] {
 
 function versionsOf(records: readonly WrittenRecord[]): number[] {
   return records.map(({ version }) => version);
+}
+
+/** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
+export async function rewriteRows(session: Session, { rows, versions, children }: RowRewrite): Promise<void> {
+  const [root, ...lists] = rows;
+  if (root === undefined || root.cells.length === 0) return;
+  const there = await updateRoot(session, root, versions);
+  for (const table of children) await session.execute(deleteStatement(table), [[...there]]);
+  for (const { table, width, cells } of lists) {
+    const kept = rowsOf(cells, width).filter(([key]) => there.has(String(key)));
+    if (kept.length > 0) await session.copyIn(copyStatement(table), copyRows(kept.flat(), width));
+  }
+}
+
+/** The keys of the records that were there in that version. */
+async function updateRoot(
+  session: Session,
+  { table, width, cells }: TableRows,
+  versions: RowRewrite['versions'],
+): Promise<Set<string>> {
+  const rows = rowsOf(cells, width).map((row) => {
+    const json = row.map(jsonCell);
+    json.unshift(versions.get(String(row[0])) ?? null);
+    return json;
+  });
+  const { rows: there } = await session.execute<{ key: string }>(rewriteStatement(table), [JSON.stringify(rows)]);
+  return new Set(there.map(({ key }) => key));
+}
+
+function rowsOf(cells: readonly Cell[], width: number): Cell[][] {
+  return Array.from({ length: cells.length / width }, (_, row) => cells.slice(row * width, (row + 1) * width));
 }

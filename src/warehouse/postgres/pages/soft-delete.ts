@@ -5,29 +5,29 @@ import type { SoftDelete, Purge } from '../../warehouse.ts';
 import { deleteStatement } from './row-statements.ts';
 import type { Session } from '../connection/session.ts';
 
-interface Buried extends Record<string, unknown> {
+interface DeletedRow extends Record<string, unknown> {
   key: string;
   version: number;
   hash: string;
 }
 
-const BURIED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamp[]) AS b("id", "version", "hash", "at")`;
+const DELETED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamp[]) AS b("id", "version", "hash", "at")`;
 
 /**
- * A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. Parameters:
- * the resource, then what was buried, column by column.
+ * A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. Parameters:
+ * the resource, then the deleted rows, column by column.
  */
 const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
   none: [],
   latest: [
-    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete' FROM ${BURIED}
+    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete' FROM ${DELETED}
      WHERE v."resource" = $1 AND v."id" = b."id"`,
   ],
   all: [
-    `UPDATE "_sync_versions" AS v SET "valid_to" = b."at" FROM ${BURIED}
+    `UPDATE "_sync_versions" AS v SET "valid_to" = b."at" FROM ${DELETED}
      WHERE v."resource" = $1 AND v."id" = b."id" AND v."valid_to" IS NULL`,
     `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash")
-     SELECT $1::text, b."id", b."version", b."at", 'delete', b."hash" FROM ${BURIED}`,
+     SELECT $1::text, b."id", b."version", b."at", 'delete', b."hash" FROM ${DELETED}`,
   ],
 };
 
@@ -35,10 +35,10 @@ const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
  * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
-export async function softDelete(session: Session, burial: SoftDelete): Promise<string[]> {
-  const { resource, history, table, children, gone } = burial;
+export async function softDelete(session: Session, deletion: SoftDelete): Promise<string[]> {
+  const { resource, history, table, children, gone } = deletion;
   const confirmed = new Map(gone.map(({ key, confirmedAt }) => [key, confirmedAt]));
-  const { rows } = await session.execute<Buried>(markText(table), [[...confirmed.keys()], [...confirmed.values()]]);
+  const { rows } = await session.execute<DeletedRow>(markText(table), [[...confirmed.keys()], [...confirmed.values()]]);
   const keys = rows.map(({ key }) => key);
   if (keys.length === 0) return keys;
   for (const child of children) await session.execute(deleteStatement(child), [keys]);

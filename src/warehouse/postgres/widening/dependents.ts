@@ -4,11 +4,11 @@ import type { Widening } from './widening.ts';
 
 /** A view that stands on columns, directly or by way of other views, and what makes it again as it was. */
 export interface Dependent {
-  /** Quoted, with its schema where that is not ours. */
+  /** Quoted, with its schema if that is not ours. */
   name: string;
   kind: 'VIEW' | 'MATERIALIZED VIEW';
   owner: string;
-  /** True where we may give it back to its owner. */
+  /** True if we may give it back to its owner. */
   ours: boolean;
   statements: string[];
 }
@@ -32,7 +32,7 @@ export async function dependentsOf({ execute }: Session, uses: readonly TableCol
   return rows;
 }
 
-/** Throws where a view would not be its owner's any more if we made it again. */
+/** Throws if a view would not be its owner's any more if we made it again. */
 export function refuseOthersViews(dependents: readonly Dependent[], uses: readonly TableColumns[]): void {
   const others = dependents.filter(({ ours }) => !ours);
   if (others.length === 0) return;
@@ -51,7 +51,7 @@ export function columnsText(uses: readonly TableColumns[]): string {
 /**
  * What makes it again: the view, what belongs to it, its owner, what it holds and who may read it. Postgres runs what is
  * in a materialised view, and in the expressions of its indexes, with the rights of its owner once it has one,
- * and of whoever makes it before: so it is made empty. Functions are named with their schema: others may make some of
+ * and of its maker before: so it is made empty. Functions are named with their schema: others may make some of
  * the same name in ours.
  */
 const REMADE = `
@@ -101,7 +101,7 @@ const DEPENDENTS = `
   SELECT name, kind, owner, ours, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
 
 /**
- * Throws where a constraint, a default or statistics that people made stand on a column: they would silently go with
+ * Throws if a constraint, a default or statistics that people made stand on a column: they would silently go with
  * one that gives its place to another, and may mean something else for one of another type.
  */
 export async function refuseLosses({ execute }: Session, { table, columns }: Widening): Promise<void> {

@@ -6,7 +6,7 @@ import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 
 /**
- * Whoever reads a table waits while we wait for its lock, and while we hold it. Both together stay well below two
+ * Readers of a table wait while we wait for its lock, and while we hold it. Both together stay well below two
  * seconds.
  */
 const LOCK_MS = 600;
@@ -15,7 +15,7 @@ const LEAST_LOCK_MS = 10;
 const VACUUM_MS = 3_000;
 const WORK_MS = 900;
 /** A reader may hold a table for minutes. Between two tries all others get through. */
-const PATIENCE_MS = 120_000;
+const RETRY_FOR_MS = 120_000;
 const PAUSE_MS = 500;
 
 /** A transaction that keeps readers of some tables out for a moment. */
@@ -29,7 +29,7 @@ export interface ExclusiveStep {
 
 /**
  * Runs `work` in one transaction under the lease, again and again while others hold what it wants to lock, or what else passes. Throws
- * `SyncError` (`warehouse_busy` where they do not let go).
+ * `SyncError` (`warehouse_busy` if they do not let go).
  */
 export async function exclusively<T>(
   database: Database,
@@ -37,7 +37,7 @@ export async function exclusively<T>(
   work: (step: ExclusiveStep) => Promise<T>,
   passes: (error: unknown) => boolean = isLocked,
 ): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
       return await transact(database, (session) => work(exclusiveStep(session)), { lockMs: LOCK_MS, lease });
@@ -53,7 +53,7 @@ function lockTable(name: string, mode: 'SHARE UPDATE EXCLUSIVE' | 'ACCESS EXCLUS
   return `SET LOCAL lock_timeout TO ${timeoutMs}; LOCK TABLE ${quoted(name)} IN ${mode} MODE`;
 }
 
-/** True where a statement needs longer than readers may be made to wait. */
+/** True if a statement needs longer than readers may be made to wait. */
 export function isTooSlow(error: unknown): boolean {
   return causeCode(error) === '57014';
 }
@@ -75,7 +75,7 @@ function exclusiveStep(session: Session): ExclusiveStep {
     lock: async (tables, drops = []) => {
       // Nobody who reads waits behind this one. A big table that has just been filled is being vacuumed.
       for (const table of tables) await session.execute(lockTable(table, 'SHARE UPDATE EXCLUSIVE', VACUUM_MS));
-      // Whoever waits for the first of them waits for all.
+      // A reader that waits for the first of them waits for all.
       const each = Math.max(LEAST_LOCK_MS, Math.floor(LOCK_MS / (tables.length + drops.length)));
       for (const drop of drops) await session.execute(`SET LOCAL lock_timeout TO ${each}; ${drop}`);
       for (const table of tables) await session.execute(lockTable(table, 'ACCESS EXCLUSIVE', each));

@@ -47,7 +47,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
     },
     alter,
   });
-  // Not while readers wait. Where this is cut off, the next column brings the comments of all.
+  // Not while readers wait. If this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));
 }
 
@@ -93,7 +93,7 @@ async function execute(session: Session, query: CompiledQuery): Promise<void> {
 }
 
 /**
- * Says of new tables and of new columns, where people choose them, what the catalog says of them. What somebody has
+ * Comments new tables and columns with what the catalog says of them, for people who choose among them. What somebody has
  * written over it stays.
  */
 async function writeComments({ execute }: Session, tables: readonly string[]): Promise<void> {

@@ -1,11 +1,18 @@
 import type { LeaseProof } from '../../warehouse.ts';
 import { quoted } from './ddl.ts';
 import { exclusively } from './exclusive-step.ts';
-import { dropNumberText, makeNumberText } from './converted-values.ts';
-import { buildSecondIndexes } from './shadow-index.ts';
+import {
+  dropNumberText,
+  IS_SHADOW_COLUMN,
+  makeNumberText,
+  shadowColumn,
+  widerType,
+  widerValue,
+  type Widening,
+} from './widening.ts';
+import { buildShadowIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { IS_SECOND_COLUMN, shadowColumn, widerType, widerValue, type Widening } from './widening.ts';
 
 /** Rows in the first batch, and the time that one may take: nobody waits for a row that long. */
 const FIRST_BATCH = 2_000;
@@ -17,8 +24,8 @@ const BATCH_ROWS = { least: 100, most: 50_000 } as const;
  * rows that they read are left alone. Stopped in between, it goes on with what is there: a row whose second column
  * says something else than its first is filled again, so nothing need be believed of an earlier try.
  */
-export async function fillSecondColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
-  await addSecondColumns(database, lease, widening);
+export async function fillShadowColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
+  await addShadowColumns(database, lease, widening);
   let size = FIRST_BATCH;
   for (let after: string | null = ''; after !== null;) {
     const started = performance.now();
@@ -27,10 +34,10 @@ export async function fillSecondColumns(database: Database, lease: LeaseProof, w
     size = Math.round(size * Math.min(2, Math.max(0.5, BATCH_MS / tookMs)));
     size = Math.min(BATCH_ROWS.most, Math.max(BATCH_ROWS.least, size));
   }
-  await buildSecondIndexes(database, widening);
+  await buildShadowIndexes(database, widening);
 }
 
-function addSecondColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
+function addShadowColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
   const table = quoted(widening.table.name);
   const actions = widening.columns.map(
     (wider) => `ADD COLUMN IF NOT EXISTS ${quoted(shadowColumn(wider))} ${widerType(wider)}`,
@@ -41,7 +48,7 @@ function addSecondColumns(database: Database, lease: LeaseProof, widening: Widen
   });
 }
 
-/** Fills the rows behind the key `after`. Returns the last key that is filled, null where it was the last of all. */
+/** Fills the rows behind the key `after`. Returns the last key that is filled, null if it was the last of all. */
 function fillBatch(
   database: Database,
   lease: LeaseProof,
@@ -95,7 +102,7 @@ export async function swapStatements({ execute }: Session, { table, columns }: W
 export async function abandonedColumns({ execute }: Session, table: string): Promise<string[]> {
   const { rows } = await execute<{ name: string }>(
     `SELECT attname AS name FROM pg_attribute
-     WHERE attrelid = to_regclass(quote_ident($1)) AND ${IS_SECOND_COLUMN} AND NOT attisdropped`,
+     WHERE attrelid = to_regclass(quote_ident($1)) AND ${IS_SHADOW_COLUMN} AND NOT attisdropped`,
     [table],
   );
   return rows.map(({ name }) => name);

@@ -18,13 +18,13 @@ interface UserIndex {
  * Builds, on columns that are to take the place of others, the indexes that people made on those. While one is built
  * the table can be read, not written; and it is us who write.
  */
-export async function buildSecondIndexes(database: Database, widening: Widening): Promise<void> {
+export async function buildShadowIndexes(database: Database, widening: Widening): Promise<void> {
   await transact(
     database,
     async ({ execute }) => {
       for (const index of await indexesOn(execute, widening)) {
-        await execute(`DROP INDEX IF EXISTS ${quoted(secondName(index))}`);
-        await execute(onSecondColumns(index, widening));
+        await execute(`DROP INDEX IF EXISTS ${quoted(shadowName(index))}`);
+        await execute(onShadowColumns(index, widening));
       }
     },
     { statementMs: BUILD_MS },
@@ -35,7 +35,7 @@ export async function buildSecondIndexes(database: Database, widening: Widening)
 export async function renameIndexes(execute: Session['execute'], widening: Widening): Promise<string[]> {
   const indexes = await indexesOn(execute, widening);
   return indexes.flatMap((index) => {
-    const rename = `ALTER INDEX ${quoted(secondName(index))} RENAME TO ${quoted(index.name)}`;
+    const rename = `ALTER INDEX ${quoted(shadowName(index))} RENAME TO ${quoted(index.name)}`;
     if (index.comment === null) return [rename];
     return [rename, `COMMENT ON INDEX ${quoted(index.name)} IS ${escapeLiteral(index.comment)}`];
   });
@@ -58,12 +58,12 @@ async function indexesOn(execute: Session['execute'], { table, columns }: Wideni
   return rows;
 }
 
-function secondName({ name }: UserIndex): string {
+function shadowName({ name }: UserIndex): string {
   return `_sync_wider_${textHash(name)}`;
 }
 
 /** The definition with other columns: Postgres writes it, so what stands where is known. */
-function onSecondColumns(index: UserIndex, { table, columns }: Widening): string {
+function onShadowColumns(index: UserIndex, { table, columns }: Widening): string {
   const [head = '', ...tail] = index.definition.split(' USING ');
   const unique = head.startsWith('CREATE UNIQUE') ? 'UNIQUE ' : '';
   const second = new Map(columns.map((wider) => [wider.column.name, shadowColumn(wider)]));
@@ -72,7 +72,7 @@ function onSecondColumns(index: UserIndex, { table, columns }: Widening): string
     const to = second.get(name?.slice(1, -1).replaceAll('""', '"') ?? bare ?? '');
     return to === undefined ? token : quoted(to);
   });
-  return `CREATE ${unique}INDEX ${quoted(secondName(index))} ON ${quoted(table.name)} USING ${method}(${on}`;
+  return `CREATE ${unique}INDEX ${quoted(shadowName(index))} ON ${quoted(table.name)} USING ${method}(${on}`;
 }
 
 /** A text, which stays; or a quoted or a bare name that is neither a type behind `::` nor a function. */

@@ -10,12 +10,11 @@ import {
 } from './dependents.ts';
 import { quoted } from './ddl.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
-import { abandonedColumns, fillSecondColumns, swapStatements } from './shadow-column.ts';
-import { dropNumberText, makeNumberText } from './converted-values.ts';
+import { abandonedColumns, fillShadowColumns, swapStatements } from './shadow-column.ts';
+import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Widening } from './widening.ts';
 import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { alterInPlace, shadowColumn, type Widening } from './widening.ts';
 
 /** A table of this size is written anew in a fraction of the time that readers may wait. */
 const IN_PLACE_BYTES = 8 << 20;
@@ -44,19 +43,19 @@ export async function widenColumns(
   // Before a big table is filled for hours.
   if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings));
   const [big, small] = [widenings.filter((_, at) => isBig[at]), widenings.filter((_, at) => isBig[at] !== true)];
-  for (const widening of big) await fillSecondColumns(database, lease, widening);
+  for (const widening of big) await fillShadowColumns(database, lease, widening);
   try {
     await alterTables(database, lease, { big, small }, alongside);
   } catch (error) {
     if (!isTooSlow(error) || small.length === 0) throw explained(error, widenings);
-    for (const widening of small) await fillSecondColumns(database, lease, widening);
+    for (const widening of small) await fillShadowColumns(database, lease, widening);
     await alterTables(database, lease, { big: widenings, small: [] }, alongside).catch((again: unknown) => {
       throw explained(again, widenings);
     });
   }
 }
 
-/** The views to make again. Throws where somebody else has to do something first. */
+/** The views to make again. Throws if somebody else has to do something first. */
 async function remakeable(session: Session, widenings: readonly Widening[]): Promise<Dependent[]> {
   const uses = widenings.map(usesOf);
   const dependents = await dependentsOf(session, uses);
@@ -83,7 +82,7 @@ interface Plan {
 function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongside: Alongside): Promise<void> {
   const widenings = [...plan.big, ...plan.small];
   const tables = new Set([...widenings.map(({ table }) => table.name), ...alongside.tables]);
-  // Without a widening nothing is written anew: where that takes long, the server has much else to do just now.
+  // Without a widening nothing is written anew: if that takes long, the server has much else to do just now.
   const passes = (error: unknown): boolean => isLocked(error) || (widenings.length === 0 && isTooSlow(error));
   const work = async (step: ExclusiveStep): Promise<void> => {
     const { session } = step;
@@ -91,7 +90,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     await makeNumberText(session, widenings);
     const dependents = await remakeable(session, widenings);
     const swaps = await swapsOf(session, plan, tables);
-    // Outer views first and tables last, in the order in which whoever reads them locks them: no deadlock.
+    // Outer views first and tables last, in the order in which readers lock them: no deadlock.
     const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
     await step.lock([...tables], drops);
     await step.run([...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);

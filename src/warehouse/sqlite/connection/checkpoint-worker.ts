@@ -29,7 +29,7 @@ try {
 }
 
 /**
- * Copies the bulk while everybody goes on writing. False where a reader still needs what is in the WAL: to wait for it
+ * Copies the bulk while everybody goes on writing. False if a reader still needs what is in the WAL: to wait for it
  * under the write lock would only keep the writers from their work.
  */
 function isCopied(db: Database.Database): boolean {

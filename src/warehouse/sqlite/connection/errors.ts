@@ -5,7 +5,7 @@ interface ErrorRow {
   prefix: string;
   code: string;
   hint: string;
-  /** True where no run can work before a person has changed something. */
+  /** True if no run can work before a person has changed something. */
   config?: true;
 }
 
@@ -59,7 +59,7 @@ const ERRORS: readonly ErrorRow[] = [
 ];
 
 /** SQLite's errors in our words; anything else (a bug) is returned as it is. */
-export function sqliteError(error: unknown, path: string): unknown {
+export function databaseError(error: unknown, path: string): unknown {
   const code = sqliteCode(error);
   const row = ERRORS.find(({ prefix }) => code.startsWith(prefix));
   if (row === undefined) return error;

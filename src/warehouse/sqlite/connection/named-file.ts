@@ -11,10 +11,10 @@ const [LOG, INDEX] = ['-wal', '-shm'] as const;
  * removed, where nobody finds it again; so what is done with it asks here before and after.
  */
 export interface NamedFile {
-  /** To be called once the log is there: what has the names now is what is open. Throws where that is not certain. */
+  /** To be called once the log is there: what has the names now is what is open. Throws if that is not certain. */
   opened(): void;
   state(): NameState;
-  /** Does the work between two looks. Throws `warehouse_gone` where the name is not the file's own, also just after it. */
+  /** Does the work between two looks. Throws `warehouse_gone` if the name is not the file's own, also just after it. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
   /** Closes it so that a file which has taken its name is not mistaken for it: its log must not lie beside that one. */
   close(db: Database, close: () => Promise<void>): Promise<void>;
@@ -64,7 +64,7 @@ export function namedFile(file: string): NamedFile {
   };
 }
 
-/** Copies the log into the file that it belongs to. False where a program that reads it keeps us from that. */
+/** Copies the log into the file that it belongs to. False if a program that reads it keeps us from that. */
 function isFoldedBack(db: Database): boolean {
   try {
     return db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;
@@ -73,7 +73,7 @@ function isFoldedBack(db: Database): boolean {
   }
 }
 
-/** A log that still holds what its file lacks is kept under another name, for whoever moved the file. */
+/** A log that still holds what its file lacks is kept under another name, for the person who moved the file. */
 function putAside(log: string, isWhole: boolean): void {
   if (isWhole) rmSync(log, { force: true });
   else renameSync(log, `${log}.left`);
@@ -103,7 +103,7 @@ function seenOf(stat: BigIntStats | null): string {
   return stat === null ? '-' : `${stat.dev}:${stat.ino}:${stat.size}`;
 }
 
-/** Null where there is nothing, or nothing that may be looked at. Numbers of files may be larger than a double holds. */
+/** Null if there is nothing, or nothing that may be looked at. Numbers of files may be larger than a double holds. */
 function statOf(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;

@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { Kysely, sql } from 'kysely';
-import type { Words } from '../../../../migrations/dialect.ts';
+import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import { migrate, type Migrations } from '../../migrate.ts';
-import { sqliteError } from './errors.ts';
-import { BUSY_TIMEOUT_MS, lockRetryingDialect, patience, type RetryWhileLocked } from './wait-for-lock.ts';
+import { databaseError } from './errors.ts';
+import { BUSY_TIMEOUT_MS, lockRetryingDialect, lockRetry, type RetryWhileLocked } from './wait-for-lock.ts';
 import { namedFile, type NamedFile } from './named-file.ts';
 
 interface FileKind {
@@ -22,13 +22,13 @@ interface FileKind {
 export interface OpenFile<Tables> {
   db: Database.Database;
   own: Kysely<Tables>;
-  /** Throws `warehouse_gone`, too, where the file is not the one of its name any more. */
-  patiently: RetryWhileLocked;
+  /** Throws `warehouse_gone`, too, if the file is not the one of its name any more. */
+  retryWhileLocked: RetryWhileLocked;
   name: NamedFile;
   close: () => Promise<void>;
 }
 
-/** Opens (and makes, and migrates) a database file. Throws `ConfigError` where it cannot be used. */
+/** Opens (and makes, and migrates) a database file. Throws `ConfigError` if it cannot be used. */
 export async function openFile<Tables>(
   file: string,
   clock: Clock,
@@ -36,18 +36,24 @@ export async function openFile<Tables>(
 ): Promise<OpenFile<Tables>> {
   const name = namedFile(file);
   const db = openDatabase(file, isReader);
-  const waiting = patience(clock, file);
-  const patiently: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
-  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, patiently) });
+  const waiting = lockRetry(clock, file);
+  const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
+  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, retryWhileLocked) });
   try {
-    await patiently(() => configure(db));
-    await patiently(() => checkFile(db, file));
-    if (!isReader) await migrateLocked({ db, own, patiently }, migrations, file);
+    await retryWhileLocked(() => configure(db));
+    await retryWhileLocked(() => checkFile(db, file));
+    if (!isReader) await migrateLocked({ db, own, retryWhileLocked }, migrations, file);
     name.opened();
-    return { db, own, patiently, name, close: () => (isReader ? own.destroy() : name.close(db, () => own.destroy())) };
+    return {
+      db,
+      own,
+      retryWhileLocked,
+      name,
+      close: () => (isReader ? own.destroy() : name.close(db, () => own.destroy())),
+    };
   } catch (error) {
     db.close();
-    throw sqliteError(error, file);
+    throw databaseError(error, file);
   }
 }
 
@@ -56,7 +62,7 @@ function openDatabase(file: string, isReader: boolean): Database.Database {
     if (!isReader) makeFolder(path.dirname(file));
     return new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: isReader });
   } catch (error) {
-    const known = sqliteError(error, file);
+    const known = databaseError(error, file);
     if (known !== error) throw known;
     throw new ConfigError('warehouse_unreachable', `${file}: ${messageOf(error)}`, {
       hint: 'check the path in `warehouse` and that this user may write there',
@@ -78,14 +84,14 @@ function makeFolder(folder: string): void {
 }
 
 async function migrateLocked<Tables>(
-  { db, own, patiently }: Pick<OpenFile<Tables>, 'db' | 'own' | 'patiently'>,
+  { db, own, retryWhileLocked }: Pick<OpenFile<Tables>, 'db' | 'own' | 'retryWhileLocked'>,
   migrations: Migrations,
   file: string,
 ): Promise<void> {
   // One write transaction around all steps: two processes that start together migrate one after the other.
-  await patiently(() => db.exec('BEGIN IMMEDIATE'));
+  await retryWhileLocked(() => db.exec('BEGIN IMMEDIATE'));
   try {
-    await migrate(own, { migrations, words: SQLITE_WORDS, shown: file });
+    await migrate(own, { migrations, dialect: MIGRATION_DIALECT, shown: file });
     db.exec('COMMIT');
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK');
@@ -104,7 +110,7 @@ const STATE_TABLES = [
   '_sync_runs',
 ];
 
-/** Throws `ConfigError('warehouse_corrupt')` where the pages of the file do not make a database; before any write. */
+/** Throws `ConfigError('warehouse_corrupt')` if the pages of the file do not make a database; before any write. */
 function checkFile(db: Database.Database, file: string): void {
   const isSmall = statSync(file).size <= CHECK_WHOLE_BYTES;
   const faults = isSmall ? quickCheck(db, null) : stateTables(db).flatMap((table) => quickCheck(db, table));
@@ -126,7 +132,7 @@ function stateTables(db: Database.Database): string[] {
   return STATE_TABLES.filter((table) => there.has(table));
 }
 
-export const SQLITE_WORDS: Words = {
+const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'blob',
   growing: { type: 'integer', number: (column) => column.autoIncrement() },
   // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.

@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { pathToFileURL } from 'node:url';
 import { Kysely, SqliteDialect } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
-import { sqliteError } from './errors.ts';
+import { databaseError } from './errors.ts';
 
 /** A writer that is just starting holds the file for a moment. */
 const BUSY_MS = 5_000;
@@ -11,15 +11,15 @@ const BUSY_MS = 5_000;
 /** A database file that somebody looks into, and of which nothing is changed, nor anything beside it made. */
 export interface UnchangedFile<Tables> {
   own: Kysely<Tables>;
-  /** Names of the migrations that the file has seen; null where it is none of ours. */
+  /** Names of the migrations that the file has seen; null if it is none of ours. */
   stepsDone: () => string[] | null;
   close: () => Promise<void>;
 }
 
 /**
  * Opens a file to read it, also in a folder where nothing can be written. SQLite keeps a log beside the files that we
- * write, and would make one for a reader too, which may then stand in the way of whoever writes under another name:
- * where there is no log, nobody is at work, and the file is read as one that does not change. The driver that we write
+ * write, and would make one for a reader too, which may then stand in the way of a writer under another name:
+ * if there is no log, nobody is at work, and the file is read as one that does not change. The driver that we write
  * with has no word for that; Node's own has. Throws `ConfigError`.
  */
 export function openUnchanged<Tables>(file: string): UnchangedFile<Tables> {
@@ -85,7 +85,7 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   const code = CODES[number];
   if (code === undefined) return error;
   if (hasLog && (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN')) return unreadableLog(error, file, code);
-  return sqliteError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
+  return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
 }
 
 function unreadableLog(cause: unknown, file: string, code: string): ConfigError {

@@ -1,11 +1,11 @@
 import type { Database } from 'better-sqlite3';
 import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
-import { isBusy, sqliteError } from './errors.ts';
+import { isBusy, databaseError } from './errors.ts';
 
-/** SQLite waits for a lock by sleeping in our only thread: it must not wait at all, the patience is ours. */
+/** SQLite waits for a lock by sleeping in our only thread: it must not wait at all, it is us who wait. */
 export const BUSY_TIMEOUT_MS = 0;
-const PATIENCE_MS = 60_000;
+const RETRY_FOR_MS = 60_000;
 /** SQLite's own pauses: short at first, so that a lock held for a moment costs a moment. */
 const PAUSES_MS = [1, 2, 5, 10, 15, 20, 25] as const;
 const LONGEST_PAUSE_MS = 25;
@@ -14,18 +14,18 @@ const LONGEST_PAUSE_MS = 25;
 export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /**
- * Patience for one database. What finds it locked waits in line, and only the first in line tries again: so the others
+ * Retries for one database. Work that finds it locked waits in line, and only the first in line tries again: so the others
  * cost nothing, and go on in their order, one right after the other, once the lock is free.
  */
-export function patience(clock: Clock, file: string): RetryWhileLocked {
+export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
   let line: Promise<void> = Promise.resolve();
   return async (work) => {
-    const deadline = clock.monotonic() + PATIENCE_MS;
+    const deadline = clock.monotonic() + RETRY_FOR_MS;
     const isOver = (): boolean => clock.monotonic() > deadline;
     try {
       return await work();
     } catch (error) {
-      if (!isBusy(error)) throw sqliteError(error, file);
+      if (!isBusy(error)) throw databaseError(error, file);
     }
     const { promise: passed, resolve: pass } = Promise.withResolvers<void>();
     const before = line;
@@ -34,7 +34,7 @@ export function patience(clock: Clock, file: string): RetryWhileLocked {
     try {
       return await untilFree(work, clock, isOver);
     } catch (error) {
-      throw sqliteError(error, file);
+      throw databaseError(error, file);
     } finally {
       pass();
     }
@@ -53,11 +53,11 @@ async function untilFree<T>(work: () => T | Promise<T>, clock: Clock, isOver: ()
 }
 
 /** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
-export function lockRetryingDialect(db: Database, patiently: RetryWhileLocked): Dialect {
+export function lockRetryingDialect(db: Database, retryWhileLocked: RetryWhileLocked): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
     createAdapter: () => new SingleStatements(),
-    createDriver: () => new LockRetryingDriver(db, patiently),
+    createDriver: () => new LockRetryingDriver(db, retryWhileLocked),
     createIntrospector: (own) => dialect.createIntrospector(own),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
@@ -74,17 +74,17 @@ class SingleStatements extends SqliteAdapter {
 }
 
 class LockRetryingDriver extends SqliteDriver {
-  readonly #patiently: RetryWhileLocked;
+  readonly #retryWhileLocked: RetryWhileLocked;
 
-  constructor(db: Database, patiently: RetryWhileLocked) {
+  constructor(db: Database, retryWhileLocked: RetryWhileLocked) {
     super({ database: db });
-    this.#patiently = patiently;
+    this.#retryWhileLocked = retryWhileLocked;
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
     const connection = await super.acquireConnection();
     return {
-      executeQuery: (query, options) => this.#patiently(() => connection.executeQuery(query, options)),
+      executeQuery: (query, options) => this.#retryWhileLocked(() => connection.executeQuery(query, options)),
       streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
     };
   }

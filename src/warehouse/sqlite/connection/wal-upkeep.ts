@@ -23,7 +23,7 @@ export interface WalUpkeep {
 
 /**
  * SQLite checkpoints only when somebody writes, in the thread that writes, and cuts the WAL off only when nobody reads
- * it: after a reader that held its transaction open for long, the next write would copy gigabytes at once, or, where
+ * it: after a reader that held its transaction open for long, the next write would copy gigabytes at once, or, if
  * none comes, they would stay. Somebody has to come by now and then.
  */
 export function walUpkeep(db: Database): WalUpkeep {
@@ -53,7 +53,7 @@ function checkpointAfter(db: Database, pages: number): void {
   if (db.open) db.pragma(`wal_autocheckpoint = ${pages}`);
 }
 
-/** Copying back hundreds of megabytes takes about a second: too long for the thread that answers. False where it failed. */
+/** Copying back hundreds of megabytes takes about a second: too long for the thread that answers. False if it failed. */
 async function checkpointAside(file: string): Promise<boolean> {
   try {
     await once(new Worker(workerFile(), { workerData: file }), 'exit');
@@ -63,7 +63,7 @@ async function checkpointAside(file: string): Promise<boolean> {
   }
 }
 
-/** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
+/** Beside this file, and of its kind: TypeScript in the sources, JavaScript in a build. */
 function workerFile(): URL {
   const source = new URL('./checkpoint-worker.ts', import.meta.url);
   return new URL(source.href.replace(/\.ts$/, path.extname(import.meta.url)));

@@ -15,7 +15,7 @@ const SETTLE = `UPDATE "_sync_deliveries" SET "state" = ?, "attempts" = ?, "due_
   "reason" = ?, "kind" = ?, "resource" = ?, "record_id" = ? WHERE "seq" = ? AND "events" = coalesce(?, "events")`;
 
 /** Writes entries, through statements that are compiled once. Inside the caller's transaction. */
-export function inboxWriter(db: Database): (entries: readonly InboxEntry[]) => InboxEffect[] {
+export function writeEntries(db: Database): (entries: readonly InboxEntry[]) => InboxEffect[] {
   const insert = db.prepare(INSERT);
   const find = db.prepare<[Uint8Array, string], { seq: number; state: DeliveryState; isSame: 0 | 1 }>(FIND);
   const settleRow = db.prepare(SETTLE);

@@ -1,14 +1,15 @@
+import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../../model/clock.ts';
 import { SyncError } from '../../../model/errors.ts';
 import type { InboxOptions } from '../../database.ts';
-import type { Inbox, Settlement, InboxTables } from '../../inbox.ts';
+import type { DeliveryRow, Inbox, InboxFigures, InboxTables, Settlement } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
 import type { TimestampText } from '../../own-tables.ts';
-import { isFull, sqliteError } from '../connection/errors.ts';
-import { inboxReader } from './inbox-reader.ts';
-import { inboxWriter } from './inbox-writer.ts';
+import { inboxViewer } from '../../reading.ts';
+import { databaseError, isFull } from '../connection/errors.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
+import { writeEntries } from './inbox-writer.ts';
 
 const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
   WHERE "state" <> 'waiting' AND "state" = ? AND "finished_at" < ? LIMIT ?)`;
@@ -39,10 +40,10 @@ function configure(db: Database): void {
   db.pragma('journal_size_limit = 8388608');
 }
 
-function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file: string): Inbox {
+function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxTables>, file: string): Inbox {
   const once = <T>(work: () => T): Promise<T> => onceOn(file, () => name.whileNamed(work));
   const read = inboxReader(db, file);
-  const write = db.transaction(inboxWriter(db));
+  const write = db.transaction(writeEntries(db));
   const purgeState = db.prepare(PURGE);
   const purge = db.transaction((before: { finished: TimestampText; dead: TimestampText }, limit: number): number => {
     const states = [
@@ -55,19 +56,17 @@ function sqliteInbox({ db, patiently, name, close }: OpenFile<InboxTables>, file
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
   const settle = async (settlements: readonly Settlement[]): Promise<void> => {
-    await patiently(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+    await retryWhileLocked(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
   };
   return {
-    waiting: (...asked) => patiently(() => read.waiting(...asked)),
+    ...inboxViewer(own, close),
+    waiting: (...asked) => retryWhileLocked(() => read.waiting(...asked)),
     settle,
     write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
     purge: (before, limit) => once(() => purge.immediate(before, limit)),
     figures: () => once(() => read.figures()),
-    list: (filter) => patiently(() => read.list(filter)),
-    get: (delivery) => patiently(() => read.get(delivery)),
-    replay: (deliveries) => patiently(() => replay.immediate(deliveries)),
+    replay: (deliveries) => retryWhileLocked(() => replay.immediate(deliveries)),
     nameState: () => name.state(),
-    close,
   };
 }
 
@@ -98,7 +97,7 @@ async function onceOn<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw asSyncError(sqliteError(error, file));
+    throw asSyncError(databaseError(error, file));
   }
 }
 
@@ -107,4 +106,30 @@ function asSyncError(error: unknown): unknown {
   return error instanceof TypeError
     ? new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error })
     : error;
+}
+
+const WAITING = `SELECT * FROM "_sync_deliveries"
+  WHERE "state" = 'waiting' AND "seq" > ? AND ("due_at" IS NULL OR "due_at" <= ?) ORDER BY "seq" LIMIT ?`;
+/** All are answered by an index alone. `state <> 'waiting'` tells SQLite that it may use the second one. */
+const COUNTS = `SELECT count(*) AS "waiting", coalesce(sum("size"), 0) AS "waitingBytes", min("received_at") AS "oldest",
+  (SELECT count(*) FROM "_sync_deliveries" WHERE "state" = 'dead' AND "state" <> 'waiting') AS "dead",
+  (SELECT count(*) FROM "_sync_deliveries" WHERE "differs_from" IS NOT NULL) AS "different"
+  FROM "_sync_deliveries" WHERE "state" = 'waiting'`;
+
+/** Queries that each database answers in its own way, through statements that are compiled once. */
+function inboxReader(db: Database, file: string) {
+  const waiting = db.prepare<[number, string, number], DeliveryRow>(WAITING);
+  const counts = db.prepare<[], Omit<InboxFigures, 'bytes' | 'walBytes'>>(COUNTS);
+  return {
+    waiting: (after: number, now: TimestampText, limit: number): DeliveryRow[] => waiting.all(after, now, limit),
+    figures: (): InboxFigures => {
+      const counted = counts.get();
+      if (counted === undefined) throw new Error('a count without a row');
+      return { ...counted, bytes: sizeOf(file), walBytes: sizeOf(`${file}-wal`) };
+    },
+  };
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }

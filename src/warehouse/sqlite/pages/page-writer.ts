@@ -4,14 +4,16 @@ import type { TableRows } from '../../../model/table.ts';
 import { stampedColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { perTable } from '../../per-table.ts';
-import type { PageRows } from '../../warehouse.ts';
+import type { PageRows, RowRewrite } from '../../warehouse.ts';
 import {
   multiRowInsert,
   type MultiRowInsert,
   bound,
-  deleteText,
+  deleteStatement,
   insertedColumns,
-  insertText,
+  rewriteStatement,
+  upsertStatement,
+  type BoundCell,
 } from './row-statements.ts';
 
 /**
@@ -22,9 +24,9 @@ export function createPageWriter(db: Database, own: Kysely<OwnTables>): (page: P
   const writeVersions = createVersionWriter(db);
   const insertInto = perTable((table) => {
     const width = insertedColumns(table).length;
-    return multiRowInsert(db, width, (rows) => insertText(own, table, rows));
+    return multiRowInsert(db, width, (rows) => upsertStatement(own, table, rows));
   });
-  const deleteFrom = perTable((table): Statement => db.prepare(deleteText(own, table)));
+  const deleteFrom = perTable((table): Statement => db.prepare(deleteStatement(own, table)));
 
   return (page) => {
     const [root, ...children] = page.rows;
@@ -60,7 +62,7 @@ function writeChildren(insert: MultiRowInsert, { width, cells }: TableRows): voi
 
 /** Values that differ from row to row; the rest of a version's columns are the same for all. */
 const WIDTH = 6;
-/** The body comes as the bytes that it was sent as: SQLite only has to be told that they are text. */
+/** The body comes as the bytes that it was sent as: SQLite only has to know that they are text. */
 const ROW = "(?,?,?,?,'upsert',?,CAST(? AS TEXT))";
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
@@ -95,4 +97,38 @@ function createVersionWriter(db: Database): (page: PageRows) => void {
       params[at + 5] = record.bytes;
     });
   };
+}
+
+/** Writes records anew that have their rows already; what is gone by now stays gone. Inside the caller's transaction. */
+export function rewriteRows(db: Database, own: Kysely<OwnTables>, { rows, versions, children }: RowRewrite): void {
+  const [root, ...lists] = rows;
+  if (root === undefined) return;
+  const there = updateRoot(db, own, root, versions);
+  for (const table of children) {
+    const statement = db.prepare(deleteStatement(own, table));
+    for (const key of there) statement.run(key);
+  }
+  for (const list of lists) {
+    const statement = db.prepare(upsertStatement(own, list.table, 1));
+    eachRow(list, (row) => there.has(row[0]) && statement.run(row));
+  }
+}
+
+/** The keys of the records that were there in that version. */
+function updateRoot(
+  db: Database,
+  own: Kysely<OwnTables>,
+  rows: TableRows,
+  versions: RowRewrite['versions'],
+): Set<BoundCell | undefined> {
+  const statement: Statement = db.prepare(rewriteStatement(own, rows.table));
+  const there = new Set<BoundCell | undefined>();
+  eachRow(rows, ([key, ...cells]) => {
+    if (statement.run(...cells, key, versions.get(String(key))).changes > 0) there.add(key);
+  });
+  return there;
+}
+
+function eachRow({ cells, width }: TableRows, use: (row: BoundCell[]) => void): void {
+  for (let at = 0; at < cells.length; at += width) use(cells.slice(at, at + width).map(bound));
 }

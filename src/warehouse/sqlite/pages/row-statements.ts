@@ -10,7 +10,7 @@ export function insertedColumns(table: TableShape): string[] {
 }
 
 /** The insert of so many rows; into a resource's own table it overwrites what was there. */
-export function insertText(own: Kysely<OwnTables>, table: TableShape, rows: number): string {
+export function upsertStatement(own: Kysely<OwnTables>, table: TableShape, rows: number): string {
   const names = insertedColumns(table);
   const row = `(${Array(names.length).fill('?').join(',')})`;
   const columns = sql.join(names.map((name) => sql.id(name)));
@@ -25,8 +25,18 @@ export function insertText(own: Kysely<OwnTables>, table: TableShape, rows: numb
     WHERE excluded."_synced_at" >= "_there"."_synced_at"`.compile(own).sql;
 }
 
+/** Writes a record's source columns anew, if its row is of that version: cells, key, version. */
+export function rewriteStatement(own: Kysely<OwnTables>, table: TableShape): string {
+  const key = sql.id(table.key[0] ?? '');
+  const sets = table.columns.map(({ name }) => sql`${sql.id(name)} = ${sql.val(null)}`);
+  const all = sets.length === 0 ? [sql`${key} = ${key}`] : sets;
+  return sql`UPDATE ${sql.id(table.name)} SET ${sql.join(all)} WHERE ${key} = ${sql.val('')} AND "_version" = ${sql.val(0)}`.compile(
+    own,
+  ).sql;
+}
+
 /** Deletes the rows of one record, by its key. */
-export function deleteText(own: Kysely<OwnTables>, table: TableShape): string {
+export function deleteStatement(own: Kysely<OwnTables>, table: TableShape): string {
   const key = sql.id(table.key[0] ?? '');
   return sql`DELETE FROM ${sql.id(table.name)} WHERE ${key} = ${sql.val('')}`.compile(own).sql;
 }

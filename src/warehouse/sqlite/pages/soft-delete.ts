@@ -4,9 +4,9 @@ import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { SoftDelete, Purge } from '../../warehouse.ts';
 import { createDeletedIndex } from '../widening/ddl.ts';
-import { deleteText } from './row-statements.ts';
+import { deleteStatement } from './row-statements.ts';
 
-interface Buried {
+interface DeletedRow {
   version: number;
   hash: string;
 }
@@ -15,28 +15,28 @@ interface Buried {
  * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
-export function softDelete(db: Database, own: Kysely<OwnTables>, burial: SoftDelete): string[] {
-  const { resource, history, table, gone } = burial;
+export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftDelete): string[] {
+  const { resource, history, table, gone } = deletion;
   // A table that was made by an earlier version has no such index yet.
   db.exec(createDeletedIndex(own, table).sql);
-  const mark = db.prepare<unknown[], Buried>(markText(own, table));
-  const children = burial.children.map((child) => db.prepare(deleteText(own, child)));
+  const mark = db.prepare<unknown[], DeletedRow>(markText(own, table));
+  const children = deletion.children.map((child) => db.prepare(deleteStatement(own, child)));
   const remember = versionWriter(db, history);
-  const buried: string[] = [];
+  const deleted: string[] = [];
   for (const { key, confirmedAt } of gone) {
     const row = mark.get(confirmedAt, confirmedAt, key, confirmedAt);
     if (row === undefined) continue;
     for (const child of children) child.run(key);
     remember(resource, key, row, confirmedAt);
-    buried.push(key);
+    deleted.push(key);
   }
-  return buried;
+  return deleted;
 }
 
 /** Removes rows that were deleted long ago, and their versions. Runs inside the caller's transaction. */
 export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, deletedBefore, limit }: Purge): number {
   const keys = db.prepare<[string, number], string>(oldText(own, table)).pluck().all(deletedBefore, limit);
-  const row = db.prepare(deleteText(own, table));
+  const row = db.prepare(deleteStatement(own, table));
   const versions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
   const suspects = db.prepare('DELETE FROM "_sync_suspects" WHERE "resource" = ? AND "record_id" = ?');
   for (const key of keys) {
@@ -47,11 +47,11 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   return keys.length;
 }
 
-/** A version that says so: of its own where all are kept, else the latest one becomes it and keeps its body. */
+/** A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. */
 function versionWriter(
   db: Database,
   history: SoftDelete['history'],
-): (resource: string, key: string, row: Buried, at: string) => void {
+): (resource: string, key: string, row: DeletedRow, at: string) => void {
   if (history === 'none') return () => undefined;
   if (history === 'latest') {
     const mark = db.prepare(

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../src/warehouse/databases.ts';
 
 /** Opens the warehouse named first; given a number, dies by SIGKILL before that statement of the migration. */
 const [address = '', killAt] = process.argv.slice(2);

@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Inbox } from '../../src/warehouse/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
-import { openInboxFile } from '../../src/warehouse/sqlite/inbox/open-inbox.ts';
-import { startScript } from '../support/child-script.ts';
-import { asOther, tempFolder } from '../support/temp-warehouse.ts';
-import { delivery, moment } from './deliveries.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import type { Inbox } from '../../../../src/warehouse/inbox.ts';
+import { inboxAddress, openInbox } from '../../../../src/warehouse/databases.ts';
+import { openInboxFile } from '../../../../src/warehouse/sqlite/inbox/open-inbox.ts';
+import { startScript } from '../../../support/child-script.ts';
+import { asOther, tempFolder } from '../../../support/temp-warehouse.ts';
+import { delivery, moment } from '../../deliveries.ts';
 
-const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
+const HOLDER = new URL('../../../support/lock-holder.ts', import.meta.url);
 
 async function tempInbox(): Promise<{ inbox: Inbox; file: string }> {
   const file = `${tempFolder()}/blog-inbox.db`;

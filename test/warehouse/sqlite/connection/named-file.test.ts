@@ -2,11 +2,11 @@ import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Inbox } from '../../src/warehouse/inbox.ts';
-import { openInbox } from '../../src/warehouse/databases.ts';
-import { rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
-import { delivery } from './deliveries.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import type { Inbox } from '../../../../src/warehouse/inbox.ts';
+import { openInbox } from '../../../../src/warehouse/databases.ts';
+import { rowsIn, tempFolder, tempWarehouse } from '../../../support/temp-warehouse.ts';
+import { delivery } from '../../deliveries.ts';
 
 const GONE = { code: 'warehouse_gone' };
 

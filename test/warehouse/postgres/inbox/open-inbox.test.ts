@@ -1,15 +1,15 @@
 import type { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Inbox, InboxEffect } from '../../src/warehouse/inbox.ts';
-import type { InboxOptions } from '../../src/warehouse/database.ts';
-import { inboxAddress, openInbox } from '../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { flakyProxy } from '../support/flaky-proxy.ts';
-import { isCommitted } from '../support/postgres-wire.ts';
-import { freshSeed, randomFrom } from '../support/random.ts';
-import { delivery, moment, settlement } from './deliveries.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import type { Inbox, InboxEffect } from '../../../../src/warehouse/inbox.ts';
+import type { InboxOptions } from '../../../../src/warehouse/database.ts';
+import { inboxAddress, openInbox } from '../../../../src/warehouse/databases.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { flakyProxy } from '../../../support/flaky-proxy.ts';
+import { isCommitted } from '../../../support/postgres-wire.ts';
+import { freshSeed, randomFrom } from '../../../support/random.ts';
+import { delivery, moment, settlement } from '../../deliveries.ts';
 
 const seed = freshSeed();
 

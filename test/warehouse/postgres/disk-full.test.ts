@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { POSTGRES } from '../support/databases.ts';
-import { tempFolder } from '../support/temp-warehouse.ts';
+import { POSTGRES } from '../../support/databases.ts';
+import { tempFolder } from '../../support/temp-warehouse.ts';
 
-const SCRIPT = new URL('filling-postgres.ts', import.meta.url).pathname;
+const SCRIPT = new URL('filling.ts', import.meta.url).pathname;
 
 describe.skipIf(POSTGRES.missing !== null)('a disk of the Postgres server that is full', () => {
   it('F141 refuses the page in hand, keeps all others, and takes the rest once there is room', (context) => {

@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { loadOnce } from '../support/content-loader.ts';
-import { rowsOf } from '../support/copied-cells.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { limitedRole } from '../support/limited-role.ts';
+import { ConfigError } from '../../../../src/model/errors.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../../src/warehouse/databases.ts';
+import { loadOnce } from '../../../support/content-loader.ts';
+import { rowsOf } from '../../../support/copied-cells.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { limitedRole } from '../../../support/limited-role.ts';
 
 /** Runs what a hint says that an administrator has to run. */
 async function granted(address: string, work: () => Promise<unknown>): Promise<string> {

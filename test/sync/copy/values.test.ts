@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { INBOX_TABLES, OWN_TABLES } from '../../src/warehouse/copy/copied-tables.ts';
-import { canonicalDecimal, canonicalJson } from '../../src/warehouse/copy/value-kinds.ts';
-import { openInbox } from '../../src/warehouse/databases.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { asOther } from '../support/temp-warehouse.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { INBOX_TABLES, OWN_TABLES } from '../../../src/warehouse/copy/copied-tables.ts';
+import { canonicalDecimal, canonicalJson } from '../../../src/warehouse/copy/value-kinds.ts';
+import { openInbox } from '../../../src/warehouse/databases.ts';
+import { asOtherClient, POSTGRES } from '../../support/databases.ts';
+import { asOther } from '../../support/temp-warehouse.ts';
 import { copying, type Copying } from './copying.ts';
 
 /** Source texts whose values are hard for one of both databases. */

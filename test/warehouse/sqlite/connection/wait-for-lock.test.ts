@@ -2,18 +2,19 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/model/clock.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/state/open-governor.ts';
-import { startScript, type ChildScript } from '../support/child-script.ts';
-import { differences } from '../support/compare-copy.ts';
-import { journey } from '../support/journey.ts';
-import { loading } from '../support/page-loading.ts';
-import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../support/temp-warehouse.ts';
+import type { Clock } from '../../../../src/model/clock.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { saveLimit } from '../../../../src/state/open-governor.ts';
+import { startScript, type ChildScript } from '../../../support/child-script.ts';
+import { differences } from '../../../support/compare-copy.ts';
+import { journey } from '../../../support/journey.ts';
+import { loading } from '../../../support/page-loading.ts';
+import { asOther, openFor, tempWarehouse } from '../../../support/temp-warehouse.ts';
+import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
 
 /** A stall of ours comes every time; one by others' work on this machine does not. */
 const BUSY_MACHINE = { retry: 2 };
-const HOLDER = new URL('../support/lock-holder.ts', import.meta.url);
+const HOLDER = new URL('../../../support/lock-holder.ts', import.meta.url);
 
 describe('another process that holds the write lock', () => {
   it('F128 makes every kind of write wait its time, without stalling the event loop', BUSY_MACHINE, async () => {

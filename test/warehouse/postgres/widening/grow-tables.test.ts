@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { rowsOf } from '../support/copied-cells.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { loadOnce } from '../support/content-loader.ts';
-import { loading } from '../support/page-loading.ts';
-import { madeByPeople, peoplesOwn } from '../support/made-by-people.ts';
-import { BIG, LEFT_OVER, scoreTable, SMALL, SUMS, sumsOf, WIDER } from '../support/score-table.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../../src/warehouse/databases.ts';
+import { rowsOf } from '../../../support/copied-cells.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { loadOnce } from '../../../support/content-loader.ts';
+import { loading } from '../../../support/page-loading.ts';
+import { madeByPeople, peoplesOwn } from '../../../support/made-by-people.ts';
+import { BIG, LEFT_OVER, scoreTable, SMALL, SUMS, sumsOf, WIDER } from '../../../support/score-table.ts';
 
 /** What readers may be made to wait at most. */
 const MOST_WAIT_MS = 2_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { asOther } from '../support/temp-warehouse.ts';
+import { asOtherClient, POSTGRES } from '../../support/databases.ts';
+import { asOther } from '../../support/temp-warehouse.ts';
 import { copying, NOTHING_TO_SEE, type Copying } from './copying.ts';
 
 const RECORDS = Array.from({ length: 40 }, (_, at) => `{"id":"r${at}","title":"Title ${at}","tags":["x","y"]}`);

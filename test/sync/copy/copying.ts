@@ -1,14 +1,14 @@
 import path from 'node:path';
-import { systemClock } from '../../src/observe/system-clock.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
 import {
   copyWarehouse,
   type CopyReport,
   type CopyRequest,
   type CopyWatcher,
-} from '../../src/sync/copy/copy-warehouse.ts';
-import { asOtherClient, postgresDatabase } from '../support/databases.ts';
-import { loading } from '../support/page-loading.ts';
-import { openFor, tempFolder } from '../support/temp-warehouse.ts';
+} from '../../../src/sync/copy/copy-warehouse.ts';
+import { asOtherClient, postgresDatabase } from '../../support/databases.ts';
+import { loading } from '../../support/page-loading.ts';
+import { openFor, tempFolder } from '../../support/temp-warehouse.ts';
 
 export const NOTHING_TO_SEE: CopyWatcher = { copied: () => undefined, compared: () => undefined };
 

@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
-import { Batch, type Step } from '../../src/warehouse/postgres/connection/batch.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { Batch, type Step } from '../../../../src/warehouse/postgres/connection/batch.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 
 const ANSWER_MS = 20_000;
 

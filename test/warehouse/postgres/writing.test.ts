@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, POSTGRES, SQLITE, warehouseOn } from '../support/databases.ts';
-import { flakyProxy } from '../support/flaky-proxy.ts';
-import { loading } from '../support/page-loading.ts';
+import { asOtherClient, POSTGRES, SQLITE, warehouseOn } from '../../support/databases.ts';
+import { flakyProxy } from '../../support/flaky-proxy.ts';
+import { loading } from '../../support/page-loading.ts';
 
 const TEXTS = [
   '',

@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { loadOnce } from '../support/content-loader.ts';
-import { rowsOf } from '../support/copied-cells.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { asRole, handOver, limitedRole } from '../support/limited-role.ts';
-import { BIG, scoreTable, SMALL, sumsOf, SUMS, WIDER } from '../support/score-table.ts';
+import { ConfigError } from '../../../../src/model/errors.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../../src/warehouse/databases.ts';
+import { loadOnce } from '../../../support/content-loader.ts';
+import { rowsOf } from '../../../support/copied-cells.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { asRole, handOver, limitedRole } from '../../../support/limited-role.ts';
+import { BIG, scoreTable, SMALL, sumsOf, SUMS, WIDER } from '../../../support/score-table.ts';
 
 /** Functions of `stranger` that note as whom they run, also where none should write; in a table open to everybody. */
 const spies = (stranger: string): string => `

@@ -5,7 +5,7 @@ import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import type { RetryWhileLocked } from './wait-for-lock.ts';
 
 /** What runs work in one transaction, under the lease if one is given. */
-export function transactions(db: Database, patiently: RetryWhileLocked) {
+export function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
   const [checkVersion, checkLease] = [versionChecker(db), leaseChecker(db)];
   return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
     const transaction = db.transaction(() => {
@@ -15,7 +15,7 @@ export function transactions(db: Database, patiently: RetryWhileLocked) {
       }
       return work();
     });
-    return patiently(() => {
+    return retryWhileLocked(() => {
       // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
       const result = transaction.immediate();
       lease?.committed();
@@ -36,7 +36,7 @@ export function statementRunner(db: Database): (queries: readonly CompiledQuery[
   };
 }
 
-/** Throws `warehouse_newer` where a newer version has migrated the tables meanwhile. */
+/** Throws `warehouse_newer` if a newer version has migrated the tables meanwhile. */
 function versionChecker(db: Database): () => void {
   const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
   return () => {
@@ -45,7 +45,7 @@ function versionChecker(db: Database): () => void {
   };
 }
 
-/** Throws `lease_lost` where somebody else owns the resource by now, or the file was set back. */
+/** Throws `lease_lost` if somebody else owns the resource by now, or the file was set back. */
 function leaseChecker(db: Database): (lease: LeaseProof) => void {
   const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
     WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);

@@ -34,8 +34,8 @@ async function createLeads(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Room beside each row, so that its next forms lie on the same page and are tidied away by whoever comes by there; and
- * where a long reader forbids that, a vacuum soon after. The tables are tiny: the room costs nothing.
+ * Room beside each row, so that its next forms lie on the same page and are tidied away by the next write there; and,
+ * if a long reader forbids that, a vacuum soon after. The tables are tiny: the room costs nothing.
  */
 async function suitFrequentChanges(db: Kysely<unknown>, table: string): Promise<void> {
   await sql`ALTER TABLE ${sql.table(table)} SET (

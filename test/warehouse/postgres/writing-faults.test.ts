@@ -1,10 +1,10 @@
 import type { Client } from 'pg';
 import { describe, expect, it, vi } from 'vitest';
-import type { Warehouse } from '../../src/warehouse/warehouse.ts';
-import { asOtherClient, POSTGRES, readerOf, warehouseOn } from '../support/databases.ts';
-import { flakyProxy } from '../support/flaky-proxy.ts';
-import { loading } from '../support/page-loading.ts';
-import { isCommitted } from '../support/postgres-wire.ts';
+import type { Warehouse } from '../../../src/warehouse/warehouse.ts';
+import { asOtherClient, POSTGRES, readerOf, warehouseOn } from '../../support/databases.ts';
+import { flakyProxy } from '../../support/flaky-proxy.ts';
+import { loading } from '../../support/page-loading.ts';
+import { isCommitted } from '../../support/postgres-wire.ts';
 
 const PROFILE = { history: 'all' };
 const FIRST = ['{"id":"1","n":1,"tags":["a"]}', '{"id":"2","n":1,"tags":["a","b"]}'];

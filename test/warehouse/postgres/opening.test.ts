@@ -1,17 +1,17 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { startScript } from '../support/child-script.ts';
-import { copiedCells, rowsOf } from '../support/copied-cells.ts';
-import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
-import { loadOnce } from '../support/content-loader.ts';
-import { statementPooler } from '../support/statement-pooler.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { startScript } from '../../support/child-script.ts';
+import { copiedCells, rowsOf } from '../../support/copied-cells.ts';
+import { asOtherClient, POSTGRES, postgresDatabase } from '../../support/databases.ts';
+import { loadOnce } from '../../support/content-loader.ts';
+import { statementPooler } from '../../support/statement-pooler.ts';
 
-const SCRIPT = new URL('migrating-postgres.ts', import.meta.url);
+const SCRIPT = new URL('migrating.ts', import.meta.url);
 const OWN = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('blog') ORDER BY relname";
 const DONE = 'SELECT name FROM _sync_migrations ORDER BY name';
-const ALL = readdirSync(new URL('../../migrations', import.meta.url))
+const ALL = readdirSync(new URL('../../../migrations', import.meta.url))
   .filter((file) => /^\d{3}-.*\.ts$/.test(file))
   .map((file) => ({ name: file.replace('.ts', '') }))
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../src/warehouse/migrate.ts';
-import type { OwnTables } from '../../src/warehouse/own-tables.ts';
-import { readAddress } from '../../src/settings/warehouse-address.ts';
-import { openDatabase } from '../../src/warehouse/postgres/connection/open-database.ts';
-import { transact } from '../../src/warehouse/postgres/connection/transact.ts';
-import { asOtherClient, POSTGRES } from '../support/databases.ts';
-import { startPostgres } from '../support/postgres-server.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
+import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../../../src/warehouse/migrate.ts';
+import type { OwnTables } from '../../../../src/warehouse/own-tables.ts';
+import { readAddress } from '../../../../src/settings/warehouse-address.ts';
+import { openDatabase } from '../../../../src/warehouse/postgres/connection/open-database.ts';
+import { transact } from '../../../../src/warehouse/postgres/connection/transact.ts';
+import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
+import { startPostgres } from '../../../support/postgres-server.ts';
 
 const WAREHOUSE = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
 const INBOX = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };

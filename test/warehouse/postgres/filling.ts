@@ -1,11 +1,11 @@
 import { chownSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
-import { messageOf, SyncError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { openWarehouse } from '../../src/warehouse/databases.ts';
-import { loadOnce } from '../support/content-loader.ts';
-import { startPostgres } from '../support/postgres-server.ts';
+import { messageOf, SyncError } from '../../../src/model/errors.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
+import { openWarehouse } from '../../../src/warehouse/databases.ts';
+import { loadOnce } from '../../support/content-loader.ts';
+import { startPostgres } from '../../support/postgres-server.ts';
 
 /**
  * Loads pages into a database whose files are in the folder named first until that volume is full, makes room, and
