@@ -58,7 +58,7 @@ const DIFFERENT = '18014398509481984';
 
 /**
  * A stored value of type `from` as the wider type holds it; `value` is SQL. Exact for all pairs but those of
- * `shape/columns/inexact-change.ts`: for them it is the best that can be said without the record's body.
+ * `shape/evolve-shape.ts`: for them it is the best that can be said without the record's body.
  */
 function converted(value: string, from: ColumnType, to: ColumnType): string {
   return (TARGETS[to] ?? textOf)(value, from);

@@ -10,7 +10,7 @@ import { differences } from '../../../support/compare-copy.ts';
 import { journey } from '../../../support/journey.ts';
 import { loading } from '../../../support/page-loading.ts';
 import { asOther, openFor, tempWarehouse } from '../../../support/temp-warehouse.ts';
-import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
+import { rowsIn, tempFolder } from '../../../support/temp-warehouse.ts';
 
 /** A stall of ours comes every time; one by others' work on this machine does not. */
 const BUSY_MACHINE = { retry: 2 };
