@@ -19,26 +19,26 @@ export interface WalkOptions extends AskOptions {
   listing: ListingTarget;
   /** Query parameters besides the profile's, e.g. the incremental filter. */
   extraQuery?: Readonly<Record<string, string>>;
-  /** Where to go on; null or absent: from the beginning. */
+  /** The place to go on from; null or absent: the beginning. */
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
   pagesBefore?: number;
-  /** What those pages were; absent if it is not known. */
+  /** The content of those pages; absent if it is not known. */
   before?: WalkBefore;
   /** Records on the largest page that named a next one, in earlier walks; 0 if absent. */
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
-  /** Most requests under way at once where the page style allows it; 0: nothing is fetched ahead. */
+  /** Most requests under way at once if the page style allows it; 0: nothing is fetched ahead. */
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
-  /** True if the next page is asked for while one is still worked on, and each is released by whoever does. */
+  /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }
 
-/** What a walk is made of, besides its options. */
+/** The way of a walk, by its options. */
 interface Route {
   style: PageStyle;
   first: URL;
@@ -51,11 +51,11 @@ interface Route {
  * One passage over a resource's pages, in the order of the listing. The last page has `next: null` and says what showed
  * the end and what speaks against it (`end`); a walk that ends without one threw. In styles where an answer names the
  * next page, that page is requested when the consumer asks for it, never sooner: a crash costs at most one page. Numbered
- * pages run ahead, see `RunAhead`; where they moved meanwhile, a page may come a second time, with what had slipped.
+ * pages run ahead, see `RunAhead`; if they moved meanwhile, a page may come a second time, with what had slipped.
  *
- * Throws `SyncError` (recovery `stop`) where the service's pages cannot be trusted: `bad_page`, `page_too_short`,
+ * Throws `SyncError` (recovery `stop`) if the service's pages cannot be trusted: `bad_page`, `page_too_short`,
  * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
- * `cursor_expired` where the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
+ * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
 export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {

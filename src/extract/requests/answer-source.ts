@@ -5,7 +5,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { PagePosition } from '../page.ts';
 import type { Foresight } from '../page-styles/page-style.ts';
 
-/** What the page in hand says about the ones to come. */
+/** What the page in hand tells of the ones to come. */
 export interface Foreseen {
   next: PagePosition | null;
   /** Records on the page in hand. */
@@ -51,12 +51,12 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
-  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 if absent. */
+  /** So many are under way if `most` allows it, even if fewer would hide the latency; 1 if absent. */
   least?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** What came of a request ahead: kept, because an error is only reported when its turn comes. */
+/** The end of a request ahead: kept, because an error is only reported when its turn comes. */
 type Settled = { answer: PageAnswer } | { error: unknown };
 
 interface Ahead {
@@ -69,8 +69,8 @@ interface Ahead {
 }
 
 /**
- * Numbered pages, fetched ahead of their turn and handed out in order. What is under way never goes further than
- * hides the latency (`AheadWindow`), past a told total, or past a page that looks like the last one. Where a page's
+ * Numbered pages, fetched ahead of their turn and handed out in order. Requests never go further ahead than
+ * hides the latency (`AheadWindow`), past a told total, or past a page that looks like the last one. If a page's
  * length shows that the guesses were wrong, they are dropped and made again from that page on.
  */
 export class RunAhead implements AnswerSource {
@@ -175,7 +175,7 @@ const MOST_BYTES = 2_097_152;
  * no more, because a page fetched ahead is lost when the process dies; of large pages only a few.
  *
  * Latency is the best of the whole walk: while this process or the service is busy, every answer seems the slower the
- * more of them are under way, and a window that believed that would open itself ever wider. Where the latency varies or
+ * more of them are under way, and a window that believed that would open itself ever wider. When the latency varies or
  * grew, the consumer waits for longer than it works: then the recent answers count, and the window opens step by step.
  */
 export class AheadWindow {
@@ -187,7 +187,7 @@ export class AheadWindow {
   private open: number;
   private bytes = 0;
 
-  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. `least`: the lower one, where that allows it. */
+  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. `least`: the lower one, if that allows it. */
   constructor(most: number, least = 1) {
     this.most = most;
     this.least = least;
