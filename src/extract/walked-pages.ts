@@ -63,9 +63,9 @@ export class WalkedPages {
   async at(position: PagePosition): Promise<WalkedPage[]> {
     const { reader, ledger, page } = this.#options;
     const read = await reader.read(position);
-    const settled = read === null ? { read, before: [] } : await this.#settled(read, position);
-    const { before } = settled;
-    const stepped = await reader.step(settled.read);
+    const aligned = read === null ? { read, before: [] } : await this.#readAligned(read, position);
+    const { before } = aligned;
+    const stepped = await reader.step(aligned.read);
     this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
     const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
     this.#received = stepped.records.length;
@@ -77,7 +77,10 @@ export class WalkedPages {
    * A page, behind the one before it as that is now, if a total says that records came or went in between: until the
    * total stands still, or both pages do, whatever the total says.
    */
-  async #settled(first: UnsteppedPage, position: PagePosition): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
+  async #readAligned(
+    first: UnsteppedPage,
+    position: PagePosition,
+  ): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
     const { reader, ledger } = this.#options;
     const before: WalkedPage[] = [];
     let read = first;

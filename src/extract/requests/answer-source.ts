@@ -57,11 +57,11 @@ interface AheadOptions {
 }
 
 /** The end of a request ahead: kept, because an error is only reported when its turn comes. */
-type Settled = { answer: PageAnswer } | { error: unknown };
+type AheadEnd = { answer: PageAnswer } | { error: unknown };
 
 interface Ahead {
   position: PagePosition;
-  settled: Promise<Settled>;
+  end: Promise<AheadEnd>;
   /** True once the answer, or the error, is there. */
   ready: boolean;
   /** True once the answer is there and looks like the end of the listing. */
@@ -90,13 +90,13 @@ export class RunAhead implements AnswerSource {
     const head = this.queue.shift() ?? this.launch(position, false);
     if (!head.last) this.fill(this.window.size() - 1, head.position);
     const asked = this.options.clock.monotonic();
-    let settled = await head.settled;
+    let ended = await head.end;
     // Ahead of its turn an answer takes no memory that others need: it is asked for again.
-    if (isRefusedRoom(settled)) settled = await this.launch(position, false).settled;
-    if ('error' in settled) throw settled.error;
+    if (isRefusedRoom(ended)) ended = await this.launch(position, false).end;
+    if ('error' in ended) throw ended.error;
     const waited = this.options.clock.monotonic() - asked;
-    this.window.answered(settled.answer.latencyMs, waited, settled.answer.bytes.length);
-    return settled.answer;
+    this.window.answered(ended.answer.latencyMs, waited, ended.answer.bytes.length);
+    return ended.answer;
   }
 
   async foresee(page: Foreseen): Promise<void> {
@@ -116,8 +116,8 @@ export class RunAhead implements AnswerSource {
 
   async close(): Promise<void> {
     this.stop.abort();
-    const settled = await Promise.all(this.queue.map((ahead) => ahead.settled));
-    for (const one of settled) if ('answer' in one) one.answer.hold.release();
+    const ended = await Promise.all(this.queue.map((ahead) => ahead.end));
+    for (const one of ended) if ('answer' in one) one.answer.hold.release();
     this.queue = [];
   }
 
@@ -146,11 +146,11 @@ export class RunAhead implements AnswerSource {
   }
 
   private launch(position: PagePosition, isAhead: boolean): Ahead {
-    const ahead: Ahead = { position, ready: false, last: false, settled: Promise.resolve({ error: null }) };
-    const settle = (settled: Settled, last: boolean) => Object.assign(ahead, { ready: true, last }) && settled;
-    ahead.settled = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
-      (answer) => settle({ answer }, this.looksLast(answer)),
-      (error: unknown) => settle({ error }, true),
+    const ahead: Ahead = { position, ready: false, last: false, end: Promise.resolve({ error: null }) };
+    const end = (ended: AheadEnd, last: boolean) => Object.assign(ahead, { ready: true, last }) && ended;
+    ahead.end = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
+      (answer) => end({ answer }, this.looksLast(answer)),
+      (error: unknown) => end({ error }, true),
     );
     return ahead;
   }
@@ -161,8 +161,8 @@ export class RunAhead implements AnswerSource {
   }
 }
 
-function isRefusedRoom(settled: Settled): boolean {
-  return 'error' in settled && settled.error instanceof SyncError && settled.error.code === 'memory_full';
+function isRefusedRoom(ended: AheadEnd): boolean {
+  return 'error' in ended && ended.error instanceof SyncError && ended.error.code === 'memory_full';
 }
 
 /** Answers that count as recent. */

@@ -1,5 +1,5 @@
 import type { RateDialect } from '../../source/rate-dialect.ts';
-import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../concurrency-limit.ts';
+import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../limits/concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../limits/quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
