@@ -72,7 +72,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** How the tokens of one client are kept in a store that others can read. */
-export interface TokenSeal {
+interface TokenSeal {
   /** The same for all who have the same secret, and another one once the secret is another. */
   name: string;
   seal(token: string): string;

@@ -23,7 +23,7 @@ export interface Claim {
 }
 
 /** By process. */
-export type Claims = Map<string, Claim>;
+type Claims = Map<string, Claim>;
 
 /** How long a claim holds that is not renewed. */
 export const CLAIM_MS = 1_000;
