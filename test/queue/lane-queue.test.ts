@@ -35,12 +35,12 @@ describe('the queue of lanes', () => {
   });
 });
 
-describe('slots of yielding lanes', () => {
-  const waiting = (...lanes: Lane[]) => ({
-    size: lanes.length,
-    sizeBy: ({ lane }: { lane: Lane }) => lanes.filter((other) => other === lane).length,
-  });
+const waiting = (...lanes: Lane[]) => ({
+  size: lanes.length,
+  sizeBy: ({ lane }: { lane: Lane }) => lanes.filter((other) => other === lane).length,
+});
 
+describe('slots of yielding lanes', () => {
   it.each<[string, Lane[], number, boolean]>([
     ['nobody waits', [], 0, false],
     ['a backfill below its slots', ['backfill'], 3, true],
