@@ -1,7 +1,7 @@
 import type { SourceRecord } from '../model/json.ts';
 import type { WalkEnd } from './guards/walk-end.ts';
 
-/** Where a walk stands: the next request as path and query, relative to the source's base URL. Serialisable. */
+/** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
 
 /** One page of a walk, checked by the guards, in the order of the listing. */
@@ -16,7 +16,7 @@ export interface Page {
   again: number;
   /** Local epoch milliseconds just before the page was asked for. */
   requestedAt: number;
-  /** The service's clock as told by the answer; null if it does not say. */
+  /** The service's clock by the answer's `Date`; null if it has none. */
   serverDate: number | null;
   /** How many records the service says there are in all. */
   total: number | null;

@@ -8,7 +8,7 @@ import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
 
-/** What is needed to read records of one resource alone. */
+/** The parts by which single records of a resource are read. */
 export interface ItemSource {
   client: ApiClient;
   listing: ListingTarget;
@@ -23,7 +23,7 @@ export type ItemReading =
   | { isThere: false; requestedAt: number };
 
 /**
- * Reads one record by its key (`shape/record-key.ts`). Throws what the client throws, and `SyncError` where the answer
+ * Reads one record by its key (`shape/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
  * is another record (`item_other`) or none at all (`item_missing`).
  */
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
@@ -43,7 +43,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   });
 }
 
-/** Throws `item_unreadable` where the profile has no path for a single record, or the key would lead to another one. */
+/** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
 function itemUrl({ listing, profile }: ItemSource, key: string): URL {
   if (profile.item === null) throw unreadable('the profile has no path for a single record');
   // A dot segment would be taken out of the path: the listing would answer.

@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
-import { askFor, type Ask, type AskOptions } from './requests/ask.ts';
+import { askFor, type AskOptions } from './requests/ask.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
 import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
@@ -19,54 +19,42 @@ export interface WalkOptions extends AskOptions {
   listing: ListingTarget;
   /** Query parameters besides the profile's, e.g. the incremental filter. */
   extraQuery?: Readonly<Record<string, string>>;
-  /** Where to go on; null or absent: from the beginning. */
+  /** The place to go on from; null or absent: the beginning. */
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
   pagesBefore?: number;
-  /** What those pages were; absent if it is not known. */
+  /** The content of those pages; absent if it is not known. */
   before?: WalkBefore;
   /** Records on the largest page that named a next one, in earlier walks; 0 if absent. */
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
-  /** Most requests under way at once where the page style allows it; 0: nothing is fetched ahead. */
+  /** Most requests under way at once if the page style allows it; 0: nothing is fetched ahead. */
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
-  /** True if the next page is asked for while one is still worked on, and each is released by whoever does. */
+  /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
-}
-
-/** What a walk is made of, besides its options. */
-interface Route {
-  style: PageStyle;
-  first: URL;
-  start: PagePosition;
-  isResumed: boolean;
-  ask: Ask;
 }
 
 /**
  * One passage over a resource's pages, in the order of the listing. The last page has `next: null` and says what showed
  * the end and what speaks against it (`end`); a walk that ends without one threw. In styles where an answer names the
  * next page, that page is requested when the consumer asks for it, never sooner: a crash costs at most one page. Numbered
- * pages run ahead, see `RunAhead`; where they moved meanwhile, a page may come a second time, with what had slipped.
+ * pages run ahead, see `RunAhead`; if they moved meanwhile, a page may come a second time, with what had slipped.
  *
- * Throws `SyncError` (recovery `stop`) where the service's pages cannot be trusted: `bad_page`, `page_too_short`,
+ * Throws `SyncError` (recovery `stop`) if the service's pages cannot be trusted: `bad_page`, `page_too_short`,
  * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
- * `cursor_expired` where the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
+ * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
 export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
-  const route = planRoute(options);
-  const guard = new WalkGuard(route.style.ahead !== null, route.start);
-  const memory = new PageMemory();
-  const { source, pages, ledger } = openWalk(options, route, memory);
+  const { start, isResumed, guard, memory, source, pages, ledger } = openWalk(options);
   let number = options.pagesBefore ?? 0;
-  let position: PagePosition | null = route.start;
+  let position: PagePosition | null = start;
   try {
-    if (route.isResumed)
+    if (isResumed)
       for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
@@ -92,17 +80,15 @@ export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, un
 /** Of a page that was read again only what is compared is kept for long. */
 const ignore = (): void => undefined;
 
-function planRoute(options: WalkOptions): Route {
-  const { resource, listing, extraQuery, from } = options;
+/** Nothing is asked for yet. */
+function openWalk(options: WalkOptions) {
+  const { resource, listing, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
-  const first = listingUrl(listing, resource, extraQuery ?? {}, style.first);
+  const first = listingUrl(listing, resource, extraQuery, style.first);
   const start = positionOf(urlAt(first, from ?? positionOf(first)));
-  return { style, first, start, isResumed: start !== positionOf(first), ask: askFor(options, first) };
-}
-
-function openWalk(options: WalkOptions, route: Route, memory: PageMemory) {
-  const { style, first, isResumed, ask } = route;
-  const { resource, signal, acceptsEnd = false } = options;
+  const isResumed = start !== positionOf(first);
+  const memory = new PageMemory();
+  const ask = askFor(options, first);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
   const asked: GetPage = async (position, { stop, isAhead }) => {
@@ -110,22 +96,27 @@ function openWalk(options: WalkOptions, route: Route, memory: PageMemory) {
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
     const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
-    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock: options.clock, signal });
+    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
-  const source = openSource(options, route, asked);
+  const source = openSource(options, { style, first }, asked);
   // A walk that is taken up behind its first page was led there by a page that named the next one.
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
-  return { source, pages, ledger };
+  const guard = new WalkGuard(style.ahead !== null, start);
+  return { start, isResumed, guard, memory, source, pages, ledger };
 }
 
 /** `isAhead`: it is not the page's turn yet. */
 type GetPage = (position: PagePosition, asked: { stop?: AbortSignal; isAhead: boolean }) => Promise<PageAnswer>;
 
-function openSource(options: WalkOptions, { style, first }: Route, get: GetPage): AnswerSource {
+function openSource(
+  options: WalkOptions,
+  { style, first }: { style: PageStyle; first: URL },
+  get: GetPage,
+): AnswerSource {
   if (style.ahead === null) return oneByOne((position) => get(position, { isAhead: false }));
   const { records, page } = options.resource;
   // A page that overlaps with the one before brings one record fewer.

@@ -12,7 +12,7 @@ import type { ReadPage } from './requests/read-page.ts';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
 import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
 
-/** What its pages are made with. */
+/** The parts that pages are made with. */
 interface WalkedPagesOptions {
   reader: PageReader;
   ledger: WalkLedger;
@@ -27,7 +27,7 @@ type WalkedPage = Omit<Page, 'number' | 'release'>;
 const MOST_REREADS = 5;
 
 /**
- * The pages of one walk as they are handed out: where the listing moved between two of them, the first comes again, with
+ * The pages of one walk as they are handed out: if the listing moved between two of them, the first comes again, with
  * what had slipped from the second onto it.
  */
 export class WalkedPages {
@@ -48,7 +48,7 @@ export class WalkedPages {
 
   /**
    * For a walk that is taken up at `start`: the last page that was stored, read again, if that shows that the listing
-   * has not moved by more than what is on it. Throws `SyncError` (`cursor_expired`) where it has: then the walk has to
+   * has not moved by more than what is on it. Throws `SyncError` (`cursor_expired`) if it has: then the walk has to
    * start again.
    */
   async provePlace(start: PagePosition): Promise<WalkedPage[]> {
@@ -63,9 +63,9 @@ export class WalkedPages {
   async at(position: PagePosition): Promise<WalkedPage[]> {
     const { reader, ledger, page } = this.#options;
     const read = await reader.read(position);
-    const settled = read === null ? { read, before: [] } : await this.#settled(read, position);
-    const { before } = settled;
-    const stepped = await reader.step(settled.read);
+    const aligned = read === null ? { read, before: [] } : await this.#readAligned(read, position);
+    const { before } = aligned;
+    const stepped = await reader.step(aligned.read);
     this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
     const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
     this.#received = stepped.records.length;
@@ -74,10 +74,13 @@ export class WalkedPages {
   }
 
   /**
-   * A page, behind the one before it as that is now, where a total says that records came or went in between: until the
+   * A page, behind the one before it as that is now, if a total says that records came or went in between: until the
    * total stands still, or both pages do, whatever the total says.
    */
-  async #settled(first: UnsteppedPage, position: PagePosition): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
+  async #readAligned(
+    first: UnsteppedPage,
+    position: PagePosition,
+  ): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
     const { reader, ledger } = this.#options;
     const before: WalkedPage[] = [];
     let read = first;

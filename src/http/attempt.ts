@@ -12,20 +12,20 @@ import type { Seen } from './outcome/outcome-row.ts';
 import type { OutcomeVerdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 
-/** What one slot was used for. */
+/** The use that was made of one slot. */
 export type AttemptResult =
   | { kind: 'judged'; verdict: OutcomeVerdict; answer: WireAnswer; reading: AnswerReading; sent: SentCredential }
   | { kind: 'redirect'; answer: WireAnswer }
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
 
-/** What went along as `Authorization` (empty if nothing did), and until when it held (monotonic milliseconds). */
+/** The `Authorization` that was sent, empty if none was, and until when it held (monotonic milliseconds). */
 export interface SentCredential {
   authorization: string;
   holdsUntil: number;
 }
 
-/** What every attempt of a client needs. */
+/** The parts that all attempts of a client have in common. */
 export interface AttemptParts {
   credentials: Credentials;
   exchange: Exchange;

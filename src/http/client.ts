@@ -18,7 +18,7 @@ export function newMeter(): RequestMeter {
   return { requests: 0, retries: 0, limited: 0, bytes: 0 };
 }
 
-/** Who asks in place of the source's own credential: without any, or with one of the same form that is none. */
+/** A caller in place of the source's own: without any credential, or with a false one of the same form. */
 export type OtherCaller = 'nobody' | 'stranger';
 
 export interface ApiRequest {
@@ -32,13 +32,13 @@ export interface ApiRequest {
   missing?: 'skip' | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
-  /** The memory that the answer takes, to be released by whoever asks; if absent it counts until it is there. */
+  /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
   hold?: AnswerHold | undefined;
-  /** `fail`: where there is no memory for the answer, it is not waited for (`memory_full`). */
+  /** `fail`: if there is no memory for the answer, it is not waited for (`memory_full`). */
   whenFull?: 'fail' | undefined;
 }
 
-/** One answer whose outcome is `ok` (or `skip`, where `json` is null). */
+/** One answer whose outcome is `ok`, or `skip`, with a `json` of null. */
 export interface ApiAnswer {
   outcome: 'ok' | 'skip';
   url: URL;

@@ -21,10 +21,10 @@ export interface ClientOptions {
   profile: Profile;
   auth: AuthSettings;
   governor: Governor;
-  /** Of the OAuth token endpoint, where that has an origin of its own. */
+  /** Of an OAuth token endpoint with an origin of its own. */
   tokenGovernor?: Governor | undefined;
   clock: Clock;
-  /** Hears of every attempt; meant for the log at debug level. */
+  /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
   /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
   allowedOrigins?: readonly string[] | undefined;
@@ -34,12 +34,12 @@ export interface ClientOptions {
   insecureTls?: boolean | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
   secrets?: string[] | undefined;
-  /** Where other processes use the same OAuth tokens; the client has its own if absent. */
+  /** The store of OAuth tokens that other processes use too; the client has its own if absent. */
   tokens?: TokenStore | undefined;
   /** 0 <= x < 1; `Math.random` if absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
-  /** What all answers in hand may take; the process's own if absent. */
+  /** The memory for all answers in hand; the process's own if absent. */
   memory?: AnswerMemory | undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import { ACCEPTED_ENCODINGS, decompress, readWhole } from './body/body.ts';
+import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 
 const MAX_HEADER_BYTES = 16_384;
@@ -12,7 +12,7 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_ERROR_BYTES = 1_048_576;
 const NO_BYTES = Buffer.alloc(0);
 
-/** What goes over the wire once. */
+/** One request as it goes over the wire. */
 export interface WireRequest {
   url: URL;
   method: 'GET' | 'POST';
@@ -23,12 +23,12 @@ export interface WireRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** What came back, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
+/** The answer, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
 export interface WireAnswer {
   /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
-  /** The whole body, decompressed; empty if there is a failure, or where an error answer's body is unreadable. */
+  /** The whole body, decompressed; empty if there is a failure, or if an error answer's body is unreadable. */
   bytes: Buffer;
   /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null if nothing did. */
   failure: string | null;
@@ -42,11 +42,11 @@ export interface WireAnswer {
   elapsedMs: number;
 }
 
-/** Who hears of the body. */
+/** How a body is accounted for. */
 export interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
-  /** What the answer takes of the memory; more than the body, from the end of the exchange on. */
+  /** The memory that the answer takes; more than the body, from the end of the exchange on. */
   hold: AnswerHold;
 }
 
@@ -79,8 +79,8 @@ export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): E
       Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
       answer.latencyMs = clock.monotonic() - start;
       const limit = { cap: mostBytes(request, answer.status, http), hold };
-      const wire = await readWhole(response.body, limit, count);
-      answer.bytes = await decompress(wire, String(response.headers['content-encoding'] ?? ''), limit);
+      const encoding = String(response.headers['content-encoding'] ?? '');
+      answer.bytes = await readBody(response.body, encoding, limit, count);
     } catch (error) {
       request.signal?.throwIfAborted();
       const failure = failureCode(error);

@@ -9,11 +9,11 @@ export interface OriginPolicy {
   home: string;
   /** All origins that may be asked, `home` included. */
   allowed: ReadonlySet<string>;
-  /** What no URL may carry away from home. */
+  /** Texts that no URL may carry away from home. */
   secrets: readonly string[];
 }
 
-/** Where a request stands on its way through redirects. */
+/** A request's place on its way through redirects. */
 export interface Hop {
   url: URL;
   /** True while the request has never left the home origin: only then does it carry the credential. */
@@ -28,7 +28,7 @@ export function firstHop(url: URL, policy: OriginPolicy): Hop {
   return { url, credentialed: url.origin === policy.home, count: 0 };
 }
 
-/** The hop that a `Location` leads to; throws `SyncError` (stop) where it must not be followed. Nothing is sent. */
+/** The hop that a `Location` leads to; throws `SyncError` (stop) if it must not be followed. Nothing is sent. */
 export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
   if (from.count >= MAX_HOPS) {
     throw refusal('too_many_redirects', `more than ${MAX_HOPS} redirects`, 'Set base_url to where the redirects lead.');

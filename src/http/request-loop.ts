@@ -38,7 +38,7 @@ interface LoopParts extends AttemptParts {
 /** Codes of answers that say that there is nothing at the address. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 
-/** Where one request stands. */
+/** The state of one request. */
 interface Progress {
   request: ApiRequest;
   hop: Hop;
@@ -121,7 +121,7 @@ function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptRe
 
 type Reaction = (parts: LoopParts, state: Progress, judged: Judged) => Promise<ApiAnswer | null>;
 
-/** What each outcome means for the request: an answer, an error, or null for another attempt. */
+/** How a request reacts to each outcome: an answer, an error, or null for another attempt. */
 const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   ok: async (parts, state, judged) => answerOf(parts, state, judged, 'ok'),
   skip: async (parts, state, judged) => answerOf(parts, state, judged, 'skip'),
@@ -161,7 +161,7 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   return null;
 }
 
-/** Outside of the slot, and with nothing in hand: whoever has the memory may need either. */
+/** Outside of the slot, and holding nothing: the request that has the memory may need either. */
 async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);

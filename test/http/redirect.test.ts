@@ -29,7 +29,7 @@ describe('redirects', () => {
     },
   );
 
-  it('F043 the governor hears of the headers of a redirect before it is followed', async () => {
+  it('F043 the governor learns the headers of a redirect before it is followed', async () => {
     const stage = await redirecting(() => '/v1/to');
     const governor = openGovernor();
     await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/from`);

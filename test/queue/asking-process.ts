@@ -18,8 +18,8 @@ export interface Asking {
 }
 
 const asking: Asking = JSON.parse(process.argv[2] ?? '{}');
-const hub = await openCoordination(asking.warehouse, systemClock);
-if (hub === null) throw new Error('a Postgres is needed');
+const coordination = await openCoordination(asking.warehouse, systemClock);
+if (coordination === null) throw new Error('a Postgres is needed');
 const statements: number[] = [];
 const timed = async <T>(work: Promise<T>): Promise<T> => {
   const start = performance.now();
@@ -34,8 +34,8 @@ const governor = createGovernor({
   concurrency: asking.concurrency,
   maxWaitMs: 60_000,
   shared: {
-    read: () => timed(hub.readBudget('account')),
-    swap: (version, state) => timed(hub.swapBudget('account', version, state)),
+    read: () => timed(coordination.readBudget('account')),
+    swap: (version, state) => timed(coordination.swapBudget('account', version, state)),
   },
 });
 
@@ -64,7 +64,7 @@ const ask = async (): Promise<void> => {
 };
 await Promise.all(Array.from({ length: asking.workers }, ask));
 await governor.close();
-await hub.close();
+await coordination.close();
 const sorted = statements.toSorted((a, b) => a - b);
 const quantile = (part: number): number => Math.round((sorted[Math.floor(sorted.length * part)] ?? 0) * 10) / 10;
 const figures = { ...counts, statements: sorted.length, p50: quantile(0.5), p95: quantile(0.95) };

@@ -8,7 +8,7 @@ export interface GuardFault {
   /** Stable: scripts may match on it. */
   code: string;
   message: string;
-  /** What the operator should do next. */
+  /** The operator's next step. */
   hint: string;
 }
 

@@ -35,7 +35,7 @@ export class KeySet {
   }
 }
 
-/** Where the fingerprint stands, or the empty slot where it would. */
+/** The slot of the fingerprint, or the empty one in which it would be. */
 function slotOf(slots: Uint32Array, high: number, low: number): number {
   const first = high >>> 0 || 1;
   const second = low >>> 0;

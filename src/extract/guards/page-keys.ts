@@ -20,7 +20,7 @@ export function eachKey(keys: Uint8Array, visit: (high: number, low: number, ind
   }
 }
 
-/** The index of the last of `keys` that is among `known`; -1 where none is. */
+/** The index of the last of `keys` that is among `known`; -1 if none is. */
 export function lastKnown(keys: Uint8Array, known: Uint8Array): number {
   const before = new Set<string>();
   eachKey(known, (high, low) => before.add(`${high} ${low}`));

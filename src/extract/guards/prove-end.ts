@@ -27,20 +27,20 @@ export interface LastPage {
 export interface ProvedEnd {
   /** Null if nothing shows the end. */
   proof: EndProof | null;
-  /** What is missing for a proof. */
+  /** The lack of a proof; null if there is one. */
   fault: GuardFault | null;
   kept: number;
 }
 
-/** What came of asking for a page with a record less, after which there must be a next one. */
+/** The result of asking for a page with a record less, after which there must be a next one. */
 type Trial = 'names_next' | 'names_none' | 'says_nothing';
 
 /** Ends that a body which says otherwise cannot outweigh. */
 const CERTAIN: ReadonlySet<EndProof | null> = new Set(['total', 'pages', 'empty'] as const);
 
 /**
- * What shows that a listing ends with this page. Where the service only leaves out to name a next page, it is tried
- * whether it names one where there must be one. Throws where the answer speaks for more records than came; where nothing
+ * The proof that a listing ends with this page. If the service only leaves out to name a next page, it is tried whether
+ * it names one where there must be one. Throws if the answer speaks for more records than came; if nothing
  * speaks for either, there is no proof.
  */
 export async function proveEnd(last: LastPage): Promise<ProvedEnd> {

@@ -1,5 +1,5 @@
 /**
- * What showed that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
+ * The sign that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
  * shorter than the pages that the service gives, or was empty.
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty';
@@ -13,9 +13,9 @@ export interface Doubt {
    * no total show no movement; a second walk that meets the same shows that there was none.
    */
   code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched';
-  /** What was seen, as a sentence without its final period. */
+  /** The observation, as a sentence without its final period. */
   message: string;
-  /** What to set, or to do. */
+  /** The setting to change, or the thing to do. */
   hint: string;
 }
 
@@ -27,7 +27,7 @@ export interface SureRecord {
   updated: string;
 }
 
-/** The end of a walk. It is proved where there is no doubt. */
+/** The end of a walk. It is proved if there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
   /** Records that it met; null if nobody counted. */
@@ -39,7 +39,7 @@ export interface WalkEnd {
   sure: SureRecord | null;
   /** True if the walk met the record with this key's fingerprint. */
   met: (key: Uint8Array) => boolean;
-  /** Where no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
+  /** If no page but the last held as many records as were asked for: how many were, and what came nearest; else null. */
   pageSize: { asked: number; came: number } | null;
 }
 

@@ -69,8 +69,8 @@ export class WalkGuard {
   private refuseStandstill({ position, records }: Checked): void {
     if (records.length === 0) return;
     this.repeatedPages = this.contents.add(outlineOf(records)) ? 0 : this.repeatedPages + 1;
-    const patience = this.drifts && records.length < DRIFT_RECORDS ? MOST_DRIFTED_PAGES : 0;
-    if (this.repeatedPages <= patience) return;
+    const drifting = this.drifts && records.length < DRIFT_RECORDS ? MOST_DRIFTED_PAGES : 0;
+    if (this.repeatedPages <= drifting) return;
     const fault = {
       code: 'guard_page_repeated',
       message: `The page carries the same ${records.length} records as a page before it`,

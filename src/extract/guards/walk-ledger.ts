@@ -14,7 +14,7 @@ export interface MetPage {
   unkeyed: number;
 }
 
-/** What a page adds to it. */
+/** One page's entry in the ledger. */
 export interface LedgerEntry extends MetPage {
   total: number | null;
   /** How many records it shares with the page before it, because it was asked for so; Infinity if any number is fine. */
@@ -27,7 +27,7 @@ export interface LedgerEntry extends MetPage {
 
 /** The part of a walk that was stored before it was taken up again; nothing for a new one. */
 export interface WalkBefore {
-  /** Its pages, where they are cut by number. */
+  /** Its pages, if they are cut by number. */
   pages: readonly MetPage[];
   /** Records that it met; null if nobody counted. */
   records: number | null;
@@ -43,7 +43,7 @@ interface WatchedPage extends MetPage {
 const MOST_STALE_PAGES = 20;
 
 /**
- * What a walk has met so far, page by page: enough to tell whether records moved between the pages while they were read.
+ * All that a walk has met so far, page by page: enough to tell whether records moved between the pages while they were read.
  * A record that comes twice has moved, or has pushed others on; a total that changed says that some came or went.
  */
 export class WalkLedger {
@@ -100,7 +100,7 @@ export class WalkLedger {
     return this.#records === null ? null : this.#received;
   }
 
-  /** Records so far, each of them once where pages are cut by number; null if nobody counted. */
+  /** Records so far, each of them once if pages are cut by number; null if nobody counted. */
   get met(): number | null {
     return this.#isCutByNumber && this.#records !== null ? this.#keys.size + this.#unkeyed : this.#records;
   }
@@ -156,7 +156,7 @@ export class WalkLedger {
     this.#followTimes(entry);
   }
 
-  /** What stands against the walk, now that it has ended. */
+  /** The doubts against the walk, now that it has ended. */
   doubts(): Doubt[] {
     return doubtsOf({
       hasSlipped: this.#slippedFrom !== null,

@@ -24,7 +24,7 @@ const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonVa
 
 /**
  * The body carries a token for the next page. Null and the empty string are the end; so is an absent token on a page
- * that is shorter than others which had one. `has_more`, where the profile names it, decides; missing or null, the token
+ * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
  * alone decides.
  */
 export function cursorStyle(profile: CursorProfile): PageStyle {
@@ -60,7 +60,7 @@ function hasMore(profile: CursorProfile, json: JsonValue): boolean | null | Guar
   return flag === undefined ? invalid(profile.has_more, found, 'true or false') : flag;
 }
 
-/** The empty string where there is no token; null for a value that can be none. */
+/** The empty string if there is no token; null for a value that can be none. */
 function tokenOf(found: JsonValue | undefined): string | null {
   if (found === undefined || found === null) return '';
   if (typeof found === 'string') return found;

@@ -2,7 +2,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { isUnsendable, withParams } from './position.ts';
 
-/** Where a source's listings lie. */
+/** The address of a source's listings. */
 export interface ListingTarget {
   /** The source's `base_url`, with or without a path and a final slash. */
   baseUrl: URL;

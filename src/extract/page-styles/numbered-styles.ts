@@ -20,9 +20,9 @@ export function pageStyle(profile: NumberedPage): PageStyle {
   const next = (facts: PageFacts): PageStep => {
     const { pages, received } = facts;
     if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
-    const standing = standingOf(profile.size, facts.seen, facts);
+    const continuation = continuationOf(profile.size, facts.seen, facts);
     // An empty page before the told total may be one whose records are all hidden: the guard says how many are enough.
-    return typeof standing === 'object' ? standing : { next: ahead.after(facts.url, received) };
+    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, received) };
   };
   return {
     first: { [profile.page_param]: String(profile.first), ...sizeParam(profile) },
@@ -42,9 +42,9 @@ export function offsetStyle(profile: OffsetPage): PageStyle {
   };
   const next = (facts: PageFacts): PageStep | GuardFault => {
     const seen = at(facts.url) + facts.received;
-    const standing = standingOf(profile.size, seen, facts);
-    if (standing === 'gap') return gapFault(seen, facts.total);
-    return typeof standing === 'object' ? standing : { next: ahead.after(facts.url, facts.received) };
+    const continuation = continuationOf(profile.size, seen, facts);
+    if (continuation === 'gap') return gapFault(seen, facts.total);
+    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, facts.received) };
   };
   return { first: { [profile.offset_param]: '0', ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
 }
@@ -54,7 +54,7 @@ export function offsetStyle(profile: OffsetPage): PageStyle {
  * and the count of records is exactly the total: a total that was passed already is wrong, and services cut page sizes
  * silently. Without a total only an empty page is the end. A `gap` is an empty page before the total is reached.
  */
-function standingOf(
+function continuationOf(
   size: number,
   seen: number | null,
   { received, fresh, total }: PageFacts,

@@ -24,7 +24,7 @@ function paramsOf(position: PagePosition): Map<string, string> {
   return URL.canParse(position, ANYWHERE) ? new Map(new URL(position, ANYWHERE).searchParams) : new Map();
 }
 
-/** What is written in Base64, if that is text. */
+/** The text that is written in Base64; the value itself if it is no text. */
 function readable(value: string): string {
   if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
   const text = Buffer.from(value, 'base64').toString('latin1');

@@ -9,14 +9,14 @@ import type { EndProof } from '../guards/walk-end.ts';
 export interface PageFacts {
   /** The request of this page. */
   url: URL;
-  /** Where the answer came from in the end: relative links are read against it. */
+  /** The URL that answered in the end: relative links are read against it. */
   answeredUrl: URL;
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
   /** Records on this page. */
   received: number;
-  /** Those of them that lie behind the page before: fewer where a page overlaps with the one before it. */
+  /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */
   fresh: number;
   /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
   seen: number | null;
@@ -35,7 +35,7 @@ export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null;
 export interface PageStyle {
   /** Query parameters of the first page. */
   first: Readonly<Record<string, string>>;
-  /** What follows this page, or what is wrong with the answer. */
+  /** The step after this page, or the fault of the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
@@ -43,7 +43,7 @@ export interface PageStyle {
   ahead: Foresight | null;
 }
 
-/** What numbered pages allow: to name pages before the page in front of them has arrived. */
+/** Foresight of numbered pages: they can be named before the page in front of them has arrived. */
 export interface Foresight {
   /** The position after `position`, if the page there holds `count` records. */
   after(position: URL, count: number): PagePosition;

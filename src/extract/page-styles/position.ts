@@ -5,7 +5,7 @@ import type { PagePosition } from '../page.ts';
 
 const CONTROL = /\p{Cc}/u;
 
-/** What identifies a page request within its origin: path and query. */
+/** The place of a page request within its origin: path and query. */
 export function positionOf(url: URL): PagePosition {
   return url.pathname + url.search;
 }

@@ -5,7 +5,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { PagePosition } from '../page.ts';
 import type { Foresight } from '../page-styles/page-style.ts';
 
-/** What the page in hand says about the ones to come. */
+/** What the page in hand tells of the ones to come. */
 export interface Foreseen {
   next: PagePosition | null;
   /** Records on the page in hand. */
@@ -51,17 +51,17 @@ interface AheadOptions {
   size: number;
   /** Most requests under way at once; 0: nothing is fetched ahead. */
   most: number;
-  /** As many are under way where `most` allows it, also where fewer would hide the latency; 1 if absent. */
+  /** So many are under way if `most` allows it, even if fewer would hide the latency; 1 if absent. */
   least?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** What came of a request ahead: kept, because an error is only reported when its turn comes. */
-type Settled = { answer: PageAnswer } | { error: unknown };
+/** The end of a request ahead: kept, because an error is only reported when its turn comes. */
+type AheadEnd = { answer: PageAnswer } | { error: unknown };
 
 interface Ahead {
   position: PagePosition;
-  settled: Promise<Settled>;
+  end: Promise<AheadEnd>;
   /** True once the answer, or the error, is there. */
   ready: boolean;
   /** True once the answer is there and looks like the end of the listing. */
@@ -69,8 +69,8 @@ interface Ahead {
 }
 
 /**
- * Numbered pages, fetched ahead of their turn and handed out in order. What is under way never goes further than
- * hides the latency (`AheadWindow`), past a told total, or past a page that looks like the last one. Where a page's
+ * Numbered pages, fetched ahead of their turn and handed out in order. Requests never go further ahead than
+ * hides the latency (`AheadWindow`), past a told total, or past a page that looks like the last one. If a page's
  * length shows that the guesses were wrong, they are dropped and made again from that page on.
  */
 export class RunAhead implements AnswerSource {
@@ -90,13 +90,13 @@ export class RunAhead implements AnswerSource {
     const head = this.queue.shift() ?? this.launch(position, false);
     if (!head.last) this.fill(this.window.size() - 1, head.position);
     const asked = this.options.clock.monotonic();
-    let settled = await head.settled;
+    let ended = await head.end;
     // Ahead of its turn an answer takes no memory that others need: it is asked for again.
-    if (isRefusedRoom(settled)) settled = await this.launch(position, false).settled;
-    if ('error' in settled) throw settled.error;
+    if (isRefusedRoom(ended)) ended = await this.launch(position, false).end;
+    if ('error' in ended) throw ended.error;
     const waited = this.options.clock.monotonic() - asked;
-    this.window.answered(settled.answer.latencyMs, waited, settled.answer.bytes.length);
-    return settled.answer;
+    this.window.answered(ended.answer.latencyMs, waited, ended.answer.bytes.length);
+    return ended.answer;
   }
 
   async foresee(page: Foreseen): Promise<void> {
@@ -116,8 +116,8 @@ export class RunAhead implements AnswerSource {
 
   async close(): Promise<void> {
     this.stop.abort();
-    const settled = await Promise.all(this.queue.map((ahead) => ahead.settled));
-    for (const one of settled) if ('answer' in one) one.answer.hold.release();
+    const ended = await Promise.all(this.queue.map((ahead) => ahead.end));
+    for (const one of ended) if ('answer' in one) one.answer.hold.release();
     this.queue = [];
   }
 
@@ -146,11 +146,11 @@ export class RunAhead implements AnswerSource {
   }
 
   private launch(position: PagePosition, isAhead: boolean): Ahead {
-    const ahead: Ahead = { position, ready: false, last: false, settled: Promise.resolve({ error: null }) };
-    const settle = (settled: Settled, last: boolean) => Object.assign(ahead, { ready: true, last }) && settled;
-    ahead.settled = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
-      (answer) => settle({ answer }, this.looksLast(answer)),
-      (error: unknown) => settle({ error }, true),
+    const ahead: Ahead = { position, ready: false, last: false, end: Promise.resolve({ error: null }) };
+    const end = (ended: AheadEnd, last: boolean) => Object.assign(ahead, { ready: true, last }) && ended;
+    ahead.end = this.options.get(position, { stop: this.stop.signal, isAhead }).then(
+      (answer) => end({ answer }, this.looksLast(answer)),
+      (error: unknown) => end({ error }, true),
     );
     return ahead;
   }
@@ -161,8 +161,8 @@ export class RunAhead implements AnswerSource {
   }
 }
 
-function isRefusedRoom(settled: Settled): boolean {
-  return 'error' in settled && settled.error instanceof SyncError && settled.error.code === 'memory_full';
+function isRefusedRoom(ended: AheadEnd): boolean {
+  return 'error' in ended && ended.error instanceof SyncError && ended.error.code === 'memory_full';
 }
 
 /** Answers that count as recent. */
@@ -175,7 +175,7 @@ const MOST_BYTES = 2_097_152;
  * no more, because a page fetched ahead is lost when the process dies; of large pages only a few.
  *
  * Latency is the best of the whole walk: while this process or the service is busy, every answer seems the slower the
- * more of them are under way, and a window that believed that would open itself ever wider. Where the latency varies or
+ * more of them are under way, and a window that believed that would open itself ever wider. When the latency varies or
  * grew, the consumer waits for longer than it works: then the recent answers count, and the window opens step by step.
  */
 export class AheadWindow {
@@ -187,7 +187,7 @@ export class AheadWindow {
   private open: number;
   private bytes = 0;
 
-  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. `least`: the lower one, where that allows it. */
+  /** `most`: the upper limit; with 0 nothing is ever fetched ahead. `least`: the lower one, if that allows it. */
   constructor(most: number, least = 1) {
     this.most = most;
     this.least = least;

@@ -17,7 +17,7 @@ export interface AskOptions {
   resource: Pick<ResourceProfile, 'page'>;
 }
 
-/** What may differ from page to page. */
+/** The options that may differ from page to page. */
 export type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull'> & { stop?: AbortSignal };
 
 /** Asks for a page by its position. */
@@ -70,7 +70,7 @@ const EXPIRED_HINT =
   'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
-/** Where nothing tells of an end, the page after the last one is asked for. */
+/** Without anything that tells of an end, the page after the last one is asked for. */
 function pastEndHint({ total, pages }: PageProfile): string {
   if (total === null && pages === null) {
     return (

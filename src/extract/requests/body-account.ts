@@ -5,14 +5,14 @@ import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 
 const NAMED_KEYS = 12;
 
-/** A count told by a service at a dotted path: a whole number, or one written as text; null for anything else. */
+/** A count of the service at a dotted path: a whole number, or one written as text; null for anything else. */
 export function countAt(json: JsonValue, path: string | null): number | null {
   const value = path === null ? undefined : fieldAt(json, path);
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : null;
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** What of an answer may tell a number. */
+/** The parts of an answer that may tell a number. */
 interface CountingAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
@@ -26,7 +26,7 @@ export function countIn({ headers, json }: CountingAnswer, place: string | null)
   return typeof value === 'string' && /^\d{1,15}$/.test(value.trim()) ? Number(value) : null;
 }
 
-/** What stands there instead of the expected value, in words, for an error message. */
+/** The value that was found instead of the expected one, in words, for an error message. */
 export function accountOf(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -35,7 +35,7 @@ export function accountOf(value: JsonValue | undefined): string {
   return `the ${isExact(value) ? 'number' : typeof value} ${snippet(JSON.stringify(value))}`;
 }
 
-/** What a body is, as a sentence, so that a wrong path in a profile can be put right from the message alone. */
+/** A body's shape as a sentence, so that a wrong path in a profile can be put right from the message alone. */
 export function bodyAccount(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}, which has no keys.`;
   return `The body has ${keysOf(json)}.`;

@@ -43,8 +43,8 @@ export class PageMemory {
   }
 }
 
-/** What tells whether a page may wait, and for how long. */
-interface Patience {
+/** Whether a page may wait, and for how long. */
+interface AdmissionWait {
   isAhead: boolean;
   clock: Pick<Clock, 'sleep'>;
   signal: AbortSignal | undefined;
@@ -54,8 +54,11 @@ interface Patience {
  * Counts a page's records in. In its turn a page waits until there is memory for them. Throws `SyncError`: `memory_full`,
  * `body_too_heavy`; then the page's memory is given back.
  */
-export async function admitRecords(hold: AnswerHold, records: number, patience: Patience): Promise<void> {
-  const { isAhead, clock, signal } = patience;
+export async function admitRecords(
+  hold: AnswerHold,
+  records: number,
+  { isAhead, clock, signal }: AdmissionWait,
+): Promise<void> {
   try {
     const isGrown = grown(hold, records * PER_RECORD, isAhead);
     if (isGrown) return;

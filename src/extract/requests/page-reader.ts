@@ -40,9 +40,9 @@ export interface UnsteppedPage extends ReadPage {
 /** A page and what follows it. */
 export interface SteppedPage extends UnsteppedPage {
   next: PagePosition | null;
-  /** What showed the end; null if it goes on, or where nothing did. */
+  /** The sign that showed the end; null if the listing goes on, or if nothing showed it. */
   proof: EndProof | null;
-  /** What is missing for a proof. */
+  /** The lack of a proof; null if there is one. */
   fault: GuardFault | null;
 }
 
@@ -79,7 +79,7 @@ export class PageReader {
     return this.#kept;
   }
 
-  /** Where no page that named a next one held as many records as were asked for; else null. */
+  /** Not null if no page that named a next one held as many records as were asked for. */
   get pageSize(): { asked: number; came: number } | null {
     const { size: asked, size_param } = this.#options.resource.page;
     const { least, most } = this.#sizes;
@@ -88,7 +88,7 @@ export class PageReader {
   }
 
   /**
-   * What is sent for a position. Pages that may begin anywhere begin a record early: if that is the last record of
+   * The request for a position. Pages that may begin anywhere begin a record early: if that is the last record of
    * the page before, nothing has moved over the boundary between them.
    */
   requestOf(position: PagePosition): URL {
@@ -116,7 +116,7 @@ export class PageReader {
     return this.#whole(await ask(position), urlAt(first, position));
   }
 
-  /** What follows a page that `read` gave. */
+  /** The page with its next step. */
   async step(read: UnsteppedPage | null): Promise<SteppedPage> {
     if (read === null) return this.#pastEnd();
     const { style, first, ledger, resource, ask, acceptsEnd } = this.#options;
@@ -171,8 +171,8 @@ export class PageReader {
   }
 
   /**
-   * An overlapping page with what it shares with the one before. Where the listing has moved in between, it is begun a
-   * whole page sooner; where it holds nothing else, only a service that is known to keep page sizes has come to its end.
+   * An overlapping page with what it shares with the one before. If the listing has moved in between, it is begun a
+   * whole page sooner; if it holds nothing else, only a service that is known to keep page sizes has come to its end.
    */
   async #joined(position: PagePosition, read: ReadPage): Promise<UnsteppedPage> {
     const { ledger, style, first, resource } = this.#options;
@@ -192,7 +192,7 @@ export class PageReader {
     return { ...read, overlap: 0 };
   }
 
-  /** What stands for a page that the service refuses because it lies behind the last one. */
+  /** An empty page in place of one that the service refuses because it lies behind the last one. */
   #pastEnd(): SteppedPage {
     if (this.#last === null) throw new Error('a listing cannot end before its first page');
     const empty = { ...this.#last, records: [], keys: Buffer.alloc(0) };

@@ -25,15 +25,15 @@ interface CredentialSource {
   profile: Pick<Profile, 'oauth'>;
   auth: AuthSettings;
   governor: Governor;
-  /** Of the token endpoint, where that has an origin of its own; none holds it back if absent. */
+  /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
   tokenGovernor?: Governor | undefined;
   clock: Clock;
   memory: AnswerMemory;
-  /** Where other processes use the same tokens; each client has its own if absent. */
+  /** The store of tokens that other processes use too; each client has its own if absent. */
   tokens?: TokenStore | undefined;
 }
 
-/** The credential that the settings describe. `keepSecret` hears of everything that must never be written anywhere. */
+/** The credential that the settings describe. `keepSecret` is called with every text that must never be written anywhere. */
 export function createCredentials(
   source: CredentialSource,
   exchange: Exchange,
@@ -57,7 +57,7 @@ export function createCredentials(
   return oauthCredentials({ clock, keepSecret, request: shared });
 }
 
-/** The origin of the token endpoint where it is not the service's own, whose limits it then does not share; else null. */
+/** The origin of a token endpoint beside the service, which has limits of its own; null if it is the service's. */
 export function otherTokenOrigin(auth: AuthSettings, baseUrl: URL): string | null {
   if (auth.type === 'api_key' || auth.token_url === undefined) return null;
   const { origin } = new URL(auth.token_url, baseUrl);

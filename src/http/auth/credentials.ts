@@ -1,6 +1,6 @@
 import type { Lane } from '../../model/vocabulary.ts';
 
-/** What proves who is asking, kept fresh. */
+/** The proof of who is asking, kept fresh. */
 export interface Credentials {
   /** Waits until there is something to send; throws `SyncError` (retry or stop) if there is none to be had. */
   ready(lane: Lane, signal: AbortSignal | undefined): Promise<void>;
@@ -10,7 +10,7 @@ export interface Credentials {
   header(): string;
   /** Monotonic milliseconds until which that holds, as far as is known; infinite for what never runs out. */
   holdsUntil(): number;
-  /** Hears that the service refused this header (401); false if no other can be had. */
+  /** Called when the service refused this header (401); false if no other can be had. */
   renew(refused: string): boolean;
 }
 

@@ -12,7 +12,7 @@ import type { AuthSettings } from '../../source/auth.ts';
 export type OauthSettings = Extract<AuthSettings, { type: 'oauth' }>;
 
 /** One way of getting a token: how it is asked for, and how the answer is read. Both throw the library's errors. */
-export interface Grant {
+interface Grant {
   ask(
     server: AuthorizationServer,
     client: Client,

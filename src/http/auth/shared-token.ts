@@ -5,7 +5,7 @@ import type { Coordination } from '../../warehouse/coordination.ts';
 import type { OauthSettings } from './grants.ts';
 import type { IssuedToken } from './token-request.ts';
 
-/** Where several processes keep the tokens that they use together. */
+/** The store of the tokens that several processes use together. */
 export type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
@@ -27,7 +27,7 @@ interface SharedTokenParts {
  * Gives the token that all processes use, and asks the service for one only if there is none that this process has
  * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
  * each other out for ever. To be called again once the last one can no longer be used, or soon cannot. Throws what
- * `request` and the store throw. As with a request of one's own, a token's life is told from when it was asked for.
+ * `request` and the store throw. As with a request of one's own, a token's life counts from when it was asked for.
  */
 export function sharedToken(parts: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
   const { store, seal, clock } = parts;
@@ -50,7 +50,7 @@ export function sharedToken(parts: SharedTokenParts): (lane: Lane) => Promise<Is
   };
 }
 
-/** Where somebody else was faster after all, theirs stays: what stands in the store is what all use. */
+/** If another process was faster after all, its token stays: all use the one in the store. */
 async function replaceToken(
   { store, seal, clock, request, lifetime }: SharedTokenParts,
   { lane, version, owner }: { lane: Lane; version: number; owner: string },
@@ -71,8 +71,8 @@ const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** How the tokens of one client are kept where others can look. */
-export interface TokenSeal {
+/** How the tokens of one client are kept in a store that others can read. */
+interface TokenSeal {
   /** The same for all who have the same secret, and another one once the secret is another. */
   name: string;
   seal(token: string): string;

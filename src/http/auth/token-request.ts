@@ -26,7 +26,7 @@ interface TokenEndpoint {
   send: (request: WireRequest) => Promise<WireAnswer>;
 }
 
-/** What a bearer token may consist of: `b64token`, RFC 6750, section 2.1. */
+/** `b64token` of RFC 6750, section 2.1. */
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 /** Longer ones go through no usual limit on the headers of a request. */
 const LONGEST_TOKEN = 16_384;

@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
-/** So little is always had: ordinary answers never wait for large ones, whoever sends those. */
+/** So little is always granted: ordinary answers never wait for large ones. */
 const SMALL = 2_097_152;
 /** The part of the heap that answers may take, and as much again for the one whose turn it is. */
 const PART = 1 / 4;
@@ -19,7 +19,7 @@ export interface AnswerMemory {
   open(): AnswerHold;
 }
 
-/** What one answer takes, from the first byte of its body until nothing of it is needed any more. */
+/** The memory of one answer, from the first byte of its body until nothing of it is needed any more. */
 export interface AnswerHold {
   /** Takes so many bytes in all. Throws `SyncError`: `memory_full` (retry) beside others, `body_too_heavy` (stop) alone. */
   resize(bytes: number): void;
@@ -27,7 +27,7 @@ export interface AnswerHold {
   grow(bytes: number): void;
   /**
    * Waits until it is this answer's turn, which lasts until its release: then it has room beside all others. To be
-   * called where nothing is held that others wait for. Throws `memory_full` after `ms`, and the signal's reason.
+   * called while nothing is held that others wait for. Throws `memory_full` after `ms`, and the signal's reason.
    */
   takeTurn(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void>;
   /** Gives everything back. May be called again. */
@@ -40,7 +40,7 @@ interface ExtraRoom {
   waiting: { answer: object; begin: () => void }[];
 }
 
-/** An account of `limit` bytes. Where it is full, answers get the room of one more, one after the other. */
+/** An account of `limit` bytes. When it is full, answers get the room of one more, one after the other. */
 export function createAnswerMemory(limit: number): AnswerMemory {
   const extra: ExtraRoom = { owner: null, waiting: [] };
   let taken = 0;

@@ -36,7 +36,7 @@ const UNPACKERS: ReadonlyMap<string, Unpacker> = new Map([
   ['zstd', () => createZstdDecompress({ ...options, params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW } })],
 ]);
 
-/** What is asked for in Accept-Encoding: `deflate` is taken when it comes, but nobody is invited to it. */
+/** Sent as Accept-Encoding: `deflate` is accepted when it comes, but not asked for. */
 export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
 
 /** How much a body may hold, and the account that its bytes are written to as they come. */
@@ -47,15 +47,43 @@ export interface BodyLimit {
 }
 
 /**
- * Reads a body to its end. `count` hears of every chunk as it arrives. Throws `SyncError` `body_too_large` above the
- * cap, what the account throws and whatever the stream fails with; a cut-off body is an error, never a short body.
+ * Reads a body to its end and undoes its Content-Encoding, at most two deep. The cap counts decompressed bytes too, so a
+ * small bomb stays small. `count` is called with the length of each chunk as it arrives. Throws `SyncError`:
+ * `body_too_large`, `bad_encoding` (cut off, or not what the header says), `unsupported_encoding`, what the account
+ * throws and whatever the stream fails with: a cut-off body is an error, never a short body.
  */
-export async function readWhole(body: Readable, limit: BodyLimit, count: (bytes: number) => void): Promise<Buffer> {
+export async function readBody(
+  body: Readable,
+  encoding: string,
+  limit: BodyLimit,
+  count: (bytes: number) => void,
+): Promise<Buffer> {
   body.on('data', (chunk: Buffer) => count(chunk.length));
-  return gathered(body, limit);
+  let rest = await gathered(body, limit);
+  for (const [name, unpacker] of unpackersFor(encoding).toReversed()) {
+    const packed = rest;
+    rest = await unpacking.add(() => unpacked(unpacker(packed).end(packed), name, limit));
+    // Only the output is left.
+    limit.hold.resize(rest.length);
+  }
+  return rest;
 }
 
-/** All that a stream brings, as one. */
+/** In the order in which they were applied. */
+function unpackersFor(encoding: string): [string, Unpacker][] {
+  const names = encoding
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '' && name !== 'identity');
+  if (names.length > MAX_ENCODINGS) throw unsupported(`${names.length} content encodings`);
+  return names.map((name) => {
+    const unpacker = UNPACKERS.get(name);
+    if (unpacker === undefined) throw unsupported('a content encoding that was not asked for');
+    return [name, unpacker];
+  });
+}
+
+/** All chunks of a stream as one. */
 function gathered(stream: Readable, { cap, hold }: BodyLimit): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -75,29 +103,6 @@ function gathered(stream: Readable, { cap, hold }: BodyLimit): Promise<Buffer> {
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)),
     );
   });
-}
-
-/**
- * Undoes Content-Encoding, at most two deep. The cap counts decompressed bytes, so a small bomb stays small.
- * Throws `SyncError`: `body_too_large`, `bad_encoding` (cut off, or not what the header says), `unsupported_encoding`,
- * and what the account throws.
- */
-export async function decompress(bytes: Buffer, encoding: string, limit: BodyLimit): Promise<Buffer> {
-  const names = encoding
-    .split(',')
-    .map((name) => name.trim().toLowerCase())
-    .filter((name) => name !== '' && name !== 'identity');
-  if (names.length > MAX_ENCODINGS) throw unsupported(`${names.length} content encodings`);
-  let rest = bytes;
-  for (const name of names.toReversed()) {
-    const unpacker = UNPACKERS.get(name);
-    if (unpacker === undefined) throw unsupported('a content encoding that was not asked for');
-    const packed = rest;
-    rest = await unpacking.add(() => unpacked(unpacker(packed).end(packed), name, limit));
-    // Only what came out is left.
-    limit.hold.resize(rest.length);
-  }
-  return rest;
 }
 
 async function unpacked(stream: Transform, name: string, limit: BodyLimit): Promise<Buffer> {

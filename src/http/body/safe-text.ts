@@ -14,7 +14,7 @@ export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
 /** So much of a text is searched for secrets before it is cut to what is shown: they make it shorter. */
 const SEARCHED_LENGTH = 4_096;
 
-/** What a message quotes of a text of others: as `snippet` cuts it, without secrets. A long text costs no more than this. */
+/** The part of a foreign text that a message quotes: as `snippet` cuts it, without secrets. A long text costs no more. */
 export function scrubbedSnippet(text: string, secrets: readonly string[], length?: number): string {
   const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
   return snippet(scrub(searched, secrets), length);
@@ -27,13 +27,13 @@ const PLAIN = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\
 export interface ShownQuery {
   /** Parameters whose values may: those that say which page or since when, and what the profile adds that is no secret. */
   shown: ReadonlySet<string>;
-  /** What the profile adds that is one, or came from outside of it. */
+  /** Parameters of the profile that hold a secret, or came from outside of it. */
   hidden: ReadonlySet<string>;
 }
 
 /**
- * A URL as it may stand in a message: no credentials, no fragment, and of the query what is no secret. What else a
- * service puts there may be one. A text that is known for one is taken out of the whole message later.
+ * A URL as it may stand in a message: no credentials, no fragment, and of the query only what is no secret. Any other
+ * value that a service puts there may be one. A text that is known for one is taken out of the whole message later.
  */
 export function shownUrl(url: URL, rules: ShownQuery): string {
   const query = [...url.searchParams].map(

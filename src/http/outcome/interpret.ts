@@ -9,7 +9,7 @@ import type { Profile } from '../../source/profile.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import type { Seen } from './outcome-row.ts';
 
-/** What is kept of the body of an error answer, in bytes. */
+/** Bytes that are kept of the body of an error answer. */
 const EXCERPT = 65_536;
 const AROUND = 40;
 
@@ -42,14 +42,14 @@ interface Content {
   json: JsonValue | undefined;
   code: string | null;
   defect: string;
-  /** What to show of a body that is no JSON. */
+  /** The text to show of a body that is no JSON. */
   excerpt: string;
 }
 
 const NOTHING: Content = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
 
 /**
- * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. What would take too
+ * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. A body that would take too
  * much memory is not parsed. Never throws.
  */
 export function interpret(answer: WireAnswer, hasRecords: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
@@ -122,7 +122,7 @@ function errorContent(excerpt: string): Content {
   return { ...NOTHING, json: looseJson(excerpt), excerpt };
 }
 
-/** The text around the position that a parser's message names, where it does. */
+/** The text around the position that a parser's message names; empty if it names none. */
 function around(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined) return '';

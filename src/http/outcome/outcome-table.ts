@@ -7,7 +7,7 @@ const BODY_ATTEMPTS = 3;
 
 const THROTTLED = /rate.?limit|too many requests|throttl|quota exceeded|abuse detection/i;
 
-/** What several servers answer to whoever speaks http to their port of https: nginx, Go, Apache. */
+/** The answer of several servers to a client that speaks http to their port of https: nginx, Go, Apache. */
 const WANTS_TLS = /plain HTTP request was sent to HTTPS|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled/i;
 
 const MORE_MEMORY =
@@ -183,7 +183,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
 
 const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
 
-/** Rows for answers of a token endpoint, where a credential is asked for: all that says nothing about the client. */
+/** Rows for a token endpoint: answers that say nothing about the client. */
 export const TOKEN_ROWS: readonly StatusRow[] = [
   row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),

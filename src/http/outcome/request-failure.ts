@@ -45,7 +45,7 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 
-/** What a request was, besides its answer, as far as it tells what to do about a failure. */
+/** The part of a request that tells what to do about its failure. */
 interface Asked {
   url: URL;
   /** The profile's `version_prefix`. */
@@ -59,7 +59,7 @@ type Circumstance = (judged: Judged, asked: Asked) => string | null;
 
 const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenTooShort, otherScheme, tokenRefused];
 
-/** What to do about a failed request: by its circumstances, else by its outcome. Pure. */
+/** The hint for a failed request: by its circumstances, else by its outcome. Pure. */
 export function hintFor(judged: Judged, asked: Asked): string | undefined {
   for (const circumstance of CIRCUMSTANCES) {
     const hint = circumstance(judged, asked);
@@ -80,7 +80,7 @@ function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): strin
   );
 }
 
-/** Codes of what a port of https does to whoever speaks http to it, besides saying so: it hangs up, or sends an alert. */
+/** Codes of a port of https that does not say so to a client that speaks http: it hangs up, or sends an alert. */
 const HUNG_UP: ReadonlySet<string> = new Set(['connection_lost', 'bad_http']);
 
 function openPort({ verdict, answer }: Judged, { url }: Asked): string | null {
@@ -99,7 +99,7 @@ function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null
   );
 }
 
-/** The schemes that a 401 names (RFC 9110, 11.6.1), where ours is not among them. */
+/** The schemes that a 401 names (RFC 9110, 11.6.1), if ours is not among them. */
 function otherScheme({ verdict, answer }: Judged): string | null {
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);

@@ -1,5 +1,5 @@
 import type { RateDialect } from '../../source/rate-dialect.ts';
-import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../concurrency-limit.ts';
+import { newConcurrencyLimit, noteAnswer, noteUnderWay, type ConcurrencyLimit } from '../limits/concurrency-limit.ts';
 import { learn, nominalRate, opensAt, paceOf, newQuota, type Quota } from '../limits/quota.ts';
 import { ceilingAt, newCeiling, noteAccepted, noteLimited, type RateCeiling } from '../limits/rate-ceiling.ts';
 import type { QuotaHint, AnswerLimits } from '../limits/answer-limits.ts';
@@ -36,9 +36,18 @@ export interface RestoredBudget {
 }
 
 /**
- * When the next request may start. A state machine without a clock: every call says what time it is, in milliseconds
- * of a monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
+ * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
+ * monotonic clock. What the service states comes first; where it is silent, the rate and the number of requests
  * under way are found by trying.
+ *
+ * | state   | the next request starts                      | entered by                      | left by                 |
+ * |---------|----------------------------------------------|---------------------------------|-------------------------|
+ * | probing | when none is under way                       | the start, and any pause        | a good answer after it  |
+ * | open    | a pace after the one before, within `slots`  | that answer                     | any of those below      |
+ * | full    | when an answer comes                         | as many under way as `slots`    | an answer               |
+ * | spent   | when an answer tells of more, or at a probe  | a quota with nothing to spare   | an answer, or the time  |
+ * | blocked | at the end of the window that is used up     | `remaining: 0`                  | the time                |
+ * | paused  | at `pausedUntil`                             | a refusal, or any stated wait   | the time; then probing  |
  */
 export interface Budget {
   readonly options: BudgetOptions;

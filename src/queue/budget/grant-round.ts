@@ -23,7 +23,7 @@ export interface Claim {
 }
 
 /** By process. */
-export type Claims = Map<string, Claim>;
+type Claims = Map<string, Claim>;
 
 /** How long a claim holds that is not renewed. */
 export const CLAIM_MS = 1_000;
@@ -127,7 +127,7 @@ function prospectOf(
   claims.delete(owner);
   if (claim === null) return { delay: Number.POSITIVE_INFINITY, ahead: 0, grantMs };
   claims.set(owner, claim);
-  const ahead = goFirst(claims, claim, grants + 1, favoured).length;
+  const ahead = claimsBefore(claims, claim, grants + 1, favoured).length;
   return { delay: isAdmitted(state, now) ? delayOf(budget, now) : Number.POSITIVE_INFINITY, ahead, grantMs };
 }
 
@@ -140,7 +140,7 @@ function isAdmitted({ budget, claims, holders, liveAt }: SharedState, now: numbe
 
 /** A process that lets its grant pass has to claim anew. */
 function passOver({ claims, grants }: SharedState, claim: Claim | null): void {
-  for (const owner of claim === null ? [] : goFirst(claims, claim, grants + 1, false)) claims.delete(owner);
+  for (const owner of claim === null ? [] : claimsBefore(claims, claim, grants + 1, false)) claims.delete(owner);
 }
 
 /** How far the requests are behind the pace. */
@@ -207,7 +207,7 @@ function isLiveClaimed(claims: Claims): boolean {
  * The processes whose requests go before those of `mine` at this grant. One that has just had a grant, or got a slot back,
  * may be `favoured`: then those of its own lane do not go before it.
  */
-function goFirst(claims: Claims, mine: Claim, grant: number, favoured: boolean): string[] {
+function claimsBefore(claims: Claims, mine: Claim, grant: number, favoured: boolean): string[] {
   const isFirst = isForOldest(grant)
     ? (other: Claim) => other.oldest < mine.oldest
     : (other: Claim) => compareLanes(other, mine) < 0 || (!favoured && compare(other, mine) < 0);

@@ -57,7 +57,7 @@ const TRICKLE_SMOOTHING = 0.1;
 const TRICKLES = 0.4;
 /** However little seems to be left of a long window: so often the service is asked whether some has come back. */
 const PROBES_PER_WINDOW = 40;
-const SHORT_PATIENCE = 0.15;
+const SHORT_SILENCE = 0.15;
 /** Long enough to see that a service gives back at least as fast as it is asked. */
 const GLANCE_MS = 300;
 
@@ -217,16 +217,16 @@ export function opensAt(quota: Quota, at: number, open: number): number {
   const reserve = quota.limit >= (short ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
   if (quota.spendable >= 1 + reserve) return at;
   if (open > 0) return Number.POSITIVE_INFINITY;
-  return Math.min(quota.answeredAt + patience(quota), Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
+  return Math.min(quota.answeredAt + longestSilence(quota), Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
 }
 
 /** How long no news may last before the reserve is touched, or a level is doubted that our own counting made low. */
-function patience(quota: Quota): number {
+function longestSilence(quota: Quota): number {
   const interval = 1_000 / Math.max(nominalRate(quota) ?? 1, 1);
   if (quota.spendable < 1) return Math.max(1_000, interval);
   if (quota.trickle > TRICKLES) return 2 * interval;
   const windowMs = quota.windowMs ?? quota.longestResetMs;
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
   const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
-  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_PATIENCE);
+  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_SILENCE);
 }

@@ -97,13 +97,13 @@ async function asker(
   name: string,
   over: { request?: () => Promise<IssuedToken>; secret?: string } = {},
 ) {
-  const hub = await openCoordination(address, systemClock);
-  if (hub === null) throw new Error(`${address} has no hub`);
-  onTestFinished(() => hub.close());
+  const coordination = await openCoordination(address, systemClock);
+  if (coordination === null) throw new Error(`${address} has no coordination`);
+  onTestFinished(() => coordination.close());
   const seal = tokenSeal({ ...CLIENT, client_secret: over.secret ?? CLIENT.client_secret }, TOKEN_URL);
   const counted = { requests: 0 };
   const next = sharedToken({
-    store: hub,
+    store: coordination,
     seal,
     clock: systemClock,
     lifetime: ({ expiresIn = 0 }) => expiresIn * 1_000,
@@ -112,7 +112,7 @@ async function asker(
       return over.request?.() ?? Promise.resolve({ value: `canary-${name}-${counted.requests}`, expiresIn: 60 });
     },
   });
-  return { hub, seal, counted, next: async () => (await next('refetch')).value };
+  return { coordination, seal, counted, next: async () => (await next('refetch')).value };
 }
 
 describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
@@ -156,8 +156,8 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
     await expect(failing.next()).rejects.toThrow('no token today');
     expect(await other.next()).toBe('canary-other-1');
     const gone = { owner: 'gone', forMs: 700 };
-    const { version } = await other.hub.claimToken(other.seal.name, 0, gone);
-    expect(await other.hub.claimToken(other.seal.name, version, gone)).toMatchObject({ isMine: true });
+    const { version } = await other.coordination.claimToken(other.seal.name, 0, gone);
+    expect(await other.coordination.claimToken(other.seal.name, version, gone)).toMatchObject({ isMine: true });
     const before = performance.now();
     expect(await other.next()).toBe('canary-other-2');
     expect(performance.now() - before).toBeGreaterThan(500);
@@ -165,12 +165,12 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
 
   it('takes no token of one who was overtaken', async () => {
     const address = await postgresDatabase();
-    const { hub } = await asker(address, 'any');
-    await hub.claimToken('name', 0, { owner: 'slow', forMs: 0 });
-    expect(await hub.claimToken('name', 0, { owner: 'quick', forMs: 1_000 })).toMatchObject({ isMine: true });
-    expect(await hub.swapToken('name', 0, { sealed: 'quick', expiresIn: 1_000 })).toBe(true);
-    expect(await hub.swapToken('name', 0, { sealed: 'slow', expiresIn: 1_000 })).toBe(false);
-    expect(await hub.claimToken('name', 0, { owner: 'slow', forMs: 1_000 })).toMatchObject({
+    const { coordination } = await asker(address, 'any');
+    await coordination.claimToken('name', 0, { owner: 'slow', forMs: 0 });
+    expect(await coordination.claimToken('name', 0, { owner: 'quick', forMs: 1_000 })).toMatchObject({ isMine: true });
+    expect(await coordination.swapToken('name', 0, { sealed: 'quick', expiresIn: 1_000 })).toBe(true);
+    expect(await coordination.swapToken('name', 0, { sealed: 'slow', expiresIn: 1_000 })).toBe(false);
+    expect(await coordination.claimToken('name', 0, { owner: 'slow', forMs: 1_000 })).toMatchObject({
       isMine: false,
       version: expect.any(Number),
       sealed: 'quick',

@@ -6,9 +6,9 @@ import { createGovernor } from '../../../src/queue/governor.ts';
 import { profileSchema } from '../../../src/source/profile.ts';
 import { openCoordination } from '../../../src/warehouse/databases.ts';
 
-/** A process that asks a service for pages, by tokens that it shares over a hub, until its stdin ends. */
-const [hubAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);
-const hub = await openCoordination(hubAddress, systemClock);
+/** A process that asks a service for pages, by tokens that it shares over a coordination, until its stdin ends. */
+const [coordinationAddress = '', service = '', clientId = '', clientSecret = ''] = process.argv.slice(2);
+const coordination = await openCoordination(coordinationAddress, systemClock);
 const profile = profileSchema.parse({ resources: { content: { path: '/content', page: { style: 'cursor' } } } });
 const governor = createGovernor({
   clock: systemClock,
@@ -24,7 +24,7 @@ const client = createClient({
   auth: { type: 'oauth', client_id: clientId, client_secret: clientSecret },
   governor,
   clock: systemClock,
-  tokens: hub ?? undefined,
+  tokens: coordination ?? undefined,
 });
 let isOver = false;
 process.stdin.on('end', () => (isOver = true)).resume();
@@ -42,5 +42,5 @@ process.stdout.write('ready\n');
 const asked = (await Promise.all(lines)).reduce((sum, count) => sum + count, 0);
 await client.close();
 await governor.close();
-await hub?.close();
+await coordination?.close();
 process.stdout.write(`${asked}\n`);

@@ -166,7 +166,7 @@ describe('Retry-After', () => {
 });
 
 describe('what an outcome does', () => {
-  it('F019 a limited answer goes again, as often as it is said, and the governor hears of it', async () => {
+  it('F019 a limited answer goes again, as often as it is said, and the governor learns of it', async () => {
     const stage = await serve((_request, response, nth) => {
       json(
         response,

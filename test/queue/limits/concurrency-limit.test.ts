@@ -1,8 +1,8 @@
-import type { RateDialect } from '../../src/source/rate-dialect.ts';
+import type { RateDialect } from '../../../src/source/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
-import type { Attempted } from '../../src/queue/governor.ts';
-import { HandClock } from '../support/hand-clock.ts';
-import { factsOf, governorFor, seeded } from './limited-service.ts';
+import type { Attempted } from '../../../src/queue/governor.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { factsOf, governorFor, seeded } from '../limited-service.ts';
 
 /** A service that bears `knee` requests at once, and what it does with more. */
 interface Knee {
