@@ -67,24 +67,21 @@ export class PacedWork<Outcome> {
   }
 
   async #run(work: Work<Request>): Promise<void> {
+    const { perform, done, clock } = this.#options;
     const served = work.waiting.splice(0);
-    const end = await this.#performed(work, served);
-    this.#coalescer.end(work, this.#options.clock.monotonic());
+    let end: () => void;
+    try {
+      const outcome = await perform(work, served);
+      this.#pauses.clear(work.resource);
+      end = () => done(served, outcome);
+    } catch (error) {
+      end = () => this.#fail(work, served, error);
+    }
+    this.#coalescer.end(work, clock.monotonic());
     try {
       end();
     } finally {
       this.pump();
-    }
-  }
-
-  /** Returns what is to be done once the work has ended. */
-  async #performed(work: Work<Request>, served: Request[]): Promise<() => void> {
-    try {
-      const outcome = await this.#options.perform(work, served);
-      this.#pauses.clear(work.resource);
-      return () => this.#options.done(served, outcome);
-    } catch (error) {
-      return () => this.#fail(work, served, error);
     }
   }
 

@@ -73,10 +73,8 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
       const inbox = inboxes.get(source);
       if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);
       return {
-        waiting: (...asked) => inbox.waiting(...asked),
+        ...inbox,
         settle: (settlements) => life.while(() => thread.settle(source, settlements)),
-        figures: () => inbox.figures(),
-        nameState: () => inbox.nameState(),
         hold: (isHeld) => void life.while(() => thread.hold.asEvent(source, isHeld)).catch(() => undefined),
         reopen: async () => {
           // First here: the last one who closes a file folds its log back.

@@ -10,7 +10,7 @@ export interface InboxRow extends SettledColumns {
   renewed: NewDelivery | null;
 }
 
-/** What entries come to: an effect for each, and the deliveries that are not any more as they stand there. */
+/** The result of entries: an effect for each, and the deliveries that have changed. */
 interface Folded {
   effects: InboxEffect[];
   changed: InboxRow[];
@@ -24,9 +24,9 @@ function inserted(seq: number, delivery_id: string): InboxRow {
   return { seq, delivery_id, ...FROM_THE_START, ...UNREAD, repeats: 0, events: 1 };
 }
 
-/** What a repeat makes of the delivery that stands there. */
+/** The change that a repeat makes to its delivery. */
 const REPEATED: Readonly<
-  Record<Repetition, { effect: InboxEffect; of: (standing: InboxRow, delivery: NewDelivery) => Partial<InboxRow> }>
+  Record<Repetition, { effect: InboxEffect; of: (row: InboxRow, delivery: NewDelivery) => Partial<InboxRow> }>
 > = {
   count: { effect: 'repeat', of: () => ({}) },
   countEvent: { effect: 'repeat', of: ({ events }) => ({ events: events + 1 }) },
@@ -38,29 +38,29 @@ const REPEATED: Readonly<
 
 /**
  * Entries one after the other, as SQLite writes them, but in memory. `fresh` are the deliveries that this transaction
- * has inserted, `there` those that stood there before. Throws where a delivery is in neither.
+ * has inserted, `existing` those from before. Throws if a delivery is in neither.
  */
 export function foldEntries(
   entries: readonly InboxEntry[],
   fresh: ReadonlyMap<string, number>,
-  there: readonly InboxRow[],
+  existing: readonly InboxRow[],
 ): Folded {
-  const bySeq = new Map(there.map((standing) => [standing.seq, standing]));
-  const seqs = new Map(there.map(({ delivery_id, seq }) => [delivery_id, seq]));
+  const bySeq = new Map(existing.map((row) => [row.seq, row]));
+  const seqs = new Map(existing.map(({ delivery_id, seq }) => [delivery_id, seq]));
   const changed = new Set<number>();
 
-  function change(standing: InboxRow, changes: Partial<InboxRow>): void {
-    bySeq.set(standing.seq, { ...standing, ...changes });
-    changed.add(standing.seq);
+  function change(row: InboxRow, changes: Partial<InboxRow>): void {
+    bySeq.set(row.seq, { ...row, ...changes });
+    changed.add(row.seq);
   }
 
   function store(delivery: NewDelivery): InboxEffect {
     const { delivery_id, is_id_sent } = delivery;
     const seq = seqs.get(delivery_id);
     if (seq === undefined) return storeFirst(delivery);
-    const standing = standingAt(seq);
-    const { effect, of } = REPEATED[repetition(standing.state, is_id_sent)];
-    change(standing, { repeats: standing.repeats + 1, ...of(standing, delivery) });
+    const row = rowAt(seq);
+    const { effect, of } = REPEATED[repetition(row.state, is_id_sent)];
+    change(row, { repeats: row.repeats + 1, ...of(row, delivery) });
     return effect;
   }
 
@@ -73,18 +73,18 @@ export function foldEntries(
   }
 
   function settle({ readEvents, ...settlement }: Settlement): InboxEffect {
-    const standing = bySeq.get(settlement.seq);
-    if (standing === undefined || (readEvents ?? standing.events) !== standing.events) return 'overtaken';
-    change(standing, settlement);
+    const row = bySeq.get(settlement.seq);
+    if (row === undefined || (readEvents ?? row.events) !== row.events) return 'overtaken';
+    change(row, settlement);
     return 'settled';
   }
 
-  function standingAt(seq: number): InboxRow {
-    const standing = bySeq.get(seq);
-    if (standing === undefined) throw new Error('a delivery that stands nowhere');
-    return standing;
+  function rowAt(seq: number): InboxRow {
+    const row = bySeq.get(seq);
+    if (row === undefined) throw new Error('a delivery that is nowhere');
+    return row;
   }
 
   const effects = entries.map((entry) => ('delivery' in entry ? store(entry.delivery) : settle(entry.settlement)));
-  return { effects, changed: [...changed].map(standingAt) };
+  return { effects, changed: [...changed].map(rowAt) };
 }

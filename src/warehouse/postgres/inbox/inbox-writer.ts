@@ -45,8 +45,8 @@ const REWRITE = `UPDATE "_sync_deliveries" AS "row" SET
  */
 export async function writeEntries(session: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
   const { keyed, fresh, repeated } = await insertKeyed(session, entries);
-  const there = await lockStanding(session, repeated, settled(entries));
-  const { effects, changed } = foldEntries(keyed, fresh, there);
+  const rows = await lockRows(session, repeated, settled(entries));
+  const { effects, changed } = foldEntries(keyed, fresh, rows);
   await rewrite(session, changed);
   return effects;
 }
@@ -54,7 +54,7 @@ export async function writeEntries(session: Session, entries: readonly InboxEntr
 interface Keyed {
   /** The entries, those set apart whose body is another than the one that stands under their id. */
   keyed: readonly InboxEntry[];
-  /** Numbers of those that were inserted, by their ids; and the ids of those that stood there. */
+  /** Numbers of those that were inserted, by their ids; and the ids of those from before. */
   fresh: Map<string, number>;
   repeated: string[];
 }
@@ -69,15 +69,15 @@ async function insertKeyed(session: Session, entries: readonly InboxEntry[]): Pr
     const inserted = await insertNew(session, firsts);
     for (const [id, seq] of inserted) fresh.set(id, seq);
     for (const [id, { body }] of firsts) bodies.set(id, body);
-    const standing = [...firsts.keys()].filter((id) => !inserted.has(id));
-    repeated.push(...standing);
-    for (const [id, digest] of await readDigests(session, standing)) bodies.set(id, digest);
+    const existing = [...firsts.keys()].filter((id) => !inserted.has(id));
+    repeated.push(...existing);
+    for (const [id, digest] of await readDigests(session, existing)) bodies.set(id, digest);
     keyed = keyed.map((entry) => (isAnother(entry, bodies) ? { delivery: setApart(entry.delivery) } : entry));
   }
   return { keyed, fresh, repeated };
 }
 
-/** What stands under the ids that are looked at: bodies of this transaction, digests of those that were there. */
+/** Under the ids so far: bodies of this transaction, digests of those from before. */
 type Bodies = Map<string, Uint8Array | string>;
 
 /** Only a sender's id can stand for two bodies. */
@@ -110,7 +110,7 @@ function settled(entries: readonly InboxEntry[]): number[] {
   return entries.flatMap((entry) => ('settlement' in entry ? [entry.settlement.seq] : []));
 }
 
-/** The numbers of those that were not there, by their ids. */
+/** The numbers of the new ones, by their ids. */
 async function insertNew({ execute }: Session, firsts: ReadonlyMap<string, NewDelivery>): Promise<Map<string, number>> {
   if (firsts.size === 0) return new Map();
   const apart = bodiesApart();
@@ -122,11 +122,7 @@ async function insertNew({ execute }: Session, firsts: ReadonlyMap<string, NewDe
   return new Map(inserted.rows.map(({ delivery_id, seq }) => [delivery_id, seq]));
 }
 
-async function lockStanding(
-  { execute }: Session,
-  ids: readonly string[],
-  seqs: readonly number[],
-): Promise<InboxRow[]> {
+async function lockRows({ execute }: Session, ids: readonly string[], seqs: readonly number[]): Promise<InboxRow[]> {
   if (ids.length + seqs.length === 0) return [];
   const { rows } = await execute<Omit<InboxRow, 'renewed'>>(LOCK, [ids, seqs]);
   const found = new Set(rows.map(({ delivery_id }) => delivery_id));

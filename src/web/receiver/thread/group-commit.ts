@@ -20,20 +20,6 @@ interface Terms {
   bound?: number;
 }
 
-/** Writes items that arrive at about the same time in one transaction: the disk is waited for once, not for each. */
-export interface GroupCommit<T, R> {
-  /**
-   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and when the
-   * patience is over with the error of the last attempt, or `inbox_slow` if that has brought none yet; such an item
-   * may be stored all the same if an answer of the database was lost.
-   */
-  add(item: T, terms: Terms): Promise<R>;
-  /** Items that are not committed yet. */
-  readonly waiting: number;
-  /** Resolves when nothing waits. */
-  idle(): Promise<void>;
-}
-
 interface Waiting<T, R> {
   item: T;
   deadline: number;
@@ -48,12 +34,11 @@ const LONGEST_PAUSE_MS = 50;
 /** How often the waiting are looked at while the database has not answered. */
 const LOOK_MS = 100;
 
-export function createGroupCommit<T, R>(options: GroupCommitOptions<T, R>): GroupCommit<T, R> {
-  return new OneAtATime(options);
-}
-
-/** At most one transaction is under way. What arrives meanwhile is the next one. */
-class OneAtATime<T, R> implements GroupCommit<T, R> {
+/**
+ * Writes items that arrive at about the same time in one transaction: the disk is waited for once, not for each. At most
+ * one is under way; items that arrive meanwhile are the next one.
+ */
+export class GroupCommit<T, R> {
   readonly #options: GroupCommitOptions<T, R>;
   #queue: Waiting<T, R>[] = [];
   #underWay: Waiting<T, R>[] = [];
@@ -63,10 +48,16 @@ class OneAtATime<T, R> implements GroupCommit<T, R> {
     this.#options = options;
   }
 
+  /** Items that are not committed yet. */
   get waiting(): number {
     return this.#underWay.length + this.#queue.length;
   }
 
+  /**
+   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and when the patience
+   * is over with the error of the last attempt, or `inbox_slow` if that has brought none yet; such an item may be stored
+   * all the same if an answer of the database was lost.
+   */
   add(item: T, { patienceMs, bound = Infinity }: Terms): Promise<R> {
     if (this.waiting >= bound) return Promise.reject(overloaded(this.waiting));
     const { promise, resolve, reject } = Promise.withResolvers<R>();
@@ -75,6 +66,7 @@ class OneAtATime<T, R> implements GroupCommit<T, R> {
     return promise;
   }
 
+  /** Resolves when nothing waits. */
   async idle(): Promise<void> {
     await this.#running;
   }
@@ -94,20 +86,15 @@ class OneAtATime<T, R> implements GroupCommit<T, R> {
 
   async #attempt(group: readonly Waiting<T, R>[]): Promise<unknown> {
     try {
-      const effects = await this.#answerOf(this.#options.write(group.map(({ item }) => item)));
-      for (const [at, { resolve }] of group.entries()) resolve(effectAt(effects, at));
+      const writing = this.#options.write(group.map(({ item }) => item));
+      let written = await waitAtMost(this.#options.clock, LOOK_MS, writing);
+      // A database that does not answer keeps nobody waiting: each item is rejected when its patience is over.
+      for (; written === null; written = await waitAtMost(this.#options.clock, LOOK_MS, writing))
+        this.#giveUpOn(slow());
+      for (const [at, { resolve }] of group.entries()) resolve(effectAt(written.value, at));
       return null;
     } catch (error) {
       return error ?? new Error('a write failed without an error');
-    }
-  }
-
-  /** A database that does not answer keeps nobody waiting: each item is rejected when its patience is over. */
-  async #answerOf(writing: Promise<readonly R[]>): Promise<readonly R[]> {
-    for (;;) {
-      const written = await waitAtMost(this.#options.clock, LOOK_MS, writing);
-      if (written !== null) return written.value;
-      this.#giveUpOn(slow());
     }
   }
 

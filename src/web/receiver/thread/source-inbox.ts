@@ -1,4 +1,3 @@
-import { createGroupCommit } from './group-commit.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { SyncError, messageOf } from '../../../model/errors.ts';
 import { timestampText } from '../../../model/timestamp-text.ts';
@@ -18,7 +17,8 @@ import { sizeOf } from '../../../warehouse/repetition.ts';
 import type { ReceiverNote } from '../calls.ts';
 import { lazyInbox, type LazyInbox } from '../lazy-inbox.ts';
 import type { Asks, ReceivedSource, ReceiverLimits } from '../setup.ts';
-import { createWaitingRoom, type Entry, type WaitingRoom } from './waiting-room.ts';
+import { createWaitingRoom, type WaitingRoom } from './waiting-room.ts';
+import { GroupCommit } from './group-commit.ts';
 
 /** The inbox of one source, as the receiver's thread writes it: nobody else does, but for a replay by hand. */
 export interface SourceInbox {
@@ -87,7 +87,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   const noteProblem = (): void =>
     note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
   if (inbox.problem !== null) noteProblem();
-  const commits = createGroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
+  const commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
   const room = createWaitingRoom({ rows: webhook.max_waiting, bytes: webhook.max_waiting_size });
   const figures = cached(clock, leastAge(options), () => countedFigures(inbox, room));
   let isHeld = false;
@@ -105,7 +105,16 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
         figures().catch(() => undefined);
         throw full(source);
       }
-      return storedWith(entry, commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored }));
+      try {
+        const effect = await commits.add({ delivery }, { patienceMs: limits.storeMs, bound: limits.stored });
+        if (TO_WORK_ON.has(effect)) entry.stays();
+        else entry.leaves();
+        return effect;
+      } catch (error) {
+        // Without an answer of the database it may be stored all the same: the next count shows it.
+        entry.leaves();
+        throw error;
+      }
     },
     hold: (held) => void (isHeld = held),
     settle: async (settlements) => {
@@ -126,19 +135,6 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
       await inbox.close();
     },
   };
-}
-
-/** A delivery without an answer of the database may be stored all the same: the next count shows it. */
-async function storedWith(entry: Entry, storing: Promise<InboxEffect>): Promise<InboxEffect> {
-  try {
-    const effect = await storing;
-    if (TO_WORK_ON.has(effect)) entry.stays();
-    else entry.leaves();
-    return effect;
-  } catch (error) {
-    entry.leaves();
-    throw error;
-  }
 }
 
 async function countedFigures(inbox: LazyInbox, room: WaitingRoom): Promise<InboxFigures> {

@@ -16,7 +16,7 @@ export interface WaitingRoom {
 }
 
 /** One delivery on its way into the inbox. */
-export interface Entry {
+interface Entry {
   /** It waits there now, or may. */
   stays(): void;
   /** It does not wait there anew. */

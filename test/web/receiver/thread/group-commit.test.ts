@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../../src/model/errors.ts';
-import { createGroupCommit } from '../../../../src/web/receiver/thread/group-commit.ts';
+import { GroupCommit } from '../../../../src/web/receiver/thread/group-commit.ts';
 import { HandClock } from '../../../support/hand-clock.ts';
 
 const BUSY = new SyncError('warehouse_busy', 'locked', { recovery: 'stop' });
@@ -18,7 +18,7 @@ function store(most?: number) {
     return items.map((item) => `${item} is in`);
   };
   const options = { write, mayPass: (error: unknown) => error === BUSY, clock };
-  const commits = createGroupCommit(most === undefined ? options : { ...options, most });
+  const commits = new GroupCommit(most === undefined ? options : { ...options, most });
   return { clock, writes, state, commits };
 }
 
