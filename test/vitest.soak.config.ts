@@ -5,7 +5,7 @@ const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
   'journeys/{incremental,long-walk,schedule,signals}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
-  'sync/{bury-gone,refetch,refused-state}.test.ts',
+  'sync/{soft-delete-gone,refetch,refused-state}.test.ts',
   'trigger/drain.test.ts',
 ];
 
@@ -13,6 +13,7 @@ const ON_POSTGRES = [
 export default defineConfig({
   test: {
     root: import.meta.dirname,
+    setupFiles: ['support/finish-file.ts'],
     globalSetup: ['support/global-postgres.ts'],
     testTimeout: 3_600_000,
     fileParallelism: false,
