@@ -23,7 +23,7 @@ export type ItemReading =
   | { isThere: false; requestedAt: number };
 
 /**
- * Reads one record by its key (`shape/record-key.ts`). Throws what the client throws, and `SyncError` where the answer
+ * Reads one record by its key (`shape/records/record-key.ts`). Throws what the client throws, and `SyncError` where the answer
  * is another record (`item_other`) or none at all (`item_missing`).
  */
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {

@@ -156,7 +156,7 @@ export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
   page: number;
-  /** Eight bytes per id (`shape/key-fingerprint.ts`). */
+  /** Eight bytes per id (`shape/records/key-fingerprint.ts`). */
   ids: Uint8Array;
   /** Records of the page without a usable id: one of them may be any record. */
   unkeyed: number;

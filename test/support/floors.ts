@@ -36,7 +36,13 @@ const MAX_LINES = 250;
 
 /** Everything in the tree that breaks the house's rules, as one sentence each. */
 export function violations(tree: SourceTree): string[] {
-  return [...upwardImports(tree), ...undeclaredRooms(tree), ...circles(tree), ...sizesAndNames(tree)];
+  return [
+    ...upwardImports(tree),
+    ...undeclaredRooms(tree),
+    ...circles(tree),
+    ...sizesAndNames(tree),
+    ...lostMentions(tree),
+  ];
 }
 
 function upwardImports(tree: SourceTree): string[] {
@@ -96,6 +102,17 @@ function sizesAndNames(tree: SourceTree): string[] {
     for (const name of empty) found.push(`${file}: "${name}" says nothing`);
   }
   return found;
+}
+
+/** Files that a comment names, by the end of their path, and that are not there. */
+function lostMentions(tree: SourceTree): string[] {
+  const files = [...tree.keys()];
+  return [...tree].flatMap(([file, text]) =>
+    [...text.matchAll(/^\s*(?:\/\/|\/?\*).*$/gm)]
+      .flatMap(([comment]) => comment.match(/[\w-]+(?:\/[\w-]+)*\.ts\b/g) ?? [])
+      .filter((name) => !files.some((known) => `/${known}`.endsWith(`/${name}`)))
+      .map((name) => `${file} names ${name}, which is not there`),
+  );
 }
 
 /** Static and dynamic imports of files of ours, as paths relative to the repository. */

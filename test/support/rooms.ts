@@ -13,7 +13,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['work-items', 'status'],
+    '.': ['cluster', 'work-items', 'status'],
     cluster: ['.', 'work-items'],
     'work-items': [],
     status: [],
@@ -24,7 +24,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   'warehouse/postgres': {
     '.': ['connection', 'pages', 'widening', 'inbox', 'coordination'],
     connection: [],
-    pages: ['connection'],
+    pages: ['connection', 'widening'],
     widening: ['connection'],
     inbox: ['connection'],
     coordination: ['connection'],
@@ -32,24 +32,16 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   'warehouse/sqlite': {
     '.': ['connection', 'pages', 'widening', 'inbox'],
     connection: [],
-    pages: ['connection'],
+    pages: ['connection', 'widening'],
     widening: ['connection'],
     inbox: ['connection'],
   },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
   http: {
     '.': ['auth', 'body', 'outcome'],
-    auth: ['.', 'body'],
+    auth: ['.', 'body', 'outcome'],
     outcome: ['.', 'body'],
     body: [],
   },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
-  sync: {
-    '.': ['deletes', 'filter', 'item', 'check', 'copy'],
-    deletes: ['.', 'item'],
-    check: ['.', 'item'],
-    filter: ['.'],
-    item: ['.'],
-    copy: ['.'],
-  },
 };
