@@ -87,7 +87,7 @@ describe('content-sync deletes', () => {
     const { stage, gone } = await heldStage();
     const app = await stage.open();
     await app.ownedResources.acquire('content');
-    const { code, stdout } = await stage.command('deletes', 'confirm');
+    const { code, stdout } = await stage.start('deletes', 'confirm').ended;
     expect([code, stdout]).toEqual([
       0,
       expect.stringMatching(/30 confirmed, 0 deleted by now; .* content is being synced by pid/),
