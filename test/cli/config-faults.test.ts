@@ -31,9 +31,7 @@ describe('settings that cannot be used', () => {
   it('takes the config of CONTENT_SYNC_CONFIG, and --config before it', async () => {
     const blog = await journey();
     const env = { CONTENT_SYNC_CONFIG: 'other.yaml' };
-    expect((await runCommand(['status'], blog.folder, env)).stderr).toContain(
-      'other.yaml: expected a config file',
-    );
+    expect((await runCommand(['status'], blog.folder, env)).stderr).toContain('other.yaml: expected a config file');
     await (await blog.open()).close();
     expect((await runCommand(['status', '--config', blog.config], blog.folder, env)).code).toBe(0);
     expect((await runCommand(['status'], blog.folder, { CONTENT_SYNC_CONFIG: blog.config })).code).toBe(0);

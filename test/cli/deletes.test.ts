@@ -64,9 +64,7 @@ describe('content-sync deletes', () => {
   it('confirms only what is named, and refuses what does not wait', async () => {
     const { stage, gone } = await heldStage();
     const [one = ''] = gone;
-    expect((await stage.command('deletes', 'confirm', '--id', one)).stdout).toContain(
-      '1 confirmed, 1 deleted by now',
-    );
+    expect((await stage.command('deletes', 'confirm', '--id', one)).stdout).toContain('1 confirmed, 1 deleted by now');
     expect(await stage.deleted()).toEqual([one]);
     const { code, stderr } = await stage.command('deletes', 'discard', '--id', 'nobody');
     expect([code, stderr.includes('no delete of nobody waits')]).toEqual([2, true]);
@@ -75,9 +73,7 @@ describe('content-sync deletes', () => {
 
   it('discard forgets them: the rows stay live until the next whole walk suspects them again', async () => {
     const { stage } = await heldStage();
-    expect((await stage.command('deletes', 'discard')).stdout).toBe(
-      'content: 30 forgotten, their rows stay live\n',
-    );
+    expect((await stage.command('deletes', 'discard')).stdout).toBe('content: 30 forgotten, their rows stay live\n');
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', held: 0 });
     expect(await stage.live()).toHaveLength(100);
     expect(await stage.walk()).toMatchObject({ status: 'partial', held: 30 });

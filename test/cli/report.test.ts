@@ -99,9 +99,7 @@ describe('exit codes', () => {
     const second = await blog.command('sync', '--json');
     expect([second.code, statusesOf(second)]).toEqual([4, ['deferred', 'deferred', 'deferred']]);
     expect(blog.sandbox.requests.total).toBe(asked);
-    expect((await blog.command('status')).stdout).toMatch(
-      /content: the service asked to be left alone until 2\d{3}-/,
-    );
+    expect((await blog.command('status')).stdout).toMatch(/content: the service asked to be left alone until 2\d{3}-/);
   });
 
   it('130 on SIGTERM in the middle of a walk, with the report of what was done', async () => {
