@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { USUAL } from '../support/databases.ts';
 import { eventFor } from '../support/draining.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
+
+/** How often a condition is looked at, and how long it is waited for on a busy machine. */
+const SOON = { interval: 2, timeout: 60_000 };
 
 const HOUR = 3_600_000;
 /** However often deliveries are tried, their events' times are waited for so many times. */
@@ -53,7 +56,7 @@ describe.for([USUAL])('an event whose time is ahead of the record, on $name', (d
       eventFor('content', 'a', 'updated', updated_at),
       eventFor('content', 'a', 'updated', ago(-HOUR)),
     );
-    while (heard.events.length < 2) await delay(5);
+    await vi.waitUntil(() => heard.events.length >= 2, SOON);
     expect(heard.events.map(({ outcome }) => outcome).toSorted()).toEqual(['loaded', 'put off']);
     expect(await rowOf(stage)).toMatchObject({ title: 'second' });
     const rows = await heard.rows();
@@ -74,7 +77,7 @@ describe.for([USUAL])('an event whose time is ahead of the record, on $name', (d
     stage.service.behaviour.alone = () => old;
     const events = [old, now].map(({ updated_at }) => eventFor('content', 'a', 'updated', updated_at));
     await heard.deliver(...events);
-    while (heard.events.length < 3) await delay(5);
+    await vi.waitUntil(() => heard.events.length >= 3, SOON);
     expect(await rowOf(stage)).toMatchObject({ title: 'third' });
     stage.service.behaviour.alone = (record) => record;
     await heard.settled();
