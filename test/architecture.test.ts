@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FLOORS, violations, type SourceTree } from './support/floors.ts';
+import { OWN_FILES, ROOMS } from './support/rooms.ts';
 
 const root = path.join(import.meta.dirname, '..');
 
@@ -25,13 +26,13 @@ describe('the floors', () => {
     [
       'an import that rises',
       'src/queue/budget/budget.ts',
-      "import { createClient } from '../http/client.ts';",
+      "import { createClient } from '../../http/client.ts';",
       'queue may not see http',
     ],
     [
       'a neighbour',
       'src/shape/columns/cells.ts',
-      "import type { Settings } from '../settings/settings.ts';",
+      "import type { Settings } from '../../settings/settings.ts';",
       'shape may not see settings',
     ],
     [
@@ -49,8 +50,32 @@ describe('the floors', () => {
     [
       'the sandbox looking around',
       'src/sandbox/records/store.ts',
-      "import { scrub } from '../observe/scrub.ts';",
+      "import { scrub } from '../../observe/scrub.ts';",
       'sandbox may not see observe',
+    ],
+    [
+      'a room that looks into the next one',
+      'src/web/page/status-page.ts',
+      "import { startReceiver } from '../receiver/start-receiver.ts';",
+      'in web page may not see receiver',
+    ],
+    [
+      'a database that knows the other one',
+      'src/warehouse/sqlite/pages/soft-delete.ts',
+      "import { pools } from '../../postgres/connection/pools.ts';",
+      'in warehouse sqlite may not see postgres',
+    ],
+    [
+      'a room that nobody has declared',
+      'src/trigger/attic/old.ts',
+      "import { drain } from '../drain/drain.ts';",
+      'in trigger attic may not see drain',
+    ],
+    [
+      'a comment that names a file that is not there',
+      'src/load/diff.ts',
+      '/** See load/no-such-file.ts. */',
+      'names load/no-such-file.ts, which is not there',
     ],
     ['a file that is two things', 'src/load/difference.ts', 'const one = 1;\n'.repeat(251), 'more than 250'],
     ['a name that says nothing', 'src/load/utils.ts', '', '"utils" says nothing'],
@@ -65,6 +90,17 @@ describe('the floors', () => {
       ['src/load/b.ts', "import { a } from './a.ts';"],
     ]);
     expect(violations(seeded)).toEqual(['circle: src/load/a.ts > src/load/b.ts > src/load/a.ts']);
+  });
+
+  it('are declared for rooms of which no two see each other', () => {
+    for (const [folder, rooms] of Object.entries(ROOMS)) {
+      for (const [room, seen] of Object.entries(rooms)) {
+        const mutual = seen.filter(
+          (other) => other !== OWN_FILES && room !== OWN_FILES && rooms[other]?.includes(room),
+        );
+        expect({ folder, room, mutual }).toEqual({ folder, room, mutual: [] });
+      }
+    }
   });
 
   it('are shown in the README as they are', () => {

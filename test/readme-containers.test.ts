@@ -11,7 +11,7 @@ function started(): string[] {
 }
 
 describe('the containers of the README', () => {
-  it('are reached from this machine alone, hold no rights that they do not need, and are bounded', () => {
+  it('F219 are reached from this machine alone, hold no rights that they do not need, and are bounded', () => {
     expect(started()).toHaveLength(1);
     for (const line of started()) {
       expect(line).toContain(' --read-only ');

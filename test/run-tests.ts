@@ -37,18 +37,21 @@ passed += tests.passed;
 // A run that fails without a failed test (a file that does not load, an error outside a test) is a failure too.
 failed += tests.failed === 0 && !isGreen ? 1 : tests.failed;
 rmSync(folder, { recursive: true, force: true });
-process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.stdout.write(`${passed} passed, ${failed} failed, ${tests.skipped} skipped\n`);
 process.exitCode = failed === 0 ? 0 : 1;
 
 function run(command: string, args: readonly string[]): boolean {
   return spawnSync(command, args, { cwd: root, stdio: 'inherit' }).status === 0;
 }
 
-function readReport(): { passed: number; failed: number } {
+/** Counts of vitest's own report; all zero if it wrote none. */
+function readReport(): { passed: number; failed: number; skipped: number } {
   try {
-    const counts: { numPassedTests: number; numFailedTests: number } = JSON.parse(readFileSync(report, 'utf8'));
-    return { passed: counts.numPassedTests, failed: counts.numFailedTests };
+    const counts: { numPassedTests: number; numFailedTests: number; numPendingTests: number; numTodoTests: number } =
+      JSON.parse(readFileSync(report, 'utf8'));
+    const { numPassedTests: passed, numFailedTests, numPendingTests, numTodoTests } = counts;
+    return { passed, failed: numFailedTests, skipped: numPendingTests + numTodoTests };
   } catch {
-    return { passed: 0, failed: 0 };
+    return { passed: 0, failed: 0, skipped: 0 };
   }
 }

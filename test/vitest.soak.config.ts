@@ -3,16 +3,17 @@ import { defineConfig } from 'vitest/config';
 /** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
 const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
-  'journeys/{incremental,long-walk,schedule,signals}.test.ts',
+  'journeys/{incremental,long-waits,long-walk,schedule,signals}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
-  'sync/{bury-gone,refetch,refused-state}.test.ts',
-  'trigger/drain.test.ts',
+  'sync/{filter-proof,refetch,refused-state,soft-delete-gone}.test.ts',
+  'trigger/{drain,drain-ahead}.test.ts',
 ];
 
 /** The long versions of the loops that `npm test` runs shortly, and its own tests once more on Postgres: hours are fine. */
 export default defineConfig({
   test: {
     root: import.meta.dirname,
+    setupFiles: ['support/finish-file.ts'],
     globalSetup: ['support/global-postgres.ts'],
     testTimeout: 3_600_000,
     fileParallelism: false,

@@ -98,21 +98,23 @@ Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource fail
 4 deferred (the service asks for a longer wait than max_wait), 130 interrupted.`;
 
 /** Runs one command line and returns the exit code. Never throws. */
+/**
+ * Runs one command line and says how the process is to end. Nothing is thrown. What is not given of the world outside
+ * is the process's own.
+ */
 export async function runCli(
   args: readonly string[],
-  { version, signal, secrets }: Pick<CliContext, 'version' | 'signal' | 'secrets'>,
+  given: Pick<CliContext, 'version' | 'signal' | 'secrets'> & Partial<CliContext>,
 ): Promise<ExitCode> {
   let code: ExitCode = EXIT_CODES.ok;
   const context: CliContext = {
-    version,
     env: process.env,
     cwd: process.cwd(),
     stdout: process.stdout,
     stderr: process.stderr,
-    signal,
-    secrets,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    ...given,
     exit: (chosen) => {
       code = chosen;
     },

@@ -131,9 +131,9 @@ describe('content-sync check', () => {
 
   it('ends as a process of its own as it does here', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS }, profile: everywhere({ id: 'uuid' }) });
-    const { code, stdout } = await blog.start('check', 'images').ended;
+    const { code, stdout } = await blog.command('check', 'images');
     expect([code, stdout.match(/FAIL/g)]).toEqual([1, ['FAIL']]);
-    expect(await blog.start('check', '--source', 'nobody').ended).toMatchObject({ code: 2, stdout: '' });
+    expect(await blog.command('check', '--source', 'nobody')).toMatchObject({ code: 2, stdout: '' });
   });
 
   it('prints the same as one JSON object with --json, only of the resources that are named', async () => {

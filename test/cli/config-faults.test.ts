@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startCommand } from '../support/command.ts';
+import { runCommand } from '../support/command.ts';
 import { journey } from '../support/journey.ts';
 
 const SECRET = 'sk-live-4f9c2e7b81';
@@ -21,7 +21,7 @@ describe('settings that cannot be used', () => {
     '%s says where it looked for the config, exit code 2',
     async (name) => {
       const blog = await journey();
-      const ended = await startCommand([name], blog.folder).ended;
+      const ended = await runCommand([name], blog.folder);
       expect(ended).toMatchObject({ code: 2, stdout: '' });
       expect(ended.stderr).toContain('config/content-sync.yaml: expected a config file, got none');
       expect(ended.stderr).toContain('content-sync.example.yaml');
@@ -31,18 +31,16 @@ describe('settings that cannot be used', () => {
   it('takes the config of CONTENT_SYNC_CONFIG, and --config before it', async () => {
     const blog = await journey();
     const env = { CONTENT_SYNC_CONFIG: 'other.yaml' };
-    expect((await startCommand(['status'], blog.folder, env).ended).stderr).toContain(
-      'other.yaml: expected a config file',
-    );
+    expect((await runCommand(['status'], blog.folder, env)).stderr).toContain('other.yaml: expected a config file');
     await (await blog.open()).close();
-    expect((await startCommand(['status', '--config', blog.config], blog.folder, env).ended).code).toBe(0);
-    expect((await startCommand(['status'], blog.folder, { CONTENT_SYNC_CONFIG: blog.config }).ended).code).toBe(0);
+    expect((await runCommand(['status', '--config', blog.config], blog.folder, env)).code).toBe(0);
+    expect((await runCommand(['status'], blog.folder, { CONTENT_SYNC_CONFIG: blog.config })).code).toBe(0);
   });
 
   it('are all told at once, with file, line and column, before any request and without the secret', async () => {
     const blog = await journey();
     writeFileSync(path.join(blog.folder, 'wrong.yaml'), WRONG);
-    const ended = await startCommand(['sync', '-c', 'wrong.yaml'], blog.folder, { CONTENT_API_KEY: SECRET }).ended;
+    const ended = await runCommand(['sync', '-c', 'wrong.yaml'], blog.folder, { CONTENT_API_KEY: SECRET });
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toMatch(/wrong\.yaml:4:15 .*base_url: expected an http\(s\) URL/);
     expect(ended.stderr).toMatch(/wrong\.yaml:7:13 .*shar/);
@@ -55,7 +53,7 @@ describe('settings that cannot be used', () => {
     [['sync', '--source', 'blgo'], 'the config has no source "blgo"', 'it has blog'],
   ])('%j is refused before any request, and says what there is', async (args, message, hint) => {
     const blog = await journey();
-    const ended = await blog.start(...args).ended;
+    const ended = await blog.command(...args);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).toContain(hint);
@@ -71,7 +69,7 @@ describe('settings that cannot be used', () => {
     };
     const sources = { one: source, two: { ...source, resources: ['images'] } };
     writeFileSync(path.join(blog.folder, 'two.yaml'), JSON.stringify({ warehouse: 'sqlite:{source}.db', sources }));
-    const ended = await startCommand(['sync', 'content', '-c', 'two.yaml'], blog.folder).ended;
+    const ended = await runCommand(['sync', 'content', '-c', 'two.yaml'], blog.folder);
     expect([ended.code, blog.sandbox.requests.total]).toEqual([2, 0]);
     expect(ended.stderr).toContain('source two has no resource "content"');
   });
@@ -83,10 +81,10 @@ describe('a secret', () => {
     const fault = { fault: 'status', status: 403, body } as const;
     const blog = await journey({ sandbox: { apiKey: SECRET, generate: { content: 3 }, fault: [fault] } });
     const [run, json, check, status] = [
-      await blog.start('sync', '--log-level', 'trace').ended,
-      await blog.start('sync', '--json').ended,
-      await blog.start('check').ended,
-      await blog.start('status').ended,
+      await blog.command('sync', '--log-level', 'trace'),
+      await blog.command('sync', '--json'),
+      await blog.command('check'),
+      await blog.command('status'),
     ];
     expect(run.code).toBe(1);
     const stored = await blog.read((db) => JSON.stringify(db.prepare('SELECT * FROM _sync_runs').all()));

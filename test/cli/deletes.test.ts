@@ -14,23 +14,23 @@ async function heldStage() {
 describe('content-sync deletes', () => {
   it('lists nothing where nothing waits', async () => {
     const stage = await deleteStage(20, ONE);
-    expect(await stage.start('deletes', 'list').ended).toMatchObject({
+    expect(await stage.command('deletes', 'list')).toMatchObject({
       code: 0,
       stdout: 'no deletes wait\n',
       stderr: '',
     });
-    expect(await stage.start('deletes', 'confirm').ended).toMatchObject({ code: 0, stdout: 'no deletes wait\n' });
+    expect(await stage.command('deletes', 'confirm')).toMatchObject({ code: 0, stdout: 'no deletes wait\n' });
   });
 
   it('lists what is held, with the reason and since when, and asks the service nothing', async () => {
     const { stage, gone } = await heldStage();
     stage.sandbox.requests.clear();
-    const { stdout } = await stage.start('deletes', 'list').ended;
+    const { stdout } = await stage.command('deletes', 'list');
     expect(stdout.split('\n')).toHaveLength(31);
     expect(stdout).toMatch(
       /^content +cnt_\S+ +held +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +a whole walk did not meet it; 30 of 100/,
     );
-    const { source, deletes } = JSON.parse((await stage.start('deletes', 'list', 'content', '--json').ended).stdout);
+    const { source, deletes } = JSON.parse((await stage.command('deletes', 'list', 'content', '--json')).stdout);
     expect([source, deletes.length]).toEqual(['blog', 30]);
     expect(deletes[0]).toEqual({
       resource: 'content',
@@ -41,7 +41,7 @@ describe('content-sync deletes', () => {
       detail: expect.stringContaining('deletes.max_part'),
     });
     expect(stage.sandbox.requests.total).toBe(0);
-    const status = JSON.parse((await stage.start('status', '--json').ended).stdout);
+    const status = JSON.parse((await stage.command('status', '--json')).stdout);
     expect(status.resources[0]).toMatchObject({ rows: 100, deleted: 0, held: 30, last_run: 'partial' });
   });
 
@@ -49,7 +49,7 @@ describe('content-sync deletes', () => {
     const { stage, gone } = await heldStage();
     const [back = '', ...rest] = gone;
     stage.sandbox.store.put('content', { id: back, title: 'back', updated_at: new Date().toISOString() });
-    const ended = await stage.start('deletes', 'confirm', '--json').ended;
+    const ended = await stage.command('deletes', 'confirm', '--json');
     expect([ended.code, JSON.parse(ended.stdout)]).toEqual([
       0,
       { source: 'blog', resources: [{ resource: 'content', decision: 'confirm', count: 30, deleted: 29, left: null }] },
@@ -64,20 +64,16 @@ describe('content-sync deletes', () => {
   it('confirms only what is named, and refuses what does not wait', async () => {
     const { stage, gone } = await heldStage();
     const [one = ''] = gone;
-    expect((await stage.start('deletes', 'confirm', '--id', one).ended).stdout).toContain(
-      '1 confirmed, 1 deleted by now',
-    );
+    expect((await stage.command('deletes', 'confirm', '--id', one)).stdout).toContain('1 confirmed, 1 deleted by now');
     expect(await stage.deleted()).toEqual([one]);
-    const { code, stderr } = await stage.start('deletes', 'discard', '--id', 'nobody').ended;
+    const { code, stderr } = await stage.command('deletes', 'discard', '--id', 'nobody');
     expect([code, stderr.includes('no delete of nobody waits')]).toEqual([2, true]);
     expect((await stage.walk('sync')).held).toBe(29);
   });
 
   it('discard forgets them: the rows stay live until the next whole walk suspects them again', async () => {
     const { stage } = await heldStage();
-    expect((await stage.start('deletes', 'discard').ended).stdout).toBe(
-      'content: 30 forgotten, their rows stay live\n',
-    );
+    expect((await stage.command('deletes', 'discard')).stdout).toBe('content: 30 forgotten, their rows stay live\n');
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', held: 0 });
     expect(await stage.live()).toHaveLength(100);
     expect(await stage.walk()).toMatchObject({ status: 'partial', held: 30 });

@@ -195,7 +195,7 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
 describe('content-sync grants', () => {
   it('says on SQLite why not', async () => {
     const blog = await journey();
-    const ended = await blog.start('grants', '--role', 'bi').ended;
+    const ended = await blog.command('grants', '--role', 'bi');
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toMatch(/SQLite knows no roles \[grants_unsupported\]\n.*rights of files/);
   });

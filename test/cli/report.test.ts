@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startCommand, type Ended } from '../support/command.ts';
+import { runCommand, type Ended } from '../support/command.ts';
 import { journey } from '../support/journey.ts';
 
 const RECORDS = { content: 120, images: 30, analytics: 210 };
@@ -23,7 +23,7 @@ const statusesOf = (ended: Ended): string[] =>
 describe('--json', () => {
   it('prints one object of the promised shape on stdout, and nothing but JSON lines on stderr', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
-    const ended = await blog.start('backfill', '--json', '--log-level', 'debug').ended;
+    const ended = await blog.command('backfill', '--json', '--log-level', 'debug');
     expect(ended.code).toBe(0);
     const report = reportOf(ended);
     expect(Object.keys(report)).toEqual(REPORT_KEYS);
@@ -45,13 +45,13 @@ describe('--json', () => {
 
   it('only walks the resources that are named', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
-    const report = reportOf(await blog.start('sync', 'images', 'content', '--json').ended);
+    const report = reportOf(await blog.command('sync', 'images', 'content', '--json'));
     expect(report.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['content', 'images']);
   });
 
   it('prints nothing on stdout without it where nobody watches', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
-    expect(await blog.start('sync').ended).toMatchObject({ code: 0, stdout: '' });
+    expect(await blog.command('sync')).toMatchObject({ code: 0, stdout: '' });
   });
 });
 
@@ -59,7 +59,7 @@ describe('exit codes', () => {
   it('3 where one resource fails: the others are complete, and the error says what to do', async () => {
     const fault = { fault: 'status', status: 403, resource: 'images' } as const;
     const blog = await journey({ sandbox: { generate: RECORDS, fault: [fault] } });
-    const ended = await blog.start('backfill', '--json').ended;
+    const ended = await blog.command('backfill', '--json');
     expect([ended.code, reportOf(ended).status]).toEqual([3, 'partial']);
     expect(statusesOf(ended)).toEqual(['ok', 'failed', 'ok']);
     const error = { code: 'forbidden', message: expect.stringContaining('answered 403'), hint: expect.any(String) };
@@ -75,15 +75,15 @@ describe('exit codes', () => {
       value: '[{"id":{"no":"id"}},{"id":"img_1"}]',
       resource: 'images',
     });
-    const ended = await blog.start('backfill', '--json').ended;
+    const ended = await blog.command('backfill', '--json');
     expect([ended.code, statusesOf(ended)]).toEqual([3, ['ok', 'partial', 'ok']]);
     expect(reportOf(ended).resources[1]).toMatchObject({ records: 2, inserted: 1, rejected: 1 });
-    expect((await blog.start('status').ended).stdout).toMatch(/images +1 .* partial +1 /);
+    expect((await blog.command('status')).stdout).toMatch(/images +1 .* partial +1 /);
   });
 
   it('1 where every resource fails', async () => {
     const blog = await journey({ source: { auth: { type: 'api_key', key: 'not-the-key' } } });
-    const ended = await blog.start('sync', '--json').ended;
+    const ended = await blog.command('sync', '--json');
     expect([ended.code, reportOf(ended).status]).toEqual([1, 'failed']);
     expect(reportOf(ended).resources[0].error.code).toBe('auth_failed');
   });
@@ -91,17 +91,15 @@ describe('exit codes', () => {
   it('4 where the service asks for an hour, and then nothing is sent before the hour is over', async () => {
     const fault = { fault: 'status', status: 429, 'retry-after': '3600' } as const;
     const blog = await journey({ sandbox: { generate: RECORDS, fault: [fault] } });
-    const first = await blog.start('sync', '--json').ended;
+    const first = await blog.command('sync', '--json');
     expect([first.code, statusesOf(first)]).toEqual([4, ['deferred', 'deferred', 'deferred']]);
     const asked = blog.sandbox.requests.total;
     expect(asked).toBeGreaterThan(0);
     blog.sandbox.faults.clear();
-    const second = await blog.start('sync', '--json').ended;
+    const second = await blog.command('sync', '--json');
     expect([second.code, statusesOf(second)]).toEqual([4, ['deferred', 'deferred', 'deferred']]);
     expect(blog.sandbox.requests.total).toBe(asked);
-    expect((await blog.start('status').ended).stdout).toMatch(
-      /content: the service asked to be left alone until 2\d{3}-/,
-    );
+    expect((await blog.command('status')).stdout).toMatch(/content: the service asked to be left alone until 2\d{3}-/);
   });
 
   it('130 on SIGTERM in the middle of a walk, with the report of what was done', async () => {
@@ -125,11 +123,11 @@ describe('several sources', () => {
     const sources = { blocked: source, shop: source };
     writeFileSync(path.join(blog.folder, 'two.yaml'), JSON.stringify({ warehouse: 'sqlite:{source}.db', sources }));
     writeFileSync(path.join(blog.folder, 'blocked.db'), 'This is no database, and it is left alone.'.repeat(20));
-    const ended = await startCommand(['sync', '--json', '-c', 'two.yaml'], blog.folder).ended;
+    const ended = await runCommand(['sync', '--json', '-c', 'two.yaml'], blog.folder);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toMatch(/content-sync: blocked: .*blocked\.db/);
     expect(reportOf(ended)).toMatchObject({ source: 'shop', status: 'ok' });
-    const both = await startCommand(['sync', '--json', '-c', 'two.yaml', '-s', 'shop'], blog.folder).ended;
+    const both = await runCommand(['sync', '--json', '-c', 'two.yaml', '-s', 'shop'], blog.folder);
     expect(both.code).toBe(0);
   });
 });
@@ -138,16 +136,16 @@ describe('content-sync status', () => {
   it('tells how each resource stands before and after, and asks the service nothing', async () => {
     const blog = await journey({ sandbox: { generate: RECORDS } });
     await (await blog.open()).close();
-    const before = await blog.start('status').ended;
+    const before = await blog.command('status');
     expect(before).toMatchObject({ code: 0, stderr: '' });
     expect(before.stdout).toMatch(/resource +rows +deleted +last success \(UTC\) +lag +last run +set aside +cursor\n/);
     expect(before.stdout).toMatch(/content +0 +0 +never +– +none +0 +–\n/);
     expect(blog.sandbox.requests.total).toBe(0);
-    await blog.start('backfill').ended;
+    await blog.command('backfill');
     const asked = blog.sandbox.requests.total;
-    const after = await blog.start('status').ended;
+    const after = await blog.command('status');
     expect(after.stdout).toMatch(/analytics +210 +0 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+s +ok +0 +\d{4}-/);
-    const { resources } = reportOf(await blog.start('status', '--json').ended);
+    const { resources } = reportOf(await blog.command('status', '--json'));
     expect(blog.sandbox.requests.total).toBe(asked);
     expect(resources[0]).toEqual({
       resource: 'content',

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { backfillCommand } from '../../src/cli/sync.ts';
 import { statusCommand } from '../../src/cli/status.ts';
-import { startCommand } from '../support/command.ts';
+import { runCommand, startCommand } from '../support/command.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { runInProcess } from './in-process.ts';
 
@@ -30,7 +30,7 @@ async function threeFiles(): Promise<Journey> {
 describe('a folder of sources', () => {
   it('F155 runs the good ones, tells of each bad one first, and ends with 2', async () => {
     const blog = await threeFiles();
-    const { code, stdout, stderr } = await startCommand(['backfill', '--json', '-c', 'many.yaml'], blog.folder).ended;
+    const { code, stdout, stderr } = await runCommand(['backfill', '--json', '-c', 'many.yaml'], blog.folder);
     expect(code).toBe(2);
     expect(stderr).toMatch(/content-sync: bad: sources\/bad\.yaml:1:\d+ {2}max_wait: expected .*\[settings_invalid\]/);
     expect(stderr).toMatch(/content-sync: worse: sources\/worse\.yaml:1:\d+ {2}profile: .*"content-service"/);

@@ -3,12 +3,14 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startCommand, type Ended } from '../support/command.ts';
+import { runCommand, startCommand, type Ended } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
 const { version }: { version: string } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
 const run = (...args: string[]): Promise<Ended> => startCommand(args, tempFolder()).ended;
+/** The same inside this process. */
+const call = (...args: string[]): Promise<Ended> => runCommand(args, tempFolder());
 
 function tempFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-cli-'));
@@ -52,10 +54,14 @@ describe('the command line', () => {
     const listed =
       'check backfill sync serve worker status grants deletes deliveries webhooks copy demo sandbox config';
     expect(names.join(' ')).toBe(listed);
-    for (const ended of await Promise.all(names.map((name) => run(name, '--help')))) {
+    for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });
       expect(names.some((name) => ended.stdout.startsWith(`Usage: content-sync ${name} `))).toBe(true);
     }
+  });
+
+  it('ends with exit code 2 where it is called wrongly', async () => {
+    expect(await run('syn')).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Did you mean') });
   });
 
   it.each([
@@ -71,7 +77,7 @@ describe('the command line', () => {
     ['an unknown fault', ['sandbox', '--fault', 'nonsense'], 'nonsense'],
     ['a demo of a folder that is not there', ['demo', '--data', 'nowhere'], 'nowhere does not exist'],
   ])('refuses %s with exit code 2 and nothing on stdout', async (_, args, message) => {
-    const ended = await run(...args);
+    const ended = await call(...args);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(message);
   });
@@ -82,7 +88,7 @@ describe('the command line', () => {
       'profile.schema.json': ['config', 'schema', '--profile'],
     };
     for (const [file, args] of Object.entries(schemas)) {
-      const { code, stdout } = await run(...args);
+      const { code, stdout } = await call(...args);
       expect(code).toBe(0);
       expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(path.join(root, 'config', file), 'utf8')));
     }

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { hasCorpus, jsonSuite } from '../shape/corpus.ts';
+import { jsonSuite } from '../support/corpora.ts';
 import { testFaults } from './fault-rows.ts';
 import { bodiesIn, list, rejectsIn } from './listing.ts';
 import { endsOf, expectSameBodies, expectWholeCopy, onStage, rowsIn, type Stage } from './stage.ts';
 
-const there = hasCorpus();
 /** One attempt: what is wrong with these bodies stays wrong. */
 const once = { profile: { http: { attempts: 1, concurrency: 4 } } };
 
@@ -57,7 +56,7 @@ function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-describe.skipIf(!there)('the JSON test suite as pages', () => {
+describe('the JSON test suite as pages', () => {
   it('F089 accepts the 95 texts that must be accepted: they fail for not being a listing, not for their JSON', async () => {
     await aroundFullCopy(async (stage) => {
       const found = await codes(stage, 'y_');
@@ -95,7 +94,7 @@ describe.skipIf(!there)('the JSON test suite as pages', () => {
   });
 });
 
-describe.skipIf(!there)('the JSON test suite as values of a record', () => {
+describe('the JSON test suite as values of a record', () => {
   it('F089 F090 keeps each text byte for byte, and writes nothing when it comes again', async () => {
     const all = [...texts('y_'), ...texts('i_'), ...jsonSuite('test_transform')];
     const good = all.filter(([, bytes]) => textOf(bytes) !== null && textOf(bytes)?.startsWith('\ufeff') === false);

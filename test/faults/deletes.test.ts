@@ -145,7 +145,7 @@ describe('what proves nothing', () => {
     expect(report.warnings).toEqual([
       { code: 'empty_listing', message: expect.stringContaining('30 rows stay live'), hint: expect.any(String) },
     ]);
-    const { code, stderr } = await stage.start('backfill', 'content').ended;
+    const { code, stderr } = await stage.command('backfill', 'content');
     expect([code, stderr.includes('empty_listing')]).toEqual([3, true]);
     stage.sandbox.faults.clear();
     expect(await stage.walk()).toMatchObject({ status: 'ok' });
@@ -183,9 +183,9 @@ describe('what proves nothing', () => {
     expect(report.warnings?.[0]).toMatchObject({ code: 'deletes_held', message: expect.stringContaining('40 of 100') });
     expect(reads(stage)).toBe(0);
     expect((await stage.live()).length).toBe(100);
-    const { code, stdout } = await stage.start('sync', 'content', '--json').ended;
+    const { code, stdout } = await stage.command('sync', 'content', '--json');
     expect([code, JSON.parse(stdout).resources[0].held]).toEqual([3, 40]);
-    expect((await stage.start('status').ended).stdout).toMatch(/content: 40 deletes are held/);
+    expect((await stage.command('status')).stdout).toMatch(/content: 40 deletes are held/);
     stage.sandbox.faults.clear();
     expect(await stage.walk()).toMatchObject({ status: 'ok', held: 0 });
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([100, []]);
@@ -212,7 +212,7 @@ describe('what proves nothing', () => {
     const again = await stage.walk();
     expect(again).toMatchObject({ status: 'partial', deleted: 0, held: 2 });
     expect(again.warnings?.map(({ code }) => code)).toEqual(['deletes_held']);
-    expect((await stage.start('deletes', 'confirm').ended).stdout).toMatch(/content: 2 confirmed, 2 deleted by now/);
+    expect((await stage.command('deletes', 'confirm')).stdout).toMatch(/content: 2 confirmed, 2 deleted by now/);
   });
 
   it('a walk that was begun under another credential than the one that ended it', async () => {
@@ -234,7 +234,7 @@ describe('what proves nothing', () => {
     expect((await stage.live()).length).toBe(60);
     stage.sandbox.faults.clear();
     // A person has mended it and lets them go on.
-    expect((await stage.start('deletes', 'confirm').ended).stdout).toMatch(/content: 3 confirmed, 3 deleted by now/);
+    expect((await stage.command('deletes', 'confirm')).stdout).toMatch(/content: 3 confirmed, 3 deleted by now/);
     expect(await stage.deleted()).toEqual(gone);
   });
 

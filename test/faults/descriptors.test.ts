@@ -32,7 +32,7 @@ describe('a process that may open few files', () => {
     expect(signal).toBe(null);
     expect(code === 0 ? 'EMFILE' : stderr).toMatch(/EMFILE|too many open files|ulimit -n/);
     expect(stderr).not.toContain('"code":"bug"');
-    expect(await stage.start('backfill').ended).toMatchObject({ code: 0, stderr: '' });
+    expect(await stage.command('backfill')).toMatchObject({ code: 0, stderr: '' });
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
     expect(await stage.read((db) => db.pragma('integrity_check'))).toEqual([{ integrity_check: 'ok' }]);
   });

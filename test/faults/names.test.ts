@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { hasCorpus, naughtyStrings } from '../shape/corpus.ts';
+import { naughtyStrings } from '../support/corpora.ts';
 import { columnsOf, keysIn, list, quoted, record, rejectsIn } from './listing.ts';
 import { endsOf, expectWholeCopy, onStage, reportOf, type Stage, type StageOptions } from './stage.ts';
 
-const there = hasCorpus();
 const wide: StageOptions = { resource: { page: { size: 100 }, max_columns: 900 } };
 
 /** A record with a field for each name, its value a text that no other field has. */
@@ -40,8 +39,8 @@ function catalogue(stage: Stage): Promise<unknown[]> {
   return stage.query('SELECT table_name, column_name, source_path, type, position FROM _sync_columns ORDER BY 1, 2');
 }
 
-describe.skipIf(!there)('the 515 naughty strings', () => {
-  const naughty = there ? naughtyStrings() : [];
+describe('the 515 naughty strings', () => {
+  const naughty = naughtyStrings();
   const names = [...new Set(naughty)].filter((name) => name !== 'id' && name !== 'updated_at');
 
   it('F101 as values are equal in the warehouse', async () => {

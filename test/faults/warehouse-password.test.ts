@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startCommand, type Ended } from '../support/command.ts';
+import { runCommand, startCommand, type Ended } from '../support/command.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, leakFinder, type Leak } from './canaries.ts';
@@ -39,7 +39,9 @@ async function stageWith(address: (password: string) => string, more: object = {
     folder,
     password,
     run: async (args, env) => {
-      const ended = await startCommand([...args, '-c', 'config.yaml'], folder, env).ended;
+      // Of the environment the driver reads what is its own.
+      const words = [...args, '-c', 'config.yaml'];
+      const ended = await (env === undefined ? runCommand(words, folder) : startCommand(words, folder, env).ended);
       printed += ended.stdout + ended.stderr;
       return ended;
     },

@@ -17,7 +17,7 @@ async function stage(): Promise<{ story: Journey; to: string; schema: string }> 
 }
 
 async function copy(story: Journey, to: string, ...more: string[]) {
-  return story.start('copy', '--to', to, ...more).ended;
+  return story.command('copy', '--to', to, ...more);
 }
 
 /** From now on the journey's config names another warehouse. */

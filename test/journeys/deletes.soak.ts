@@ -6,7 +6,7 @@ import { deleteStory } from './delete-story.ts';
 const SEEDS = 200;
 
 describe.for(DATABASES)('on $name', { timeout: 3_600_000 }, (database) => {
-  it(`G5 ${SEEDS} stories of records that are deleted and come back`, async () => {
+  it(`G14 ${SEEDS} stories of records that are deleted and come back`, async () => {
     const first = freshSeed();
     const sum = { deleted: 0, returned: 0 };
     for (let seed = first; seed < first + SEEDS; seed += 1) {

@@ -4,7 +4,7 @@ import { freshSeed } from '../support/random.ts';
 import { killLoop } from './kill-loop.ts';
 
 const seed = freshSeed();
-const KILLS = { sqlite: { cursor: 8, page: 3 }, postgres: { cursor: 4, page: 2 } } as const;
+const KILLS = { sqlite: { cursor: 4, page: 2 }, postgres: { cursor: 3, page: 1 } } as const;
 
 describe.for(DATABASES)(`kill -9 at random moments (SEED=${seed}) on $name`, (database) => {
   const { cursor, page } = KILLS[database.name];

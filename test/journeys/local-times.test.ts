@@ -125,7 +125,7 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
 describe('a zone that there is not', () => {
   it('is refused with its place, before any request', async () => {
     const { stage } = await wallClock(SQLITE, { times: { modified: 'Europe/Zürich' } });
-    const { code, stderr } = await stage.start('backfill').ended;
+    const { code, stderr } = await stage.command('backfill');
     expect(code).toBe(2);
     expect(stderr).toMatch(
       /profile\.yaml:\d+:\d+ {2}resources\.report\.times\.modified: expected a time zone such as Europe\/Zurich or \+02:00, got "Europe\/Zürich"/,

@@ -3,7 +3,7 @@ import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { LONGEST_WAIT_MS } from '../../src/queue/limits/rate-time.ts';
 import { startListing, type Reply } from '../extract/listing-server.ts';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { USUAL, type TestDatabase } from '../support/databases.ts';
 import { pushedClock } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
@@ -73,7 +73,8 @@ async function expectPutOff(
   expect(await stage.read((db) => db.prepare('SELECT count(*) FROM report').pluck().get())).toBe(3);
 }
 
-describe.for(DATABASES)('a wait beyond max_wait, on $name', (database) => {
+// A wait is decided above the databases: the soak tries the other one.
+describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
   it.each(ASKED)('of %s ends the run, which is put off until then', async (_name, asked, told) => {
     const stage = await ownService(database, {}, (url, count) =>
       count === 2 ? { status: 429, headers: told(asked) } : page(url),

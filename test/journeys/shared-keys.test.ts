@@ -48,7 +48,7 @@ describe.for(DATABASES)('records of one page that share a key on $name', (databa
         hint: expect.stringMatching(/name the fields that tell them apart as `id`/),
       },
     ]);
-    const { code, stderr } = await stage.start('backfill').ended;
+    const { code, stderr } = await stage.command('backfill');
     expect([code, stderr.match(/"msg":"3 records have the id/g)]).toEqual([3, [expect.anything()]]);
   });
 

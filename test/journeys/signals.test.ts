@@ -53,7 +53,7 @@ describe('signals', () => {
       const asked = new Set(stage.sandbox.requests.entries().map(({ path }) => path));
 
       stage.sandbox.requests.clear();
-      expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
+      expect(await stage.command('backfill')).toMatchObject({ code: 0 });
       const again = stage.sandbox.requests.entries().filter(({ path }) => asked.has(path));
       for (const pages of Map.groupBy(again, ({ resource }) => resource).values()) expect(pages).toHaveLength(1);
       expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
@@ -108,7 +108,7 @@ describe('signals', () => {
     expect(ended).toMatchObject({ code: 130 });
     expect(ended.ms).toBeLessThan(2_000);
     expect((await counts(stage)).filter(({ rows, told }) => rows !== told)).toEqual([]);
-    expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
+    expect(await stage.command('backfill')).toMatchObject({ code: 0 });
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ describe.for(DATABASES)('two processes on one warehouse on $name', (database) =>
     const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
     const first = await stage.startUntil(5, 'backfill');
     first.kill('SIGSTOP');
-    const second = await stage.start('backfill').ended;
+    const second = await stage.command('backfill');
     first.kill('SIGCONT');
     expect(second).toMatchObject({ code: 1, stdout: '' });
     expect(second.stderr).toContain('lease_held');
@@ -55,7 +55,7 @@ describe.for(DATABASES)('two processes on one warehouse on $name', (database) =>
       db.prepare<[], string>('SELECT max(expires_at) FROM _sync_leases').pluck().get(),
     );
     expect(Date.parse(`${left?.replace(' ', 'T')}Z`)).toBeGreaterThan(Date.now() + 30_000);
-    expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
+    expect(await stage.command('backfill')).toMatchObject({ code: 0 });
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
@@ -65,10 +65,10 @@ describe.for(DATABASES)('two processes on one warehouse on $name', (database) =>
     first.kill('SIGKILL');
     await first.ended;
     await stage.write("UPDATE _sync_leases SET host = 'elsewhere', owner = 'pid 7 on elsewhere'");
-    const early = await stage.start('backfill').ended;
+    const early = await stage.command('backfill');
     expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('is being synced by pid 7 on elsewhere') });
     await stage.write(`UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'`);
-    expect(await stage.start('backfill').ended).toMatchObject({ code: 0 });
+    expect(await stage.command('backfill')).toMatchObject({ code: 0 });
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
@@ -77,7 +77,7 @@ describe.for(DATABASES)('two processes on one warehouse on $name', (database) =>
     const frozen = await stage.startUntil(5, 'backfill');
     frozen.kill('SIGSTOP');
     await stage.write(`UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'`);
-    const next = await stage.start('backfill').ended;
+    const next = await stage.command('backfill');
     expect(next).toMatchObject({ code: 0, stderr: '' });
     const before = await rowsAndRunning(stage);
     frozen.kill('SIGCONT');

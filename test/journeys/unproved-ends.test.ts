@@ -90,9 +90,9 @@ describe('a listing whose end nothing shows', () => {
     const { status, rows } = await ended(stage);
     expect(rows).toBeLessThan(250);
     expect(['failed', 'partial']).toContain(status);
-    const { code } = await stage.start('backfill').ended;
+    const { code } = await stage.command('backfill');
     expect(code).not.toBe(0);
-    const checked = await stage.start('check').ended;
+    const checked = await stage.command('check');
     expect(`${checked.code} ${checked.stdout}`).toMatch(
       /^1 [^]*FAIL {2}report listing: [^]*→ .*(Set page|name it|set page)/,
     );
@@ -143,7 +143,7 @@ describe('a listing whose end nothing shows', () => {
     const stage = await service({ page: { style: 'link' } }, one);
     for (const command of ['backfill', 'sync', 'sync'] as const)
       expect((await stage.run(command)).status).toBe('partial');
-    expect((await stage.start('sync').ended).code).toBe(3);
+    expect((await stage.command('sync')).code).toBe(3);
     const accepted = await service({ page: { style: 'link' }, accept: ['end'] }, one);
     const { status, warnings } = await ended(accepted);
     expect(status).toBe('ok');
@@ -222,7 +222,7 @@ describe('what a walk tells', () => {
       rows: 250,
       warnings: [{ code: 'page_size_differs', message: expect.stringContaining('held 25') }],
     });
-    expect((await smaller.start('check').ended).stdout).toMatch(
+    expect((await smaller.command('check')).stdout).toMatch(
       /warn {2}report page size: 100 records were asked for with limit, and the first page held 25/,
     );
     const larger = await service({ page: { style: 'cursor', size: 10 } }, (url) =>

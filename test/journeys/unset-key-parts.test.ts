@@ -86,7 +86,7 @@ describe('a path for single records', () => {
     if (database === undefined) throw new Error('SQLite is always there');
     const fields = { id: ['page', 'country'], item: '/report/{id}' };
     const stage = await ownService(database, fields, () => ({ body: { data: [], next_cursor: null } }));
-    const { code, stderr } = await stage.start('backfill').ended;
+    const { code, stderr } = await stage.command('backfill');
     expect(code).toBe(2);
     expect(stderr).toMatch(/profile\.yaml:\d+:\d+ {2}resources\.report\.item: expected null, because a record that/);
     expect(stage.service.requests).toEqual([]);

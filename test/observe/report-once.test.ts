@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { json } from '../http/stage.ts';
-import { startCommand } from '../support/command.ts';
 import { journey, type JourneyOptions } from '../support/journey.ts';
 import { commandsAt, ownService, type OwnService } from '../cli/own-service.ts';
 
@@ -61,7 +60,7 @@ describe('a fault that all resources share', () => {
   it('is one line with its text in the log, and one without for each further resource', async () => {
     const fault: NonNullable<JourneyOptions['sandbox']>['fault'] = [{ fault: 'status', status: 403 }];
     const blog = await journey({ sandbox: { generate: { content: 1, images: 1, analytics: 1 }, fault } });
-    const { stderr } = await startCommand(['backfill', '--config', blog.config], blog.folder).ended;
+    const { stderr } = await blog.command('backfill');
     const lines = stderr
       .trimEnd()
       .split('\n')

@@ -18,7 +18,7 @@ function locked(): string[] {
 }
 
 describe('npm run sbom', () => {
-  it('lists every production package and its licence, without a network, and the README of the tests counts them', async () => {
+  it('F218 lists every production package and its licence, without a network, and the README of the tests counts them', async () => {
     const folder = tempFolder();
     // Nobody listens there: a question to a registry would fail.
     const env = 'export npm_config_registry=http://127.0.0.1:9 npm_config_fetch_retries=0; exec';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { initialShape, shapeRecords, type ShapedPage } from '../../src/shape/shape-page.ts';
-import { blogLines, hasCorpus, naughtyStrings } from './corpus.ts';
+import { blogLines, hasBlog, naughtyStrings } from '../support/corpora.ts';
 import { columnsOf, PROFILE, recordsOf, rowsOf, shapePage, shapePages } from './shaping.ts';
 
-describe.skipIf(!hasCorpus())('naughty strings', () => {
+describe('naughty strings', () => {
   it('F101 F102 stand in text cells as they are, all 515', () => {
     const strings = naughtyStrings();
     // A first record that is no date, so that the column is text whatever the order.
@@ -40,7 +40,7 @@ function shapeBlog(resource: 'content' | 'images' | 'analytics'): { pages: Shape
   return { pages, columns: columnsOf(shape) };
 }
 
-describe.skipIf(!hasCorpus())('the blog', () => {
+describe.skipIf(!hasBlog())('the blog', () => {
   it('gives 508 contents, 1,715 tags, 921 authors and 398 image ids', () => {
     const { pages, columns } = shapeBlog('content');
     const count = (table: string): number => pages.reduce((sum, page) => sum + rowsOf(page, table).length, 0);

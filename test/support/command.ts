@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { runCli } from '../../src/cli/commands.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
@@ -42,7 +44,35 @@ export function startCommand(args: readonly string[], cwd: string, env: NodeJS.P
   return command;
 }
 
-/** The same where no test is running, as in a hook: whoever starts it ends it. */
+/**
+ * Runs the command line inside this process, to its end. Loading it takes longer than most commands take, so this is
+ * what a test uses unless it is about the process: its signals, its rights, its memory, its death.
+ */
+export async function runCommand(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const [stdout, stderr] = [new TextSink(), new TextSink()];
+  const code = await runCli(args, {
+    version: '0.0.0',
+    env: { ...process.env, ...env },
+    cwd,
+    stdout,
+    stderr,
+    signal: new AbortController().signal,
+    secrets: [],
+    umask: () => undefined,
+  });
+  return { code, signal: null, stdout: stdout.text, stderr: stderr.text };
+}
+
+class TextSink extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+/** The same as `startCommand`, where no test is running, as in a hook: whoever starts it ends it. */
 export function spawnCommand(args: readonly string[], { cwd, env, shell }: CommandStart): Command {
   const command = [process.execPath, MAIN, ...args];
   const [program = '', ...rest] = shell === undefined ? command : ['sh', '-c', `${shell} "$@"`, 'sh', ...command];

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { afterAll, inject, onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
+import { onFileFinished } from './file-finished.ts';
 import { snapshotOf } from './postgres-snapshot.ts';
 import { asOther, tempFolder } from './temp-warehouse.ts';
 
@@ -125,13 +126,18 @@ export function readerOf(database: TestDatabase, address: string): Pick<OpenWare
 
 let made = 0;
 let ofThisFile: Promise<string> | null = null;
-afterAll(async () => {
-  if (ofThisFile !== null) await dropDatabase(await ofThisFile);
-});
 
 /** A database that the tests of a file share, each with schemas of its own: one of its own takes a tenth of a second. */
 function fileDatabase(): Promise<string> {
-  return (ofThisFile ??= newDatabase());
+  if (ofThisFile === null) {
+    const address = newDatabase();
+    ofThisFile = address;
+    onFileFinished(async () => {
+      ofThisFile = null;
+      await dropDatabase(await address);
+    });
+  }
+  return ofThisFile;
 }
 
 /** The address of an empty Postgres database of its own, without a schema; gone when the test is over. */

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { OWN_FILES, ROOMS } from './rooms.ts';
 
 /** Source text by path relative to the repository, with forward slashes. */
 export type SourceTree = ReadonlyMap<string, string>;
@@ -35,7 +36,13 @@ const MAX_LINES = 250;
 
 /** Everything in the tree that breaks the house's rules, as one sentence each. */
 export function violations(tree: SourceTree): string[] {
-  return [...upwardImports(tree), ...circles(tree), ...sizesAndNames(tree)];
+  return [
+    ...upwardImports(tree),
+    ...undeclaredRooms(tree),
+    ...circles(tree),
+    ...sizesAndNames(tree),
+    ...lostMentions(tree),
+  ];
 }
 
 function upwardImports(tree: SourceTree): string[] {
@@ -49,18 +56,37 @@ function upwardImports(tree: SourceTree): string[] {
   );
 }
 
+/** Imports between the rooms of one folder that `ROOMS` does not declare. */
+function undeclaredRooms(tree: SourceTree): string[] {
+  const imports = [...tree].flatMap(([file, text]) => importsOf(file, text).map((target) => ({ file, target })));
+  return Object.entries(ROOMS).flatMap(([folder, rooms]) =>
+    imports.flatMap(({ file, target }) => {
+      const [from, to] = [roomWithin(folder, file), roomWithin(folder, target)];
+      if (from === null || to === null || from === to || rooms[from]?.includes(to)) return [];
+      return [`${file} imports ${target}: in ${folder} ${from} may not see ${to}`];
+    }),
+  );
+}
+
+/** The room of a file below `folder`: a folder's name, `.` for the folder's own files, null if it is elsewhere. */
+function roomWithin(folder: string, file: string): string | null {
+  if (!file.startsWith(`src/${folder}/`)) return null;
+  const [room = '', ...rest] = file.slice(`src/${folder}/`.length).split('/');
+  return rest.length === 0 ? OWN_FILES : room;
+}
+
 /** Depth-first over value and type imports alike; every circle is named once, by the file that closes it. */
 function circles(tree: SourceTree): string[] {
   const found: string[] = [];
   const state = new Map<string, 'open' | 'done'>();
-  const visit = (file: string, trail: readonly string[]): void => {
+  const follow = (file: string, trail: readonly string[]): void => {
     if (state.get(file) === 'open') found.push(`circle: ${[...trail.slice(trail.indexOf(file)), file].join(' > ')}`);
     if (state.has(file)) return;
     state.set(file, 'open');
-    for (const target of importsOf(file, tree.get(file) ?? '')) visit(target, [...trail, file]);
+    for (const target of importsOf(file, tree.get(file) ?? '')) follow(target, [...trail, file]);
     state.set(file, 'done');
   };
-  for (const file of tree.keys()) visit(file, []);
+  for (const file of tree.keys()) follow(file, []);
   return found;
 }
 
@@ -76,6 +102,17 @@ function sizesAndNames(tree: SourceTree): string[] {
     for (const name of empty) found.push(`${file}: "${name}" says nothing`);
   }
   return found;
+}
+
+/** Files that a comment names, by the end of their path, and that are not there. */
+function lostMentions(tree: SourceTree): string[] {
+  const files = [...tree.keys()];
+  return [...tree].flatMap(([file, text]) =>
+    [...text.matchAll(/^\s*(?:\/\/|\/?\*).*$/gm)]
+      .flatMap(([comment]) => comment.match(/[\w-]+(?:\/[\w-]+)*\.ts\b/g) ?? [])
+      .filter((name) => !files.some((known) => `/${known}`.endsWith(`/${name}`)))
+      .map((name) => `${file} names ${name}, which is not there`),
+  );
 }
 
 /** Static and dynamic imports of files of ours, as paths relative to the repository. */

@@ -11,7 +11,7 @@ import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import type { Attention } from '../../src/serve/status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../../src/serve/status/snapshot.ts';
-import { spawnCommand, type Command, type Ended } from './command.ts';
+import { runCommand, spawnCommand, type Command, type Ended } from './command.ts';
 import { differences } from './compare-copy.ts';
 import { USUAL, type TestDatabase } from './databases.ts';
 
@@ -139,7 +139,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     configure,
     launch,
     serve: async (start) => listening(launch(start), agent),
-    run: (...args) => spawn(args).ended,
+    run: (...args) => runCommand([...args, '--config', config], folder),
     subscribe: async ({ url }, events = ['*'], source = 'blog') => {
       const made = await api(sandbox, 'POST', '/v1/webhooks', {
         url: `${url}/webhooks/${source}`,

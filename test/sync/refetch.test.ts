@@ -1,10 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { refetch, type ExpectedRecord } from '../../src/sync/refetch.ts';
 import type { ResourceContext } from '../../src/sync/resource-context.ts';
 import { differences } from '../support/compare-copy.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
+
+/** How often a condition is looked at, and how long it is waited for on a busy machine. */
+const SOON = { interval: 2, timeout: 60_000 };
 
 const UPDATED = '2026-11-20T08:00:00.500Z';
 const AT = Date.parse(UPDATED);
@@ -179,7 +181,7 @@ describe('a record that is gone', () => {
     stage.sandbox.faults.add({ fault: 'latency', ms: 700, resource: 'content', path: 'limit', times: 1 });
     const asked = stage.sandbox.requests.total;
     const walked = stage.walk();
-    while (stage.sandbox.requests.total === asked) await delay(1);
+    await vi.waitUntil(() => stage.sandbox.requests.total !== asked, SOON);
     stage.sandbox.store.remove('content', 'a');
     expect(await stage.again('a', { isDelete: true })).toBe('deleted');
     await walked;

@@ -70,7 +70,7 @@ describe('a checkpoint that cannot be trusted', () => {
   it('F070 is refused by the command line with exit 2 and what to do', async () => {
     const stage = await copied();
     await damage(stage, 'format', 99);
-    const { code, stdout, stderr } = await stage.start('sync', '--json').ended;
+    const { code, stdout, stderr } = await stage.command('sync', '--json');
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('was written by a newer content-sync');
     expect(stderr).toContain('run that version');
@@ -87,7 +87,7 @@ describe('a checkpoint that cannot be trusted', () => {
   it('F119 a warehouse of a newer version is refused by the command line with exit 2', async () => {
     const stage = await copied();
     await stage.write("INSERT INTO _sync_migrations VALUES ('900-from-the-future', '2030-01-01')");
-    const { code, stderr } = await stage.start('backfill').ended;
+    const { code, stderr } = await stage.command('backfill');
     expect(code).toBe(2);
     expect(stderr).toContain('900-from-the-future');
     expect(stage.sandbox.requests.total).toBe(0);
@@ -120,7 +120,7 @@ describe('a profile that has changed', () => {
   it('F071 is refused by the command line with exit 2 and what to do', async () => {
     const stage = await copied();
     stage.setProfile(resourceProfile({ id: 'slug' }));
-    const { code, stdout, stderr } = await stage.start('backfill', '--json').ended;
+    const { code, stdout, stderr } = await stage.command('backfill', '--json');
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('backfill content --restart');
     expect(stage.sandbox.requests.total).toBe(0);

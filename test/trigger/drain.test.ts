@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DeferredError, SyncError } from '../../src/model/errors.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { differences } from '../support/compare-copy.ts';
@@ -7,6 +7,9 @@ import { draining, eventFor, type Draining, type DrainingOptions } from '../supp
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
 import { changeRecord, storm } from './storm.ts';
+
+/** How often a condition is looked at, and how long it is waited for on a busy machine. */
+const SOON = { interval: 2, timeout: 60_000 };
 
 const CONTENT_ONLY = { sandbox: { generate: { content: 60 } }, source: { resources: ['content'] } };
 /** A second of theirs is a tenth of ours. */
@@ -186,7 +189,7 @@ describe('deliveries that name no record', () => {
     const stage = await staged(CONTENT_ONLY, { walk });
     const nameless = { type: 'content.updated', data: { resource: 'content' } };
     await stage.deliver(nameless);
-    while (walks.length === 0) await delay(1);
+    await vi.waitUntil(() => walks.length !== 0, SOON);
     await stage.deliver(nameless, nameless);
     gate.resolve();
     await stage.settled();
@@ -268,7 +271,7 @@ describe('many deliveries', () => {
     const deliver = async (key: string): Promise<void> => {
       const before = read.length;
       await stage.deliver(eventFor('content', key));
-      while (read.length === before) await delay(5);
+      await vi.waitUntil(() => read.length !== before, SOON);
     };
     for (const key of ['edited', 'edited']) await deliver(key);
     await stage.deliver(eventFor('content', 'edited'));
@@ -287,9 +290,9 @@ describe('many deliveries', () => {
     };
     const stage = await staged({ sandbox, source: { resources: ['content', 'images'] } }, { refetch });
     await stage.deliver(...stage.ids.map((id) => eventFor('content', id)));
-    while (read.length < 3) await delay(1);
+    await vi.waitUntil(() => read.length >= 3, SOON);
     await stage.deliver(eventFor('images', 'x'), eventFor('images', 'y'));
-    while (stage.events.length < 2) await delay(1);
+    await vi.waitUntil(() => stage.events.length >= 2, SOON);
     expect(read).toEqual(['content', 'content', 'content', 'images', 'images']);
     hold.resolve('loaded');
     await stage.settled();
@@ -300,7 +303,7 @@ describe('many deliveries', () => {
     const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, mostInProgress: 1_000 });
     const bodies = Array.from({ length: 3_000 }, (_, n) => eventFor('content', `r${n % 60}`));
     await stage.deliver(...bodies);
-    while (stage.drain.figures().inProgress < 1_000) await delay(5);
+    await vi.waitUntil(() => stage.drain.figures().inProgress >= 1_000, SOON);
     // Long enough for the inbox to be looked through again.
     await delay(300);
     expect(stage.drain.figures().inProgress).toBe(1_000);
@@ -358,7 +361,7 @@ describe('when something is wrong', () => {
     const ids = stage.ids.slice(0, 20);
     for (const id of ids) changeRecord(stage.sandbox, id);
     await stage.deliver(...ids.map((id) => eventFor('content', id)));
-    while (stage.errors.length < 3) await delay(5);
+    await vi.waitUntil(() => stage.errors.length >= 3, SOON);
     const asked = stage.sandbox.requests.total;
     expect((await stage.rows()).every(({ state, attempts }) => state === 'waiting' && attempts === 0)).toBe(true);
     down.remove();
@@ -393,7 +396,7 @@ describe('when something is wrong', () => {
     };
     const stage = await staged(CONTENT_ONLY, { refetch, attempts: 1, clock: hurriedClock(100) });
     await stage.deliver(eventFor('content', 'a'), eventFor('content', 'b'));
-    while (stage.errors.length < 3) await delay(5);
+    await vi.waitUntil(() => stage.errors.length >= 3, SOON);
     for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
     isOwned = false;
     await stage.settled();
@@ -409,7 +412,7 @@ describe('when something is wrong', () => {
     };
     const stage = await staged(CONTENT_ONLY, { refetch, concerns: () => concerns, clock: hurriedClock(100) });
     await stage.deliver(eventFor('content', 'a'), eventFor('unknown', 'b'));
-    while (stage.drain.figures().left < 2) await delay(5);
+    await vi.waitUntil(() => stage.drain.figures().left >= 2, SOON);
     for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
     expect(read).toEqual([]);
     concerns = true;
@@ -439,7 +442,7 @@ describe('when something is wrong', () => {
       },
     );
     await stage.deliver({ events: [eventFor('content', 'a'), eventFor('images', 'b')] });
-    while (stage.errors.length < 4) await delay(5);
+    await vi.waitUntil(() => stage.errors.length >= 4, SOON);
     expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', attempts: 0 });
     isOwned = false;
     await stage.settled();
@@ -465,7 +468,7 @@ describe('when something is wrong', () => {
     const updated = changeRecord(stage.sandbox, id);
     const lag = stage.sandbox.faults.add({ fault: 'body', text: old, path: `/content/${id}` });
     await stage.deliver(eventFor('content', id, 'updated', updated));
-    while (stage.events.length < 2) await delay(5);
+    await vi.waitUntil(() => stage.events.length >= 2, SOON);
     expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', reason: expect.stringContaining('[behind]') });
     lag.remove();
     await stage.settled();
@@ -533,7 +536,7 @@ describe('stopping and starting', () => {
     };
     const stage = await staged(CONTENT_ONLY, { refetch, concurrency: 2, clock: hurriedClock(1) });
     await stage.deliver(...['a', 'b', 'c'].map((id) => eventFor('content', id)));
-    while (begun.length < 2) await delay(1);
+    await vi.waitUntil(() => begun.length >= 2, SOON);
     const stopped = stage.drain.stop();
     expect(stage.drain.stop()).toBe(stopped);
     gate.resolve('loaded');
@@ -552,7 +555,7 @@ describe('stopping and starting', () => {
   it('does not wait for ever for what hangs', async () => {
     const stage = await staged(CONTENT_ONLY, { refetch: () => new Promise(() => undefined), clock: hurriedClock(100) });
     await stage.deliver(eventFor('content', 'a'));
-    while (stage.drain.figures().reading === 0) await delay(1);
+    await vi.waitUntil(() => stage.drain.figures().reading !== 0, SOON);
     await stage.drain.stop();
     expect((await stage.rows())[0]).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
   });

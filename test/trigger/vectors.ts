@@ -1,11 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { WebhookSecret } from '../../src/source/signature-secret.ts';
 import { signatureSchema, type SignatureScheme } from '../../src/source/signature-scheme.ts';
 import type { Delivery, SignatureVerdict } from '../../src/trigger/signature/delivery.ts';
 import { createVerifier } from '../../src/trigger/signature/create-verifier.ts';
-
-const FILE = new URL('../../../shared/data/webhook_vectors.json', import.meta.url);
+import { webhookVectors } from '../support/corpora.ts';
 
 /** A delivery with all that is needed to verify it. */
 export interface Example {
@@ -76,17 +74,9 @@ const PUBLISHED_BODIES: Readonly<Record<string, string>> = {
   'twilio-form': 'CallSid=CA1234567890ABCDE&Caller=%2B14158675309&Digits=1234&From=%2B14158675309&To=%2B18005551212',
 };
 
-/** True if the vectors are beside the repository; prints why tests are left out if they are not. */
-export function hasVectors(): boolean {
-  const there = existsSync(FILE);
-  if (!there) console.warn('left out: the file shared/data/webhook_vectors.json is not beside the repository');
-  return there;
-}
-
-/** All vectors; none where the file is not there. */
+/** All vectors. */
 export function examples(): Example[] {
-  if (!existsSync(FILE)) return [];
-  const file = fileSchema.parse(JSON.parse(readFileSync(FILE, 'utf8')));
+  const file = fileSchema.parse(webhookVectors());
   return [...file.published.map(publishedExample), ...file.generated.map((vector) => generatedExample(vector, file))];
 }
 

@@ -116,7 +116,7 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
     expect(await fieldsOf(opened, list)).toEqual(wanted.flatMap((row) => [row, allOf(names, null)]));
   });
 
-  it('may be the name of a resource, of its id and of what is in it, if it stands for a table', async () => {
+  it('F217 may be the name of a resource, of its id and of what is in it, if it stands for a table', async () => {
     const opened = await warehouseOn(database);
     const { warehouse } = opened;
     for (const name of ['excluded', 'gone', 'key', 'r', 'sample', 't']) {

@@ -4,7 +4,7 @@ import { loading } from '../support/page-loading.ts';
 import { asOther, rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
 describe('tables that grow on sqlite', () => {
-  it('keep the views, indexes and triggers that people made, through a widening', async () => {
+  it('F231 keep the views, indexes and triggers that people made, through a widening', async () => {
     const { warehouse, file } = await tempWarehouse();
     const { load } = await loading(warehouse);
     await load(['{"id":"1","score":1,"tags":["a"]}']);

@@ -1,29 +1,25 @@
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
-import path from 'node:path';
+import { z } from 'zod';
+import { webhookVectors } from '../support/corpora.ts';
 import type { Random } from '../support/random.ts';
-
-const VECTORS = path.join(import.meta.dirname, '../../../shared/data/webhook_vectors.json');
 
 interface Signed {
   headers: Record<string, string>;
   body: string;
 }
 
-interface Vector {
-  headers?: Record<string, string>;
-  bodyOverride?: string;
-}
+const vectorsSchema = z.object({
+  body: z.string(),
+  generated: z.array(
+    z.object({ headers: z.record(z.string(), z.string()).default({}), bodyOverride: z.string().optional() }),
+  ),
+});
 
-/** Header sets and bodies of signed deliveries of all kinds of senders; none where the shared data is not there. */
+/** Header sets and bodies of signed deliveries of all kinds of senders. */
 export function vectorDeliveries(): Signed[] {
-  try {
-    const { body, generated }: { body: string; generated: Vector[] } = JSON.parse(readFileSync(VECTORS, 'utf8'));
-    return generated.map(({ headers = {}, bodyOverride }) => ({ headers, body: bodyOverride ?? body }));
-  } catch {
-    return [];
-  }
+  const { body, generated } = vectorsSchema.parse(webhookVectors());
+  return generated.map(({ headers, bodyOverride }) => ({ headers, body: bodyOverride ?? body }));
 }
 
 /** A way to spoil the bytes of a request. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { selectRecords } from '../../../src/shape/records/select-records.ts';
-import { hasCorpus, jsonSuite } from '../corpus.ts';
+import { jsonSuite } from '../../support/corpora.ts';
 
 /** As the client decodes a body: strictly, a BOM left out. */
 function parseBytes(bytes: Uint8Array): string {
@@ -84,7 +84,7 @@ function named(prefix: string): [string, Buffer][] {
   return [...jsonSuite('test_parsing')].filter(([name]) => name.startsWith(prefix));
 }
 
-describe.skipIf(!hasCorpus())('the JSON test suite as page bodies', () => {
+describe('the JSON test suite as page bodies', () => {
   it('F089 accepts all 95 texts that must be accepted, with the value that JSON.parse gives', () => {
     const texts = named('y_');
     expect(texts).toHaveLength(95);

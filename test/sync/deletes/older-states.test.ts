@@ -97,7 +97,7 @@ describe.for(DATABASES)('a row that a whole walk has not met, on $name', (databa
     const report = await stage.walk();
     expect(report).toMatchObject({ status: 'partial', deleted: 0, warnings: [{ code: 'deletes_unconfirmed' }] });
     expect(report.warnings?.[0]?.message).toMatch(/1 row not met and younger than 10m 00s/);
-    const { stdout } = await stage.start('deletes', 'list').ended;
+    const { stdout } = await stage.command('deletes', 'list');
     expect(stdout).toMatch(
       /content +2 +open .*a whole walk did not meet it; its row is younger than 10m 00s \(deletes\.settle\)/,
     );

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema, type WebhookProfile } from '../../../src/source/profile.ts';
 import { readDelivery, type DeliveryContent, type EventTarget } from '../../../src/trigger/drain/events.ts';
-import { hasCorpus, jsonSuite, naughtyStrings } from '../../shape/corpus.ts';
+import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 
 const NO_TIMES = { updated: null, times: {} };
 const RESOURCES = {
@@ -230,7 +230,7 @@ describe('what a delivery says, by other profiles', () => {
   });
 });
 
-describe.runIf(hasCorpus())('bodies from the corpora', () => {
+describe('bodies from the corpora', () => {
   it('F187 every one of the JSON test suite is read, ignored or dead, and no invalid one is believed', () => {
     const wanted: Readonly<Record<string, string>> = { n: 'dead', y: 'ignored' };
     const ends = [...jsonSuite('test_parsing')].map(([name, body]) => ({ name, is: read({ body }).is }));

@@ -1,0 +1,4 @@
+import { afterAll } from 'vitest';
+import { finishFile } from './file-finished.ts';
+
+afterAll(finishFile);
