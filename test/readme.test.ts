@@ -227,7 +227,7 @@ describe('the READMEs', () => {
     const links = [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)].map(
       ([, link, picture]) => link ?? picture,
     );
-    for (const link of links) {
+    for (const link of links.filter((each) => !/^https?:/.test(each ?? ''))) {
       const [target = '', anchor] = (link ?? '').split('#');
       const leads = target === '' ? file : path.posix.join(path.posix.dirname(file), target);
       const isThere = existsSync(path.join(root, leads));
