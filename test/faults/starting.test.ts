@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command.ts';
 import { expectWholeCopy, onStage, requestsFor } from './stage.ts';
 
 describe('a run that must not start', () => {
@@ -18,7 +18,7 @@ describe('a run that must not start', () => {
     const http = { headers_timeout: '60s', timeout: '60s', attempts: 1, concurrency: 4 };
     await onStage({ profile: { http } }, async (stage) => {
       const { sandbox, clock, folder } = stage;
-      const again = () => runCommand(['sync', '--json', '--config', 'config.yaml'], folder);
+      const again = () => startCommand(['sync', '--json', '--config', 'config.yaml'], folder).ended;
       sandbox.faults.add({ fault: 'latency', ms: 86_400_000, page: 2, resource: 'content' });
       const running = stage.backfill();
       await vi.waitUntil(() => requestsFor(stage, 'content') === 2, { timeout: 20_000 });
