@@ -1,6 +1,6 @@
 /**
- * A JSON number whose digits a double would not give back (integers beyond 2^53, long decimals, exponents out of range).
- * It is the object that `JSON.rawJSON` makes, so `JSON.stringify` writes the source digits back unchanged.
+ * A JSON number whose digits a double would not give back (integers beyond 2^53, long decimals, exponents out of
+ * range). It is the object that `JSON.rawJSON` makes, so `JSON.stringify` writes the source digits back unchanged.
  */
 export interface ExactNumber {
   readonly rawJSON: string;

@@ -2,8 +2,8 @@
 export interface TimeZone {
   /**
    * The moment (epoch milliseconds) of a local time. When clocks are put back a local time occurs twice, when they are
-   * put forward some do not occur at all. Returns the earlier of the two moments that it may mean, so that a request for
-   * everything since then leaves nothing out.
+   * put forward some do not occur at all. Returns the earlier of the two moments that it may mean, so that a request
+   * for everything since then leaves nothing out.
    */
   earliest(local: number): number;
   /** By how much the other of these two moments is later; 0 for a time that occurs once. */
@@ -44,7 +44,7 @@ export function timeZone(name: string): TimeZone {
 
 class NamedZone implements TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** By local day: the offset (milliseconds) of its times; null for a day with a change of the clocks on it or beside it. */
+  /** By local day: the offset (milliseconds) of its times; null for a day on or beside a change of the clocks. */
   readonly #days = new Map<number, number | null>();
 
   constructor(name: string) {

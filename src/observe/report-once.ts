@@ -11,8 +11,8 @@ const PER_REQUEST = / \(request [^)]*\)|; \d+ attempts/g;
 const UNAUTHORIZED = /( answered 401: [^:]*):.*/s;
 
 /**
- * Reports each fault of a request once: later ones refer to the first resource that had it, because a credential that is
- * not accepted is one fault, however many resources use it. Faults without an address are returned as they are.
+ * Reports each fault of a request once: later ones refer to the first resource that had it, because a credential that
+ * is not accepted is one fault, however many resources use it. Faults without an address are returned as they are.
  */
 export function reportOnce(): (who: string, fault: Fault) => Fault {
   const reported = new Map<string, string>();

@@ -19,7 +19,7 @@ type Parse<T> = (text: string, flag: string, before: T) => T;
 const MIB = 1_048_576;
 const mebibytes = whole(0);
 
-/** The one table of options: the command line, the defaults and `SandboxSettings` come from it. Times are milliseconds. */
+/** The one table of options, for the command line, the defaults and `SandboxSettings`. Times are milliseconds. */
 export const SANDBOX_OPTIONS = {
   port: option('--port <number>', 'port to listen on; 0 picks a free one', 0, whole(0, 65_535)),
   host: option('--host <address>', 'address to listen on', '127.0.0.1', asText),
@@ -77,7 +77,7 @@ export const SANDBOX_OPTIONS = {
   ),
 };
 
-/** Everything that can be chosen about a sandbox; sizes in bytes, `tokenLifetime` in seconds, other times in milliseconds. */
+/** All settings of a sandbox; sizes in bytes, `tokenLifetime` in seconds, other times in milliseconds. */
 export type SandboxSettings = {
   readonly [K in keyof typeof SANDBOX_OPTIONS]: (typeof SANDBOX_OPTIONS)[K]['fallback'];
 };

@@ -165,7 +165,7 @@ interface Route {
   params: Record<string, string>;
 }
 
-/** The endpoint of a request. Throws RefusedRequest: 404 for no such path, 405 for no such method on it, 400 for bad escapes. */
+/** The endpoint of a request. Throws RefusedRequest: 404 for the path, 405 for the method, 400 for bad escapes. */
 function routeOf(method: string, path: string): Route {
   const found = match(method === 'HEAD' ? 'GET' : method, path);
   if (found !== null) return found;

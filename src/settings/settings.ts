@@ -194,7 +194,7 @@ export interface Settings {
   /** Absolute path of the config file. */
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
-  /** Sources of a folder that were left out: reported (`settingsError`) at the start, on the page and by the exit code. */
+  /** Sources of a folder that were left out: reported at the start, on the page and by the exit code. */
   readonly refused: readonly RefusedSource[];
   /** Rights of the files that are made, such as `0o640`. */
   readonly file_mode: number;

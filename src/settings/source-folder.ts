@@ -23,7 +23,7 @@ export interface SourceFile {
   isExposed: boolean;
 }
 
-/** Reads every source of a folder, in the order of their names. Hidden files, folders and other kinds of files are ignored. */
+/** Reads every source of a folder, in the order of their names. Ignores hidden files, folders and other kinds of files. */
 export function readSourceFolder(
   folder: string,
   place: ProfilePlace,

@@ -188,9 +188,9 @@ const INEXACT: Partial<Record<ColumnType, readonly ColumnType[]>> = {
 };
 
 /**
- * True if stored rows differ from what the changed shape would have written. Besides widenings: a column for a field that
- * may be in `_overflow`, and a JSON column for a field whose objects or arrays have gone into columns or tables until now,
- * or were empty and stored as null.
+ * True if stored rows differ from what the changed shape would have written. Besides widenings: a column for a field
+ * that may be in `_overflow`, and a JSON column for a field whose objects or arrays have gone into columns or tables
+ * until now, or were empty and stored as null.
  */
 export function changesStoredRows(before: ResourceShape, change: ShapeChange, profile: ShapeProfile): boolean {
   const { column, from } = change;

@@ -38,7 +38,7 @@ export interface Level {
   slots: Map<string, Slot>;
 }
 
-/** One field (or "each element") and the destination of its value: a column, columns of its fields, a table, or several. */
+/** One field (or "each element") and where its value goes: a column, columns of its fields, a table, or several. */
 export interface Slot {
   table: TableNode;
   path: SourcePath;
@@ -138,8 +138,8 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
 }
 
 /**
- * True if the value is worth storing: if it has content, or is or holds an object or array that always goes into one JSON
- * column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
+ * True if the value is worth storing: if it has content, or is or holds an object or array that always goes into one
+ * JSON column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
  */
 export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
   return hasContent(value) || holdsWhole(slot.path, value, profile);

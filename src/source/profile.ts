@@ -119,8 +119,8 @@ const webhooksSchema = z.strictObject({
 });
 
 /**
- * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed rather
- * than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
+ * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
+ * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
  */
 export const profileSchema = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */

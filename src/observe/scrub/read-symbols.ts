@@ -1,6 +1,6 @@
 /*
- * Readers of the bytes (UTF-8) of a text, which reduce several ways of writing to one. Each reads any text once from its
- * beginning to its end.
+ * Readers of the bytes (UTF-8) of a text, which reduce several ways of writing to one. Each reads any text once from
+ * its beginning to its end.
  */
 
 /** A text as a reader returns it, byte by byte. */
@@ -33,8 +33,8 @@ const ALIKE: ReadonlyMap<number, number> = new Map([
   ...['\bb', '\ff', '\nn', '\rr', '\tt'].map((pair): [number, number] => [pair.charCodeAt(0), pair.charCodeAt(1)]),
 ]);
 /**
- * What each byte is folded to: the two alphabets of base64 are one, and so are a blank and the `+` of a form, and a line
- * break and the `n` of its escape, which may as well be a letter with a backslash before it.
+ * What each byte is folded to: the two alphabets of base64 are one, and so are a blank and the `+` of a form, and a
+ * line break and the `n` of its escape, which may as well be a letter with a backslash before it.
  */
 export const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => ALIKE.get(byte) ?? byte);
 /** The same for digits: hexadecimal ones in lower case; all that is no part of a number or a list becomes a quote. */

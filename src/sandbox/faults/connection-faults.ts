@@ -1,10 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as immediate } from 'node:timers/promises';
 import type { Answer, Delivery, Wire } from '../answer.ts';
 import { sendPlain, writeHead } from '../send.ts';
 import type { Fault } from './fault.ts';
 import { TEXT_OR_BYTES, fault } from './fault.ts';
 
-/** Faults of the connection: the right answer, delivered badly or not at all. A negative `after` counts from the end. */
+/** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
 export const WIRE_FAULTS = {
   reset: onWire(
     'RST after `after` bytes of the body (half of it when 0; -1 before the headers)',
@@ -35,7 +35,7 @@ export const WIRE_FAULTS = {
   }),
   slice: onWire('the body in TCP segments of `bytes`', { bytes: 1 }, ({ bytes }) => async (wire, answer) => {
     wire.response.socket?.setNoDelay(true);
-    await inPieces(wire, answer, bytes, () => turn());
+    await inPieces(wire, answer, bytes, () => immediate());
   }),
   'close-after': onWire(
     'closes the kept-alive connection `ms` after the answer, without having said so',

@@ -6,7 +6,7 @@ import { WIRE_FAULTS } from './connection-faults.ts';
 import type { FaultContext, FaultValue } from './fault.ts';
 import { PAGE_FAULTS } from './page-faults.ts';
 
-/** The requests that a fault applies to. All given conditions must hold; refused requests (401, 403, 429) do not count. */
+/** The requests that a fault applies to: all given conditions must hold. Refused ones (401, 403, 429) do not count. */
 interface FaultWhen {
   /** `content`, `images`, ..., `webhooks`, `oauth`. */
   resource?: string;

@@ -8,7 +8,8 @@ interface Shelf {
 
 /**
  * Ready-made pages, so that a benchmark measures the client: up to `maxBytes` of bodies. A changed resource loses its
- * pages; a full cache takes no more (evicting the oldest would lose every page of a walk that is larger than the cache).
+ * pages; a full cache takes no more (evicting the oldest would lose every page of a walk that is larger than the
+ * cache).
  */
 export class PageCache {
   readonly #maxBytes: number;

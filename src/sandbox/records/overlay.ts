@@ -136,7 +136,7 @@ export class Overlay {
   }
 }
 
-/** The first number in [from, to) for which `holds` is true, which it must stay for all later ones; `to` if there is none. */
+/** The first number in [from, to) for which `holds` is true, as it must be for all later ones; else `to`. */
 function firstWhere(from: number, to: number, holds: (value: number) => boolean): number {
   let [low, high] = [from, to];
   while (low < high) {

@@ -59,7 +59,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   return { read: { file, path, value, locate, reach }, faults: [] };
 }
 
-/** Rejects what YAML allows but a settings file does not: keys that are no plain text, aliases that lead nowhere or back. */
+/** Rejects what only YAML allows: keys that are no plain text, aliases that lead nowhere or back. */
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {

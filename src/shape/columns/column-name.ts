@@ -6,8 +6,8 @@ const HASH_LENGTH = 8;
 
 /**
  * The column for the field at `sourceKeyPath`: the keys in snake_case, joined by `_`. Letters and digits of any script
- * stay (lower case, NFC), everything else is one `_`; reserved words get a `_` at the end; nothing begins with `_`, so no
- * name clashes with ours (`_version`, `_overflow`, ...).
+ * stay (lower case, NFC), everything else is one `_`; reserved words get a `_` at the end; nothing begins with `_`, so
+ * no name clashes with ours (`_version`, `_overflow`, ...).
  *
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
  * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
@@ -30,7 +30,7 @@ function snakeCase(keys: readonly string[]): string {
     .join('_');
 }
 
-/** More marks on one letter than any text has (UAX 15, stream-safe text); to order them takes the square of their number. */
+/** More marks on one letter than any text has (UAX 15, stream-safe text); ordering them takes quadratic time. */
 const MANY_MARKS = /(\p{M}{30})\p{M}+/gu;
 
 function snakeKey(key: string): string {

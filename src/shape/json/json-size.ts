@@ -1,7 +1,8 @@
 import { COMMA, isDigitOrPoint, LONG_DIGITS, OPEN_BRACE, OPEN_BRACKET, QUOTE, stringEnd } from './scan-json.ts';
 
 /*
- * Measures a JSON text by its bytes before it is parsed: a parsed value takes up to a hundred bytes for two of the text's. Nothing is validated and nothing recurses.
+ * Measures a JSON text by its bytes before it is parsed: a parsed value takes up to a hundred bytes for two of the
+ * text's. Nothing is validated and nothing recurses.
  */
 
 /** The same byte four times over, for words of four bytes. */
@@ -22,8 +23,8 @@ export interface JsonSize {
 }
 
 /**
- * `exactSize`, but also counts what only looks like a value or a number within a string: never less, often the same, and
- * several times as fast.
+ * `exactSize`, but also counts what only looks like a value or a number within a string: never less, often the same,
+ * and several times as fast.
  */
 export function roughSize(bytes: Uint8Array): JsonSize {
   return { values: roughValues(bytes), digits: roughDigits(bytes) };

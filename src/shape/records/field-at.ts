@@ -19,9 +19,9 @@ export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
 
 /**
  * True if anything in the value needs a column or a row: a text, a number, a boolean or an element of an array, on any
- * level; false for null, empty arrays and objects without such a value. An element counts whatever it is, so that an array
- * has as many rows when it comes before others as when it comes after them. Recurses: only for records within the depth
- * limit.
+ * level; false for null, empty arrays and objects without such a value. An element counts whatever it is, so that an
+ * array has as many rows when it comes before others as when it comes after them. Recurses: only for records within the
+ * depth limit.
  */
 export function hasContent(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;

@@ -32,10 +32,10 @@ export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
 }
 
 /**
- * The first field that keeps a reading from standing in for the listed record, or null if there is none. `proved` are the
- * fields that were the same in the listing and in the record read alone. A reading may have only those, of the kinds that
- * they had there (or null). It may lack a field that the record had before (`stored`, null if unknown) only if that field
- * is proved, so that its absence means something. Pure.
+ * The first field that keeps a reading from standing in for the listed record, or null if there is none. `proved` are
+ * the fields that were the same in the listing and in the record read alone. A reading may have only those, of the
+ * kinds that they had there (or null). It may lack a field that the record had before (`stored`, null if unknown) only
+ * if that field is proved, so that its absence means something. Pure.
  */
 export function unprovedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
   for (const [path, kinds] of reading) {

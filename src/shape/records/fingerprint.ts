@@ -42,8 +42,8 @@ interface Order {
 
 /**
  * A value as bytes that do not depend on the order of keys: sorted keys, and texts by their length instead of escapes.
- * This runs for each record if no bodies are kept, so the buffer and the orders are kept for the next record: records of
- * a page have their keys in the same order.
+ * This runs for each record if no bodies are kept, so the buffer and the orders are kept for the next record: records
+ * of a page have their keys in the same order.
  */
 class CanonicalText {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);

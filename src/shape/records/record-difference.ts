@@ -5,7 +5,7 @@ import { sameJson } from './fingerprint.ts';
 
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
 
-/** A field in which the record read alone differs from the listed one; the kinds are equal if only the values differ. */
+/** A field in which the record read alone differs from the listed one; of equal kinds if only the values differ. */
 export interface RecordDifference {
   /** Dotted, `[]` for the elements of a list; '' for the record itself. */
   path: string;
