@@ -97,11 +97,7 @@ Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
 4 deferred (the service asks for a longer wait than max_wait), 130 interrupted.`;
 
-/** Runs one command line and returns the exit code. Never throws. */
-/**
- * Runs one command line and says how the process is to end. Nothing is thrown. What is not given of the world outside
- * is the process's own.
- */
+/** Runs one command line and returns the exit code. Never throws. Whatever is not given of the context is the process's own. */
 export async function runCli(
   args: readonly string[],
   given: Pick<CliContext, 'version' | 'signal' | 'secrets'> & Partial<CliContext>,
