@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OWN_COLUMNS, type OwnColumn } from '../../src/warehouse/own-columns.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, warehouseOn } from '../support/databases.ts';
@@ -13,7 +13,11 @@ const FURTHER: OwnColumn = {
   stamp: ({ key }, { resource }) => `${resource}/${key}`,
   comment: 'Where the record came from.',
 };
-Object.assign(OWN_COLUMNS, [...OWN_COLUMNS, FURTHER]);
+const COUNT = OWN_COLUMNS.length;
+
+beforeAll(() => void Object.assign(OWN_COLUMNS, { [COUNT]: FURTHER }));
+// Other files of tests share this process.
+afterAll(() => void Object.assign(OWN_COLUMNS, { length: COUNT }));
 
 const ORIGINS = 'SELECT id, _origin FROM content ORDER BY id';
 const STAMPED = [
