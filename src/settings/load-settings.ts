@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import type { Profile } from '../source/profile.ts';
-import { checkFile, type CheckedFile } from './check-file.ts';
+import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -16,7 +16,6 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
-import { readSourceFolder, type SourceFile } from './source-folder.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';

@@ -2,7 +2,7 @@ import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
-import type { Database as DeclaredDatabase, SharedDatabase, StoredSizes } from '../database.ts';
+import type { Database as DeclaredDatabase, StoredSizes } from '../database.ts';
 import type { InboxTables } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
@@ -33,7 +33,12 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
   return {
     shown,
     file: null,
-    shared: shared(address),
+    shared: {
+      id: connectionName(address.connection),
+      namespace: address.schema,
+      openCoordination: (clock) => openCoordination(address, clock),
+      connect: (clock) => sharedStatements(address, clock),
+    },
     openWarehouse: (clock) => openWarehouse(address, clock),
     lookForWarehouse: (clock) => lookForWarehouse(address, clock),
     refuseMaking: (clock) => refuseMaking(address, clock),
@@ -46,15 +51,6 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     },
     changeReaders: (clock, request) => changeReaders(address, clock, request),
     storedSizes: (own) => schemaSize(address, own()),
-  };
-}
-
-function shared(address: PostgresAddress): SharedDatabase {
-  return {
-    id: connectionName(address.connection),
-    namespace: address.schema,
-    openCoordination: (clock) => openCoordination(address, clock),
-    connect: (clock) => sharedStatements(address, clock),
   };
 }
 

@@ -5,7 +5,7 @@ import type { OwnTables } from '../../own-tables.ts';
 import type { Readers, ReadersRequest } from '../../database.ts';
 import type { PostgresAddress } from './address.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './open-database.ts';
-import type { Session } from './session.ts';
+import { onlyRow, type Session } from './session.ts';
 import { transact } from './transact.ts';
 
 /** What a role may read of a source's schema is changed in one transaction. Throws `ConfigError` if it may not be. */
@@ -65,7 +65,7 @@ async function makeRole(session: Session, role: string): Promise<boolean> {
   return true;
 }
 
-interface RoleFacts extends Record<string, unknown> {
+interface RoleFacts {
   is_there: boolean;
   /** It is a superuser, our own role, or a member of that. */
   is_writer: boolean;
@@ -73,16 +73,14 @@ interface RoleFacts extends Record<string, unknown> {
 }
 
 async function factsOf({ execute }: Session, role: string): Promise<RoleFacts> {
-  const { rows } = await execute<RoleFacts>(
+  const facts = await execute<RoleFacts>(
     `SELECT role.oid IS NOT NULL AS is_there,
         coalesce(pg_has_role(role.oid, me.oid, 'MEMBER'), false) AS is_writer,
         me.rolsuper OR me.rolcreaterole AS may_make
       FROM pg_roles AS me LEFT JOIN pg_roles AS role ON role.rolname = $1 WHERE me.rolname = current_user`,
     [role],
   );
-  const [facts] = rows;
-  if (facts === undefined) throw new Error('a session without a role');
-  return facts;
+  return onlyRow(facts);
 }
 
 /** Tables and views of a schema: those of ours alone, those to be read, and those that are not ours to give. */

@@ -7,6 +7,7 @@ import type { PostgresAddress } from './address.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
+import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
 
@@ -62,12 +63,11 @@ interface ServerFacts {
 
 /** What cannot work later is said now. */
 export async function checkServer(database: Database): Promise<void> {
-  const { rows } = await execute(database, { retryForMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
+  const asked = await execute(database, { retryForMs: OPEN_MS })<ServerFacts>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
       current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
   );
-  const [facts] = rows;
-  if (facts === undefined) throw new Error('a server without settings');
+  const facts = onlyRow(asked);
   const { shown } = database;
   if (facts.version < OLDEST_SERVER) {
     throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {

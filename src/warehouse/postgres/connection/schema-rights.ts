@@ -1,12 +1,12 @@
 import { escapeIdentifier } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ExecuteSql } from '../../database.ts';
-import type { Session } from './session.ts';
+import { onlyRow, type Session } from './session.ts';
 import type { Database } from './transact.ts';
 
 type Schema = Pick<Database, 'schema' | 'shown'>;
 
-interface RightsFacts extends Record<string, unknown> {
+interface RightsFacts {
   role: string;
   database: string;
   is_there: boolean;
@@ -17,9 +17,7 @@ interface RightsFacts extends Record<string, unknown> {
 
 /** Throws `ConfigError` if the role may not make the schema, or tables in it; with the GRANT that is missing. */
 export async function refuseWithoutCreate(ask: ExecuteSql, { schema, shown }: Schema): Promise<void> {
-  const { rows } = await ask<RightsFacts>(RIGHTS, [schema]);
-  const [facts] = rows;
-  if (facts === undefined) throw new Error('a session without a role');
+  const facts = onlyRow(await ask<RightsFacts>(RIGHTS, [schema]));
   const { is_there, may_make_schema, may_make_tables } = facts;
   if (is_there ? may_make_tables : may_make_schema) return;
   const [database, place, role] = [facts.database, schema, facts.role].map((name) => escapeIdentifier(name));

@@ -140,16 +140,11 @@ async function rewrite({ execute }: Session, changed: readonly InboxRow[]): Prom
 }
 
 /** Bodies as one value, and where in it each is. */
-interface BodiesApart {
-  add(body: Uint8Array): { start: number; length: number };
-  together(): Buffer;
-}
-
-function bodiesApart(): BodiesApart {
+function bodiesApart() {
   const bodies: Uint8Array[] = [];
   let end = 0;
   return {
-    add: (body) => {
+    add: (body: Uint8Array) => {
       bodies.push(body);
       end += body.length;
       return { start: end - body.length + 1, length: body.length };
@@ -158,7 +153,7 @@ function bodiesApart(): BodiesApart {
   };
 }
 
-function columnsOf(delivery: NewDelivery, apart: BodiesApart) {
+function columnsOf(delivery: NewDelivery, apart: ReturnType<typeof bodiesApart>) {
   const { delivery_id, received_at, headers, body, differs_from = null } = delivery;
   return { delivery_id, received_at, headers, size: sizeOf(delivery), differs_from, ...apart.add(body) };
 }

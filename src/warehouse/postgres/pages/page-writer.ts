@@ -7,22 +7,21 @@ import type { Session } from '../connection/session.ts';
 import { CopyLines, copyRows } from './copy-text.ts';
 import { copyStatement, deleteStatement, jsonCell, rewriteStatement, upsertStatement } from './row-statements.ts';
 
-/** Returns the steps that write a page; `isRepeated` if a transaction with it has failed before. */
-export type PageSteps = (page: PageRows, isRepeated: boolean) => Step[];
-
 /**
- * Writes the rows, children and versions of a page by statements whose number does not depend on the number of rows,
+ * Returns the steps that write a page; `isRepeated` if a transaction with it has failed before.
+ *
+ * They write the rows, children and versions of a page by statements whose number does not depend on the number of rows,
  * and whose text is made once per table shape and kept.
  *
  * What is new goes straight into the tables, what is changed over what is there. A page that has failed before takes no
  * row to be new: somebody may have written one since it was looked up, and it would fail in the same way again.
  */
-export function createPageWriter(): PageSteps {
+export function createPageWriter() {
   const copyInto = perTable(copyStatement);
   const upsertInto = perTable(upsertStatement);
   const deleteFrom = perTable(deleteStatement);
 
-  return (page, isRepeated) => {
+  return (page: PageRows, isRepeated: boolean): Step[] => {
     const [root, ...children] = page.rows;
     if (root === undefined || page.records.length === 0) return [];
     const mayBeThere = ({ version }: WrittenRecord): boolean => isRepeated || version > 1;

@@ -10,9 +10,8 @@ import {
 } from './dependents.ts';
 import { quoted } from './ddl.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
-import { abandonedColumns, fillShadowColumns, swapStatements } from './shadow-column.ts';
+import { abandonedColumns, fillShadowColumns, swapStatements, renameIndexes } from './shadow-column.ts';
 import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Widening } from './widening.ts';
-import { renameIndexes } from './shadow-index.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
 
