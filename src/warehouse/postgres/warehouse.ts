@@ -7,10 +7,9 @@ import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { purge, softDelete } from './pages/soft-delete.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
+import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
 

@@ -8,8 +8,7 @@ import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../ware
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
-import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
-import { purge, softDelete } from './pages/soft-delete.ts';
+import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
@@ -112,15 +111,19 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
   });
 }
 
-/** What runs work in one transaction, under the lease if one is given. */
+/** Returns what runs work in one transaction, under the lease if one is given. */
 function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
-  const [checkVersion, checkLease] = [versionChecker(db), leaseChecker(db)];
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
+    WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);
+  const check = ({ name, token, fence, expiresAt, commits }: LeaseProof): void => {
+    const newer = migratedMeanwhile(lastDone.get());
+    if (newer !== null) throw newer;
+    if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
+  };
   return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
     const transaction = db.transaction(() => {
-      if (lease !== undefined) {
-        checkVersion();
-        checkLease(lease);
-      }
+      if (lease !== undefined) check(lease);
       return work();
     });
     return retryWhileLocked(() => {
@@ -141,24 +144,5 @@ function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => v
       if (statement === undefined) statements.set(query.sql, (statement = db.prepare(query.sql)));
       statement.run(...query.parameters);
     }
-  };
-}
-
-/** Throws `warehouse_newer` if a newer version has migrated the tables meanwhile. */
-function versionChecker(db: Database): () => void {
-  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
-  return () => {
-    const fault = migratedMeanwhile(lastDone.get());
-    if (fault !== null) throw fault;
-  };
-}
-
-/** Throws `lease_lost` if somebody else owns the resource by now, or the file was set back. */
-function leaseChecker(db: Database): (lease: LeaseProof) => void {
-  const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
-    WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);
-  return ({ name, token, fence, expiresAt, commits }) => {
-    if (renew.run(expiresAt, name, token, fence, commits()).changes > 0) return;
-    throw leaseLost(name);
   };
 }

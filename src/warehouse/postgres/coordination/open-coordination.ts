@@ -5,6 +5,7 @@ import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts'
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
+import { oncePer } from '../../once-per.ts';
 import type { SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
@@ -18,26 +19,20 @@ const COORDINATION_TABLES = {
   table: 'hub_migrations',
 };
 
-/** By connection string: all sources of a database share one. */
-type Coordinations = SharedResources<Coordination>;
-const byClock = new WeakMap<Clock, Coordinations>();
-
 /** Opens the coordination of the database at an address. Throws `ConfigError`. */
 export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
   const acquired = await coordinationsBy(clock).acquire(connection);
   return { ...acquired.value, close: () => acquired.release() };
 }
 
-function coordinationsBy(clock: Clock): Coordinations {
-  const known = byClock.get(clock);
-  if (known !== undefined) return known;
-  const made: Coordinations = new SharedResources({
-    open: (connection) => openOwn(connection, clock),
-    close: (coordination) => coordination.close(),
-  });
-  byClock.set(clock, made);
-  return made;
-}
+/** By connection string: all sources of a database share one. */
+const coordinationsBy = oncePer(
+  (clock: Clock) =>
+    new SharedResources<Coordination>({
+      open: (connection) => openOwn(connection, clock),
+      close: (coordination) => coordination.close(),
+    }),
+);
 
 async function openOwn(connection: string, clock: Clock): Promise<Coordination> {
   const url = new URL(connection);
