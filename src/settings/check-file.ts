@@ -9,16 +9,10 @@ import type { Fault, SettingsFinding } from './file/fault.ts';
 import { isPlainMap, pathKey, valueAt } from './file/field-path.ts';
 import { interpolate, type Surroundings } from './file/interpolate.ts';
 import { holdsLiteralSecret, isReadableByOthers } from './file/secret-fields.ts';
-import { readYamlFile } from './file/yaml-file.ts';
+import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
 import { type SourcesFile, namedSourceSchema, SOURCE_NAME } from './settings.ts';
 import { insecureFindings } from './transport.ts';
-
-/** A file with sources, or with one of them, before it is checked. */
-export interface UncheckedFile {
-  value: unknown;
-  locate: (finding: SettingsFinding) => Fault;
-}
 
 /** The outcome of a check; `data` is null if the file does not fit its schema. */
 export interface CheckedFile<T> {
@@ -38,7 +32,7 @@ export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 /** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
 export function checkFile<T extends { sources: SourcesFile | string }>(
   schema: z.ZodType<T>,
-  { value, locate }: UncheckedFile,
+  { value, locate }: Pick<YamlFile, 'value' | 'locate'>,
   surroundings: Surroundings,
   readProfile: ReadProfile,
 ): CheckedFile<T> {

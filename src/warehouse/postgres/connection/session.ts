@@ -4,9 +4,6 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { ExecuteSql, SqlResult } from '../../database.ts';
 import { Batch, type Answer, type Step } from './batch.ts';
 
-/** A value as `pg` binds it; arrays become Postgres arrays. */
-export type Bound = string | number | bigint | boolean | null | Uint8Array | readonly Bound[];
-
 /** One transaction's connection. */
 export interface Session {
   /** Nothing is prepared beyond a statement, as poolers in transaction mode ask for. */

@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
 import {
@@ -35,7 +36,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, options:
 
 function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOptions): Inbox {
   const { database } = opened;
-  const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
+  const table = `${escapeIdentifier(database.schema)}."_sync_deliveries"`;
   const once = execute(database, { retryForMs: 0 });
   const purge = purgeStatement(table);
 

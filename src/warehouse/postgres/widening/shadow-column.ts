@@ -1,9 +1,8 @@
-import { escapeLiteral } from 'pg';
+import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { textHash } from '../../../shape/records/fingerprint.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
-import { quoted } from './ddl.ts';
 import { exclusively } from './exclusive-step.ts';
 import {
   dropNumberText,
