@@ -15,7 +15,8 @@ import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
 import { withProbe } from './command/with-app.ts';
-import { lookForWarehouse, refuseMaking, shownPlace } from '../warehouse/databases.ts';
+import type { Database } from '../warehouse/database.ts';
+import { databaseAt } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
@@ -149,16 +150,16 @@ interface FoundWarehouse {
  * the warehouse cannot be read.
  */
 async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
-  const place = shownPlace(warehouse);
+  const database = databaseAt(warehouse);
   const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
     check: 'warehouse',
     status,
-    detail: `${place}${detail}`,
+    detail: `${database.shown}${detail}`,
     ...(hint === undefined ? {} : { hint }),
   });
   try {
-    const reader = await lookForWarehouse(warehouse, clock);
-    if (reader === null) return { reader, finding: await missing(warehouse, clock, found) };
+    const reader = await database.lookForWarehouse(clock);
+    if (reader === null) return { reader, finding: await missing(database, clock, found) };
     const server = await reader.server();
     const where = server === null ? '' : `, ${server}`;
     if (await reader.isWritable()) return { reader, finding: found('ok', where) };
@@ -172,12 +173,12 @@ async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promi
 }
 
 async function missing(
-  address: string,
+  database: Database,
   clock: Clock,
   found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
   try {
-    await refuseMaking(address, clock);
+    await database.refuseMaking(clock);
     return found('ok', ', not there yet: the first run makes it');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -4,7 +4,7 @@ import { secretFault } from '../source/signature-secret.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
-import { sharedPlaceFault, sourcePlaceFault } from './warehouse-address.ts';
+import { grammarOf } from './warehouse-address.ts';
 
 /** Checks that concern several fields of a source, or a source and its profile, together. */
 export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
@@ -16,10 +16,15 @@ export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, P
 
 /** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
 export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
-  const shared = isOpen || sources.length > 1 ? sharedPlaceFault(warehouse) : null;
-  if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
+  const grammar = grammarOf(warehouse);
+  if (grammar === undefined) return [];
+  if ((isOpen || sources.length > 1) && !grammar.hasPlacePerSource(warehouse)) {
+    const { where, what } = grammar.place;
+    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
+    return [{ path: ['warehouse'], part: 'value', message }];
+  }
   return sources.flatMap((name): SettingsFinding[] => {
-    const message = sourcePlaceFault(warehouse, name, sources);
+    const message = grammar.sourceFault(warehouse, name, sources);
     return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
   });
 }

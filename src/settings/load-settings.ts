@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
-import type { Profile } from '../source/profile.ts';
-import { checkFile, type CheckedFile } from './check-file.ts';
+import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -16,7 +15,6 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
-import { readSourceFolder, type SourceFile } from './source-folder.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
@@ -143,19 +141,14 @@ interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
   const { warehouse, profiles, refused, exposed, file_mode, serve, log } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
-    const profile = profileOf(name, profiles);
+    const profile = profiles.get(name);
+    if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const webhook = source.webhook ?? null;
     return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const secrets = withSecretParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
   return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
-}
-
-function profileOf(source: string, profiles: ReadonlyMap<string, Profile>): Profile {
-  const profile = profiles.get(source);
-  if (profile === undefined) throw new Error(`no profile was loaded for ${source}`);
-  return profile;
 }
 
 function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {

@@ -1,7 +1,7 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { AddressGrammar } from './address/grammar.ts';
 import { postgresGrammar } from './address/postgres.ts';
-import { sqliteGrammar } from './address/sqlite.ts';
 
 /** What is read of an address, by the kind of the database. */
 interface AddressKinds {
@@ -48,11 +48,27 @@ export function readAddress(address: string): WarehouseAddress | null {
   return kind === undefined ? null : READERS[kind](rest);
 }
 
+/** `sqlite:<path>`; `{source}` in the path stands for the name of the source. */
+const sqliteGrammar: AddressGrammar = {
+  pattern: /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/,
+  editorPattern: 'sqlite:(?!//|:memory:).+',
+  expected: 'sqlite:<path>, where {source} may stand in the path',
+  fault: () => null,
+  ofSource: (address, source, cwd) =>
+    `sqlite:${resolve(cwd, address.slice('sqlite:'.length).replaceAll('{source}', source))}`,
+  place: { what: 'file', where: 'path' },
+  hasPlacePerSource: (address) => address.includes('{source}'),
+  sourceFault: () => null,
+  transportFault: () => null,
+  secrets: () => [],
+};
+
 /** How the setting is written, by kind: a further database is a further entry. */
 const GRAMMARS: Readonly<Record<DatabaseKind, AddressGrammar>> = { sqlite: sqliteGrammar, postgres: postgresGrammar };
 const ALL = Object.values(GRAMMARS);
 
-function grammarOf(address: string): AddressGrammar | undefined {
+/** The grammar of the kind of database that an address is meant for; undefined if it is meant for none. */
+export function grammarOf(address: string): AddressGrammar | undefined {
   return ALL.find(({ pattern }) => pattern.test(address));
 }
 
@@ -88,19 +104,6 @@ export function sourceAddress(address: string, source: string, cwd: string): str
  */
 export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
   return grammarOf(address)?.transportFault(address, env) ?? null;
-}
-
-/** Why several sources cannot share an address, as `expected …, got none`; null if each has a place of its own. */
-export function sharedPlaceFault(address: string): string | null {
-  const grammar = grammarOf(address);
-  if (grammar === undefined || grammar.hasPlacePerSource(address)) return null;
-  const { where, what } = grammar.place;
-  return `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
-}
-
-/** Why a source cannot have the place that its name leads to, as `expected …`; `all` are the names of all sources. */
-export function sourcePlaceFault(address: string, source: string, all: readonly string[]): string | null {
-  return grammarOf(address)?.sourceFault(address, source, all) ?? null;
 }
 
 /** All of an address that must not be written, also of one that is no address: the password in each form, and the whole. */

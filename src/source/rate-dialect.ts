@@ -81,9 +81,11 @@ type Custom = z.output<typeof customSchema>;
 /** Without a stated wait, one second is the shortest pause that is no hot loop. */
 const LIMITED_WAIT_MS = 1_000;
 
-function resolve(given: z.output<typeof customSchema> | RatePreset): RateDialect {
-  const own = typeof given === 'string' ? presetOf(given) : given;
-  const base = typeof given === 'string' ? customSchema.parse({ base: 'none' }) : presetOf(given.base);
+const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
+
+function resolve(given: Custom | RatePreset): RateDialect {
+  const own = typeof given === 'string' ? customSchema.parse({ base: given }) : given;
+  const base = presetOf(own.base);
   return {
     headers: merge(own.headers.map(headerEntry), base.headers.map(headerEntry)),
     body: merge(own.body.map(bodyEntry), base.body.map(bodyEntry)),
@@ -93,7 +95,9 @@ function resolve(given: z.output<typeof customSchema> | RatePreset): RateDialect
 }
 
 function presetOf(name: RatePreset): Custom {
-  return customSchema.parse({ base: 'none', ...RATE_PRESETS[name] });
+  const preset = RATE_PRESETS[name];
+  const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
+  return customSchema.parse({ ...preset, headers });
 }
 
 function headerEntry({ name, ...rest }: Custom['headers'][number]): RateEntry {

@@ -1,11 +1,9 @@
-import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { readAddress, SCHEMES, type DatabaseKind, type WarehouseAddress } from '../settings/warehouse-address.ts';
 import type { Coordination } from './coordination.ts';
-import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase, StoredSizes } from './database.ts';
+import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase } from './database.ts';
 import type { Inbox } from './inbox.ts';
-import type { OwnTables } from './own-tables.ts';
 import { declareDatabase as postgres } from './postgres/database.ts';
 import type { InboxViewer, WarehouseReader } from './reading.ts';
 import { declareDatabase as sqlite } from './sqlite/database.ts';
@@ -53,11 +51,6 @@ export async function openWarehouse(address: string, clock: Clock): Promise<Ware
   return databaseAt(address).openWarehouse(clock);
 }
 
-/** Throws unless the warehouse is there: see `Database.storedSizes`. */
-export function storedSizes(address: string, own: () => Kysely<OwnTables>): Promise<StoredSizes> {
-  return databaseAt(address).storedSizes(own);
-}
-
 /**
  * Opens what all processes share that write to the database of an address; null if it has nothing of the kind. All
  * sources of a process on one database share one. Throws `ConfigError` if it cannot be used.
@@ -77,18 +70,14 @@ export async function openInbox(address: string, clock: Clock, options?: InboxOp
 }
 
 /**
- * Opens the warehouse for those who only read: nothing is made or changed, and no right to write is needed. Null if
- * there is none yet. Throws `ConfigError` if it cannot be read, or is of another version.
+ * Opens the warehouse for those who only read: nothing is made or changed, and no right to write is needed. Throws
+ * `ConfigError` if it cannot be read, or is of another version; `warehouse_missing` if there is none yet.
  */
-export async function lookForWarehouse(address: string, clock: Clock): Promise<WarehouseReader | null> {
-  return databaseAt(address).lookForWarehouse(clock);
-}
-
-/** The same. Throws `ConfigError('warehouse_missing')` if there is none yet. */
 export async function openWarehouseToRead(address: string, clock: Clock): Promise<WarehouseReader> {
-  const reader = await lookForWarehouse(address, clock);
+  const database = databaseAt(address);
+  const reader = await database.lookForWarehouse(clock);
   if (reader !== null) return reader;
-  throw new ConfigError('warehouse_missing', `${shownPlace(address)}: there is no warehouse yet`, {
+  throw new ConfigError('warehouse_missing', `${database.shown}: there is no warehouse yet`, {
     hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
   });
 }
@@ -101,11 +90,6 @@ export async function openInboxToRead(warehouse: string, clock: Clock): Promise<
   throw new ConfigError('inbox_missing', `${inbox.shown}: there is no inbox yet`, {
     hint: 'the first content-sync serve that receives webhooks makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
   });
-}
-
-/** Throws `ConfigError` if no warehouse could be made at an address at which there is none. */
-export async function refuseMaking(address: string, clock: Clock): Promise<void> {
-  return databaseAt(address).refuseMaking(clock);
 }
 
 /** Names that no role can have, or that are too long for one. */

@@ -1,5 +1,6 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql, type RawBuilder } from 'kysely';
 import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
+import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** What commands may ask that only read. Nothing is made, changed or brought up to date for them. */
@@ -27,5 +28,65 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
       return (await one.executeTakeFirst()) ?? null;
     },
     close,
+  };
+}
+
+type RowQueries = Pick<
+  Warehouse,
+  'holdsBeyondDouble' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countDeleted'
+>;
+
+/** What the databases do not share of these queries. */
+export interface RowQueryDialect {
+  /** A copied table as a statement names it. */
+  named: (table: string) => RawBuilder<unknown>;
+  isThere: (table: string) => Promise<boolean>;
+  /** A moment as a column of ours holds it; '' lies before all of them. */
+  moment: (text: string) => RawBuilder<unknown>;
+  /** True for a text (or JSON) that does not begin as a time does. */
+  isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
+}
+
+/** Questions about the rows of copied tables, as single statements that are alike on all databases. */
+export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQueries {
+  const { named, isThere, moment, isUntimed } = dialect;
+  const numberOf = async (query: RawBuilder<{ n: number }>): Promise<number> =>
+    (await query.execute(own)).rows[0]?.n ?? 0;
+  const keysOf = async (query: RawBuilder<{ key: string }>): Promise<string[]> =>
+    (await query.execute(own)).rows.map(({ key }) => key);
+  return {
+    holdsBeyondDouble: async (table, column) => {
+      const [least, most] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
+      const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;
+      const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
+      return rows.length > 0;
+    },
+    // The index of the keys alone answers this: hardly a row is read.
+    keysAfter: ({ name, key: [first = ''] }, after, limit) => {
+      const key = sql.id(first);
+      return keysOf(
+        sql`SELECT ${key} AS "key" FROM ${named(name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`,
+      );
+    },
+    latestKeys: ({ name, key: [first = ''] }, column, limit) => {
+      const time = sql.id(column.name);
+      return keysOf(sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)}
+        WHERE "_deleted_at" IS NULL AND ${time} IS NOT NULL ORDER BY ${time} DESC LIMIT ${limit}`);
+    },
+    countUntimed: ({ name }, { name: column, type }) => {
+      const time = sql`${sql.id(column)}`;
+      const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`${time} IS NULL`;
+      return numberOf(sql`SELECT count(*) AS n FROM ${named(name)} WHERE "_deleted_at" IS NULL AND ${isNone}`);
+    },
+    // All rows less the deleted ones: both are counted in an index, while counting the live ones would read the table.
+    count: async (table) => {
+      if (!(await isThere(table))) return 0;
+      const deleted = sql`SELECT count(*) FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL`;
+      return numberOf(sql`SELECT (SELECT count(*) FROM ${named(table)}) - (${deleted}) AS n`);
+    },
+    countDeleted: async (table, since) => {
+      if (!(await isThere(table))) return 0;
+      return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" >= ${moment(since)}`);
+    },
   };
 }

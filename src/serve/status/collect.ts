@@ -6,7 +6,7 @@ import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
 import type { RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
-import { storedSizes } from '../../warehouse/databases.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
@@ -75,7 +75,7 @@ function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
 async function probe(parts: StatusParts): Promise<true> {
   if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
   const own = (): Kysely<OwnTables> => parts.warehouse().own;
-  await storedSizes(parts.source.warehouse, own);
+  await databaseAt(parts.source.warehouse).storedSizes(own);
   await own().selectFrom('_sync_leases').select('name').limit(1).execute();
   return true;
 }

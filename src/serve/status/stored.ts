@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
-import { storedSizes } from '../../warehouse/databases.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
 import type { StoredSizes } from '../../warehouse/database.ts';
 import type { PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus } from './snapshot.ts';
 
@@ -48,7 +48,7 @@ export async function readState(
   names: readonly string[],
   now: number,
 ): Promise<StoredState> {
-  const sizes = await storedSizes(address, open);
+  const sizes = await databaseAt(address).storedSizes(open);
   const own = open();
   const resources = new Map<string, StoredResource>();
   for (const resource of names) {

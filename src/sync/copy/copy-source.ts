@@ -2,22 +2,15 @@ import { existsSync } from 'node:fs';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
-import { openSnapshot, type Snapshot } from '../../warehouse/copy/snapshot.ts';
+import { openSnapshot } from '../../warehouse/copy/snapshot.ts';
 import { databaseAt, openInbox, openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** The SQLite warehouse that is copied, and the inbox beside it. */
-export interface CopySource {
-  readonly warehouse: Warehouse;
-  /** Those that are asked for, and all that the warehouse remembers. */
-  resources(asked: readonly string[]): Promise<string[]>;
-  /** Both files as they stand now; null for an inbox that was never made. */
-  snapshots(): { warehouse: Snapshot; inbox: Snapshot | null; close: () => void };
-  close(): Promise<void>;
-}
+export type CopySource = Awaited<ReturnType<typeof openSource>>;
 
 /** Opens it, and brings it up to date as every command does. Throws `ConfigError` if there is nothing to copy. */
-export async function openSource(address: string, clock: Clock): Promise<CopySource> {
+export async function openSource(address: string, clock: Clock) {
   const { file, inbox } = databaseAt(address);
   if (file === null) {
     throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to carry over', {
@@ -34,7 +27,9 @@ export async function openSource(address: string, clock: Clock): Promise<CopySou
   const warehouse = await openWarehouse(address, clock);
   return {
     warehouse,
-    resources: (asked) => rememberedResources(warehouse, asked),
+    /** Those that are asked for, and all that the warehouse remembers. */
+    resources: (asked: readonly string[]) => rememberedResources(warehouse, asked),
+    /** Both files as they stand now; null for an inbox that was never made. */
     snapshots: () => {
       const snapshot = openSnapshot(file);
       const deliveries = existsSync(inboxFile) ? openSnapshot(inboxFile) : null;
@@ -53,15 +48,6 @@ async function rememberedResources({ own }: Warehouse, asked: readonly string[])
   return [...new Set([...asked, ...known])].toSorted();
 }
 
-/** All resources of a warehouse, owned, so that nobody writes to any. */
-export interface SourceLeases {
-  /** The state in which the warehouse was before it was owned, as `ownersOf` tells it. */
-  before: string;
-  /** The same from now on. */
-  now: string;
-  release(): Promise<void>;
-}
-
 /**
  * The last owner of each resource: a process that writes to a resource becomes its owner first, so that the same text means
  * that nothing was written in between.
@@ -71,12 +57,12 @@ export async function ownersOf({ own }: Warehouse): Promise<string> {
   return JSON.stringify(await own.selectFrom('_sync_leases').select(columns).orderBy('name').execute());
 }
 
-/** Becomes the owner of all resources. Throws `SyncError('lease_held')` if another process owns one. */
-export async function leaseAll(
-  warehouse: Warehouse,
-  resources: readonly string[],
-  clock: Clock,
-): Promise<SourceLeases> {
+/**
+ * Becomes the owner of all resources, so that nobody writes to any. Returns the state in which the warehouse was
+ * `before`, as `ownersOf` tells it, and in which it is from `now` on. Throws `SyncError('lease_held')` if another process
+ * owns one.
+ */
+export async function leaseAll(warehouse: Warehouse, resources: readonly string[], clock: Clock) {
   const before = await ownersOf(warehouse);
   const leases: Lease[] = [];
   const release = async (): Promise<void> => {

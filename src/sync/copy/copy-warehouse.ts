@@ -7,9 +7,8 @@ import { readTables } from '../../state/column-catalog.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareTable } from '../../warehouse/copy/compare-table.ts';
 import { copiedTable, INBOX_TABLES, OWN_TABLES, type CopiedTable } from '../../warehouse/copy/copied-tables.ts';
-import { copyTable } from '../../warehouse/copy/copy-table.ts';
-import { forgetTable, resumeOrBegin, saveDigest, type Receipt, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
-import type { Snapshot } from '../../warehouse/copy/snapshot.ts';
+import { copyTable, type TableCopy } from '../../warehouse/copy/copy-table.ts';
+import { forgetTable, resumeOrBegin, saveDigest, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
 import { findReceipt, openStaging, publish, targetUsed, type Staging } from '../../warehouse/copy/staging.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { leaseAll, openSource, ownersOf, type CopySource } from './copy-source.ts';
@@ -54,7 +53,10 @@ export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
     const source = await openSource(from, clock);
     opened.defer(() => source.close());
     const receipt = await findReceipt(to, clock);
-    if (receipt !== null) return alreadyThere(receipt, await ownersOf(source.warehouse), to);
+    if (receipt !== null) {
+      if (receipt.fingerprint !== (await ownersOf(source.warehouse))) throw targetUsed(to, receipt.finishedAt);
+      return { outcome: 'already', isResumed: false, tables: receipt.tables };
+    }
     const resources = await source.resources(request.resources);
     const leases = await leaseAll(source.warehouse, resources, clock);
     opened.defer(() => leases.release());
@@ -68,11 +70,6 @@ export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
   } finally {
     await opened.disposeAsync();
   }
-}
-
-function alreadyThere(receipt: Receipt, owners: string, to: string): CopyReport {
-  if (receipt.fingerprint !== owners) throw targetUsed(to, receipt.finishedAt);
-  return { outcome: 'already', isResumed: false, tables: receipt.tables };
 }
 
 async function copyResources(
@@ -102,10 +99,7 @@ interface CopyPlace {
 }
 
 /** A table, and the file as of one moment that it is read from. */
-interface TableInSource {
-  snapshot: Snapshot;
-  table: CopiedTable;
-}
+type TableInSource = Pick<TableCopy, 'snapshot' | 'table'>;
 
 /** Makes the copied tables of the resources that are not there yet, as a first sync would; returns all of them. */
 async function makeTables(
@@ -155,24 +149,16 @@ async function compareAll(
   const rows: ReceiptRow[] = [];
   const differences: string[] = [];
   for (const each of tables) {
-    const {
-      table,
-      rows: count,
-      copied,
-      digest,
-      isEqual,
-      difference,
-    } = await compareTable({ ...each, database, signal });
+    const { copied, isEqual, difference, ...row } = await compareTable({ ...each, database, signal });
     if (isEqual) {
-      await saveDigest(database, table, digest);
-      rows.push({ table, rows: count, digest });
-      compared({ table, rows: count, digest });
+      await saveDigest(database, row.table, row.digest);
+      rows.push(row);
+      compared(row);
     } else {
       // What was copied before something else went wrong with it is not trusted by the next run.
       await forgetTable(database, each.table);
-      differences.push(
-        `${table}: ${count} rows in SQLite, ${copied} in Postgres${difference === null ? '' : `; ${difference}`}`,
-      );
+      const detail = difference === null ? '' : `; ${difference}`;
+      differences.push(`${row.table}: ${row.rows} rows in SQLite, ${copied} in Postgres${detail}`);
     }
   }
   if (differences.length === 0) return rows;

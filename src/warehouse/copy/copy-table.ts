@@ -1,24 +1,18 @@
 import { ConfigError, messageOf } from '../../model/errors.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { execute, transact, type Database } from '../postgres/connection/transact.ts';
+import { execute, transact } from '../postgres/connection/transact.ts';
 import { copyCell } from '../postgres/pages/copy-text.ts';
 import type { LeaseProof } from '../warehouse.ts';
+import type { Compared } from './compare-table.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 import { forgetTable, readProgress, saveProgress, type Progress } from './receipt.ts';
-import type { Snapshot } from './snapshot.ts';
-import { targetColumns, type TargetColumn } from './target-columns.ts';
-import type { SourceCell } from './value-kinds.ts';
+import { targetColumns, type TargetColumn, type SourceCell } from './value-kinds.ts';
 
 /** One table on its way. */
-export interface TableCopy {
-  table: CopiedTable;
-  snapshot: Snapshot;
-  /** The staging schema. */
-  database: Database;
+export interface TableCopy extends Compared {
   /** For the next transaction: of the staging schema. */
   lease: () => LeaseProof;
-  signal: AbortSignal;
 }
 
 /** Values that Postgres cannot hold are reported up to this many per table. */

@@ -38,13 +38,13 @@ const KEPT = /^_sync_(?:inbox_)?migrations|^_sync_leases$/;
 export async function readReceipt(database: Database): Promise<Receipt> {
   const ask = execute(database);
   const schema = quoted(database.schema);
-  const { rows } = await ask<{ fingerprint: string; finished_at: string | null }>(
-    `SELECT "fingerprint", "finished_at" FROM ${schema}."_sync_copy"`,
+  const { rows } = await ask<Omit<Receipt, 'tables'>>(
+    `SELECT "fingerprint", "finished_at" AS "finishedAt" FROM ${schema}."_sync_copy"`,
   );
-  const tables = await ask<ReceiptRow & Record<string, unknown>>(
+  const tables = await ask<ReceiptRow>(
     `SELECT "table_name" AS "table", "rows", "digest" FROM ${schema}."_sync_copy_tables" ORDER BY 1`,
   );
-  return { fingerprint: rows[0]?.fingerprint ?? '', finishedAt: rows[0]?.finished_at ?? null, tables: tables.rows };
+  return { fingerprint: '', finishedAt: null, ...rows[0], tables: tables.rows };
 }
 
 /**
@@ -76,12 +76,12 @@ async function empty({ execute: run }: Session, schema: string): Promise<void> {
 }
 
 export async function readProgress(database: Database, table: string): Promise<Progress | null> {
-  const { rows } = await execute(database)<{ done_up_to: string | null; rows: number; is_whole: boolean }>(
-    `SELECT "done_up_to", "rows", "is_whole" FROM ${quoted(database.schema)}."_sync_copy_tables" WHERE "table_name" = $1`,
+  const { rows } = await execute(database)<Progress>(
+    `SELECT "done_up_to" AS "doneUpTo", "rows", "is_whole" AS "isWhole"
+      FROM ${quoted(database.schema)}."_sync_copy_tables" WHERE "table_name" = $1`,
     [table],
   );
-  const [row] = rows;
-  return row === undefined ? null : { doneUpTo: row.done_up_to, rows: row.rows, isWhole: row.is_whole };
+  return rows[0] ?? null;
 }
 
 /** Belongs into the transaction of the rows. */

@@ -2,15 +2,15 @@ import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../settings/warehouse-address.ts';
-import type { Database as DeclaredDatabase, SharedDatabase, StoredSizes } from '../database.ts';
+import type { Database as DeclaredDatabase, ReadersRequest, StoredSizes } from '../database.ts';
 import type { InboxTables } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { connectionName, shownAddress, type PostgresAddress } from './connection/address.ts';
-import { changeReaders } from './connection/change-readers.ts';
 import {
   checkServer,
+  openDatabase,
   INBOX_TABLES,
   stepsDone,
   WAREHOUSE_TABLES,
@@ -19,8 +19,8 @@ import {
 } from './connection/open-database.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
-import { refuseWithoutCreate } from './connection/schema-rights.ts';
-import { execute, type Database } from './connection/transact.ts';
+import { grantReading, revokeReading, refuseWithoutCreate } from './connection/schema-rights.ts';
+import { execute, transact, type Database } from './connection/transact.ts';
 import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
@@ -33,7 +33,12 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
   return {
     shown,
     file: null,
-    shared: shared(address),
+    shared: {
+      id: connectionName(address.connection),
+      namespace: address.schema,
+      openCoordination: (clock) => openCoordination(address, clock),
+      connect: (clock) => sharedStatements(address, clock),
+    },
     openWarehouse: (clock) => openWarehouse(address, clock),
     lookForWarehouse: (clock) => lookForWarehouse(address, clock),
     refuseMaking: (clock) => refuseMaking(address, clock),
@@ -49,15 +54,6 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
   };
 }
 
-function shared(address: PostgresAddress): SharedDatabase {
-  return {
-    id: connectionName(address.connection),
-    namespace: address.schema,
-    openCoordination: (clock) => openCoordination(address, clock),
-    connect: (clock) => sharedStatements(address, clock),
-  };
-}
-
 /** Null if the schema has no tables of ours. Throws `ConfigError` if the role may not read them. */
 async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise<WarehouseReader | null> {
   const opened = await look<OwnTables>(address, clock, WAREHOUSE_TABLES);
@@ -70,6 +66,17 @@ async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise
     server: () => serverText(own),
     close,
   };
+}
+
+/** What a role may read is changed in one transaction. Throws `ConfigError` if it may not be. */
+async function changeReaders(address: PostgresAddress, clock: Clock, { role, revoke }: ReadersRequest) {
+  const { database, close } = await openDatabase(address, clock, WAREHOUSE_TABLES);
+  try {
+    const change = revoke ? revokeReading : grantReading;
+    return await transact(database, (session) => change(session, database.schema, role));
+  } finally {
+    await close();
+  }
 }
 
 /** Throws `ConfigError` if the server cannot be used, or the role may not make the schema or tables in it. */

@@ -3,17 +3,15 @@ import type { Clock } from '../../model/clock.ts';
 import { NAMED } from '../name-state.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageCommit, PreparedRows, Warehouse } from '../warehouse.ts';
-import { rowQueries } from '../row-queries.ts';
+import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
-import { purge, softDelete } from './pages/soft-delete.ts';
-import { databaseNow } from './connection/database-clock.ts';
+import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
+import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import type { Session } from './connection/session.ts';
-import { transact, type Database } from './connection/transact.ts';
 
 /** A page with the steps that write it, encoded once. */
 interface PreparedSteps extends PreparedRows {

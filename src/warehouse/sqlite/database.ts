@@ -28,7 +28,12 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       const opened = await look<InboxTables>(file, INBOX_MIGRATIONS);
       return opened === null ? null : inboxViewer(opened.own, opened.close);
     },
-    changeReaders: () => Promise.reject(noRoles(file)),
+    changeReaders: () =>
+      Promise.reject(
+        new ConfigError('grants_unsupported', `${file}: SQLite knows no roles`, {
+          hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
+        }),
+      ),
     storedSizes: () => fileSizes(file),
   };
 }
@@ -82,12 +87,6 @@ function mayWrite(place: string): boolean {
 
 function firstThere(folder: string): string {
   return existsSync(folder) ? folder : firstThere(path.dirname(folder));
-}
-
-function noRoles(file: string): ConfigError {
-  return new ConfigError('grants_unsupported', `${file}: SQLite knows no roles`, {
-    hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
-  });
 }
 
 /** Throws if the file is gone: SQLite itself would go on writing into what nobody finds. */

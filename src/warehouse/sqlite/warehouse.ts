@@ -1,18 +1,17 @@
-import type { Database } from 'better-sqlite3';
-import { sql, type Kysely } from 'kysely';
+import type { Database, Statement } from 'better-sqlite3';
+import { sql, type Kysely, type CompiledQuery } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { WAREHOUSE_MIGRATIONS } from '../migrate.ts';
+import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { rowQueries } from '../row-queries.ts';
-import type { Upkeep, Warehouse } from '../warehouse.ts';
-import { purge, softDelete } from './pages/soft-delete.ts';
+import { rowQueries } from '../reading.ts';
+import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
+import { openFile, type OpenFile } from './connection/open-file.ts';
+import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
+import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
+import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
+import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
-import { createPageWriter, rewriteRows } from './pages/page-writer.ts';
-import { liveSample, storedRows } from './pages/stored-rows.ts';
-import { openFile, type OpenFile } from './connection/open-file.ts';
-import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
-import { statementRunner, transactions } from './connection/transactions.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -47,9 +46,9 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
   const stored = storedRows(db, own);
   const runAll = statementRunner(db);
   const transact = transactions(db, retryWhileLocked);
-  const wal = walUpkeep(db);
+  const foldWal = walUpkeep(db);
   // By its path: that of another file is none of ours to fold back.
-  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? wal.run() : Promise.resolve({ walBytes: 0 }));
+  const upkeep = (): Promise<Upkeep> => (name.state().is === 'named' ? foldWal() : Promise.resolve({ walBytes: 0 }));
 
   return {
     ...rowsIn(own),
@@ -110,4 +109,40 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     moment: (text) => sql`${text}`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
   });
+}
+
+/** Returns what runs work in one transaction, under the lease if one is given. */
+function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
+  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  const renew = db.prepare(`UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
+    WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`);
+  const check = ({ name, token, fence, expiresAt, commits }: LeaseProof): void => {
+    const newer = migratedMeanwhile(lastDone.get());
+    if (newer !== null) throw newer;
+    if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
+  };
+  return <T>(lease: LeaseProof | undefined, work: () => T): Promise<T> => {
+    const transaction = db.transaction(() => {
+      if (lease !== undefined) check(lease);
+      return work();
+    });
+    return retryWhileLocked(() => {
+      // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
+      const result = transaction.immediate();
+      lease?.committed();
+      return result;
+    });
+  };
+}
+
+/** What runs statements that are compiled once and kept. Inside the caller's transaction. */
+function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => void {
+  const statements = new Map<string, Statement>();
+  return (queries) => {
+    for (const query of queries) {
+      let statement = statements.get(query.sql);
+      if (statement === undefined) statements.set(query.sql, (statement = db.prepare(query.sql)));
+      statement.run(...query.parameters);
+    }
+  };
 }

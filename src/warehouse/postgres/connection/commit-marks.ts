@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
 import type { Step } from './batch.ts';
+import { oncePer } from '../../once-per.ts';
 import type { ExecuteSql } from '../../database.ts';
 
 /**
@@ -26,13 +27,11 @@ export interface CommitMark {
   mark: string;
 }
 
-const connections = new WeakMap<PoolClient, string>();
+const connectionOf = oncePer<PoolClient, string>(() => randomUUID());
 
 /** A connection has one transaction at a time, so that no two wait for each other's mark. */
 export function newMark(client: PoolClient): CommitMark {
-  const connection = connections.get(client) ?? randomUUID();
-  connections.set(client, connection);
-  return { connection, mark: randomUUID() };
+  return { connection: connectionOf(client), mark: randomUUID() };
 }
 
 /** To be run within the transaction. */

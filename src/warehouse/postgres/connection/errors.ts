@@ -15,7 +15,8 @@ interface ErrorRow {
   message?: RegExp;
   code: string;
   hint: string;
-  remedy: Remedy;
+  /** Nothing if absent. */
+  remedy?: Exclude<Remedy, 'none'>;
   /** True if no run can work before a person has changed something. */
   config?: true;
 }
@@ -28,7 +29,6 @@ const ERRORS: readonly ErrorRow[] = [
     says: /statement pooling mode/,
     code: 'warehouse_unusable',
     hint: 'the pooler lends its connections for one statement each, and a page is one transaction: set pool_mode = transaction for this database, or give the address of the server itself',
-    remedy: 'none',
     config: true,
   },
   {
@@ -41,7 +41,6 @@ const ERRORS: readonly ErrorRow[] = [
     prefixes: ['53100', '53200'],
     code: 'warehouse_full',
     hint: 'the server has no room left (disk or memory): make room and run the same command again: it resumes where it stopped',
-    remedy: 'none',
   },
   {
     prefixes: ['53300', '53400'],
@@ -67,19 +66,16 @@ const ERRORS: readonly ErrorRow[] = [
     prefixes: ['54'],
     code: 'warehouse_refused',
     hint: 'a value or a row is larger than the server holds, most often in an index that somebody made: drop that index, or index an expression',
-    remedy: 'none',
   },
   {
     prefixes: ['57014'],
     code: 'warehouse_busy',
     hint: 'a statement took longer than it may: see pg_stat_activity for what holds it up, then run the same command again',
-    remedy: 'none',
   },
   {
     prefixes: ['ENOTFOUND'],
     code: 'warehouse_unreachable',
     hint: 'check the host name in `warehouse`',
-    remedy: 'none',
     config: true,
   },
   {
@@ -87,7 +83,6 @@ const ERRORS: readonly ErrorRow[] = [
     message: /does not support SSL|establishing an SSL connection/,
     code: 'warehouse_untrusted',
     hint: 'see `sslmode` in `warehouse`: name the authority of the certificate in sslrootcert or NODE_EXTRA_CA_CERTS, or say sslmode=no-verify or disable where the way to the server is safe',
-    remedy: 'none',
     config: true,
   },
   {
@@ -96,14 +91,12 @@ const ERRORS: readonly ErrorRow[] = [
     message: /^SASL/,
     code: 'warehouse_refused',
     hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
-    remedy: 'none',
     config: true,
   },
   {
     prefixes: ['42501'],
     code: 'warehouse_refused',
     hint: 'the role needs CREATE on the database (GRANT CREATE ON DATABASE ... TO ...) and must own the schemas that it writes to; to read alone it needs USAGE on the schema and SELECT on all tables in it',
-    remedy: 'none',
     config: true,
   },
 ];

@@ -1,4 +1,5 @@
 import { Kysely, sql } from 'kysely';
+import { escapeIdentifier } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError } from '../../../model/errors.ts';
@@ -7,6 +8,7 @@ import type { PostgresAddress } from './address.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS } from './commit-marks.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
+import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
 
@@ -62,12 +64,11 @@ interface ServerFacts {
 
 /** What cannot work later is said now. */
 export async function checkServer(database: Database): Promise<void> {
-  const { rows } = await execute(database, { retryForMs: OPEN_MS })<ServerFacts & Record<string, unknown>>(
+  const asked = await execute(database, { retryForMs: OPEN_MS })<ServerFacts>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
       current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`,
   );
-  const [facts] = rows;
-  if (facts === undefined) throw new Error('a server without settings');
+  const facts = onlyRow(asked);
   const { shown } = database;
   if (facts.version < OLDEST_SERVER) {
     throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
@@ -116,8 +117,7 @@ async function bringUpToDate(database: Database, tables: TableSet): Promise<void
       // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
-      const name = schema.replaceAll('"', '""');
-      if (there.rowCount === 0) await session.execute(`CREATE SCHEMA "${name}"`);
+      if (there.rowCount === 0) await session.execute(`CREATE SCHEMA ${escapeIdentifier(schema)}`);
       else await session.execute(WAIT_FOR_PAGES);
       await migrate(new Kysely({ dialect: sessionDialect(session) }), {
         ...tables,
@@ -148,7 +148,7 @@ const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') TH
 /** The steps by which the tables came to be; null if they are not there, or not for this role. */
 export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
   const ask = execute(database, { retryForMs: OPEN_MS });
-  const table = `"${database.schema.replaceAll('"', '""')}"."${name}"`;
+  const table = `${escapeIdentifier(database.schema)}.${escapeIdentifier(name)}`;
   const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
   if (there.rows[0]?.there !== true) return null;
   const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);

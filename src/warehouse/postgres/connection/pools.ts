@@ -10,12 +10,7 @@ const MOST_CONNECTIONS = 8;
 const CONNECT_MS = 10_000;
 const IDLE_MS = 30_000;
 
-interface SharedPool {
-  pool: Pool;
-  users: number;
-}
-
-const pools = new Map<string, SharedPool>();
+const pools = new Map<string, { pool: Pool; users: number }>();
 
 /** A database whose pool is there as long as somebody uses it. */
 export interface BorrowedDatabase {

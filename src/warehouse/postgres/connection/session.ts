@@ -1,11 +1,8 @@
 import { finished } from 'node:stream/promises';
 import type { PoolClient, QueryConfig } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { ExecuteSql } from '../../database.ts';
+import type { ExecuteSql, SqlResult } from '../../database.ts';
 import { Batch, type Answer, type Step } from './batch.ts';
-
-/** A value as `pg` binds it; arrays become Postgres arrays. */
-export type Bound = string | number | bigint | boolean | null | Uint8Array | readonly Bound[];
 
 /** One transaction's connection. */
 export interface Session {
@@ -31,6 +28,12 @@ export function sessionOf(client: PoolClient, answerMs: number): Session {
     },
     runAll: (steps) => (steps.length === 0 ? Promise.resolve([]) : client.query(new Batch(steps, answerMs)).done),
   };
+}
+
+/** The row of a statement that always has one. */
+export function onlyRow<Row>({ rows: [row] }: SqlResult<Row>): Row {
+  if (row === undefined) throw new Error('a statement without its row');
+  return row;
 }
 
 /** One statement, with a bound on the wait for its answer: a network that is cut without a word never gives one. */

@@ -6,7 +6,7 @@ import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step } from './batch.ts';
 import { isCommitted, leaveMark, newMark, type CommitMark } from './commit-marks.ts';
 import { databaseError, remedyOf } from './errors.ts';
-import { queryOf, sessionOf, type Session } from './session.ts';
+import { onlyRow, queryOf, sessionOf, type Session } from './session.ts';
 
 /** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
 const RETRY_FOR_MS = 60_000;
@@ -184,4 +184,12 @@ function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step
     refuse: ({ lastDone }) => migratedMeanwhile(lastDone),
     ifNone: () => leaseLost(name),
   };
+}
+
+/** Epoch milliseconds, with a fraction; not those of the statement's begin, which may have waited. */
+export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+
+/** What the database's own clock shows: the one that all machines have in common. */
+export async function databaseNow(database: Database): Promise<number> {
+  return onlyRow(await execute(database)<{ now: number }>(`SELECT ${NOW_MS} AS now`)).now;
 }

@@ -5,23 +5,19 @@ import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts'
 import type { Clock } from '../../../model/clock.ts';
 import { SharedResources } from '../../../model/shared-resources.ts';
 import type { Coordination, StoredBudget, StoredToken } from '../../coordination.ts';
-import type { ExecuteSql, SharedStatements } from '../../database.ts';
+import { oncePer } from '../../once-per.ts';
+import type { SharedStatements } from '../../database.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { COMMON_SCHEMA } from '../connection/commit-marks.ts';
-import { NOW_MS } from '../connection/database-clock.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
-import { queryOf } from '../connection/session.ts';
-import { execute, retryWhileLocked, type Database } from '../connection/transact.ts';
+import { onlyRow, queryOf } from '../connection/session.ts';
+import { NOW_MS, execute, retryWhileLocked, type Database } from '../connection/transact.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables },
   table: 'hub_migrations',
 };
-
-/** By connection string: all sources of a database share one. */
-type Coordinations = SharedResources<Coordination>;
-const byClock = new WeakMap<Clock, Coordinations>();
 
 /** Opens the coordination of the database at an address. Throws `ConfigError`. */
 export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
@@ -29,16 +25,14 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
   return { ...acquired.value, close: () => acquired.release() };
 }
 
-function coordinationsBy(clock: Clock): Coordinations {
-  const known = byClock.get(clock);
-  if (known !== undefined) return known;
-  const made: Coordinations = new SharedResources({
-    open: (connection) => openOwn(connection, clock),
-    close: (coordination) => coordination.close(),
-  });
-  byClock.set(clock, made);
-  return made;
-}
+/** By connection string: all sources of a database share one. */
+const coordinationsBy = oncePer(
+  (clock: Clock) =>
+    new SharedResources<Coordination>({
+      open: (connection) => openOwn(connection, clock),
+      close: (coordination) => coordination.close(),
+    }),
+);
 
 async function openOwn(connection: string, clock: Clock): Promise<Coordination> {
   const url = new URL(connection);
@@ -48,14 +42,25 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
   const opened = await openDatabase(address, clock, COORDINATION_TABLES);
   const ask = execute(opened.database);
   return {
-    readBudget: (name) => readBudget(ask, name),
-    swapBudget: (name, version, state) => swapBudget(ask, name, version, state),
+    readBudget: async (name) => {
+      const row = onlyRow(await ask<Omit<StoredBudget, 'version'> & { version: number | null }>(READ_BUDGET, [name]));
+      return { ...row, version: row.version ?? 0 };
+    },
+    swapBudget: async (name, version, state) => {
+      // By its own number a change is known again, even if it had to be sent twice.
+      const change = [name, version, state, randomUUID()];
+      const row = onlyRow(await ask<StoredBudget & { isStored: boolean }>(SWAP_BUDGET, change));
+      // No state is sent back if it is the one that was sent.
+      return { state: row.state ?? state, version: row.version, now: row.now, isStored: row.isStored };
+    },
     lead: async (sources, owner, forMs) =>
       (await ask<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
     resign: async (owner) => void (await ask(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
-    claimToken: (name, version, claim) => claimToken(ask, name, version, claim),
-    swapToken: (name, version, token) => swapToken(ask, name, version, token),
-    freeToken: (name, owner) => freeToken(ask, name, owner),
+    claimToken: async (name, version, { owner, forMs }) =>
+      onlyRow(await ask<StoredToken & { isMine: boolean }>(CLAIM, [name, version, owner, forMs])),
+    swapToken: async (name, version, { sealed, expiresIn }) =>
+      (await ask(SWAP_TOKEN, [name, version, sealed, expiresIn])).rowCount === 1,
+    freeToken: async (name, owner) => void (await ask(FREE, [name, owner])),
     close: () => opened.close(),
   };
 }
@@ -63,12 +68,6 @@ async function openOwn(connection: string, clock: Clock): Promise<Coordination> 
 /** Returns a row even if nothing is stored yet, for the time. */
 const READ_BUDGET = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
   LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
-
-async function readBudget(ask: ExecuteSql, name: string): Promise<StoredBudget> {
-  const [row] = (await ask<{ state: string | null; version: number | null; now: number }>(READ_BUDGET, [name])).rows;
-  if (row === undefined) throw new Error('a question without an answer');
-  return { state: row.state, version: row.version ?? 0, now: row.now };
-}
 
 /**
  * The row is written even if it stays as it is: only so does a statement that waited for another one see what that
@@ -87,27 +86,6 @@ const SWAP_BUDGET = `INSERT INTO ${COMMON_SCHEMA}.budgets AS stored (name, state
 
 function keptUnlessExpected(column: string): string {
   return `CASE WHEN stored.version = $2 THEN excluded.${column} ELSE stored.${column} END`;
-}
-
-interface SwappedRow {
-  version: number;
-  isStored: boolean;
-  /** Null if it is the one that was sent. */
-  state: string | null;
-  now: number;
-}
-
-async function swapBudget(
-  ask: ExecuteSql,
-  name: string,
-  version: number,
-  state: string,
-): Promise<StoredBudget & { isStored: boolean }> {
-  // By its own number a change is known again, even if it had to be sent twice.
-  const [row] = (await ask<SwappedRow & Record<string, unknown>>(SWAP_BUDGET, [name, version, state, randomUUID()]))
-    .rows;
-  if (row === undefined) throw new Error('a change without an answer');
-  return { state: row.state ?? state, version: row.version, now: row.now, isStored: row.isStored };
 }
 
 /** Sources in order, so that two that ask at once do not wait for each other in a circle. */
@@ -149,35 +127,6 @@ const SWAP_TOKEN = `UPDATE ${COMMON_SCHEMA}.tokens AS stored
   WHERE name = $1 AND version = $2`;
 
 const FREE = `UPDATE ${COMMON_SCHEMA}.tokens SET asker = NULL, asked_until = NULL WHERE name = $1 AND asker = $2`;
-
-/** The token that stands there, and whether this asker is the one who gets the next. */
-async function claimToken(
-  ask: ExecuteSql,
-  name: string,
-  version: number,
-  { owner, forMs }: { owner: string; forMs: number },
-): Promise<StoredToken & { isMine: boolean }> {
-  const { rows } = await ask<StoredToken & { isMine: boolean }>(CLAIM, [name, version, owner, forMs]);
-  const [row] = rows;
-  if (row === undefined) throw new Error('a claim without an answer');
-  return row;
-}
-
-/** Stores the next token unless somebody else has since `version`; returns false then. */
-async function swapToken(
-  ask: ExecuteSql,
-  name: string,
-  version: number,
-  { sealed, expiresIn }: { sealed: string; expiresIn: number },
-): Promise<boolean> {
-  const { rowCount } = await ask(SWAP_TOKEN, [name, version, sealed, expiresIn]);
-  return rowCount === 1;
-}
-
-/** Lets others ask if this one could get none. */
-async function freeToken(ask: ExecuteSql, name: string, owner: string): Promise<void> {
-  await ask(FREE, [name, owner]);
-}
 
 /** Statements of a queue's engine are short, but for those that build its tables. */
 const ANSWER_MS = 60_000;

@@ -10,19 +10,10 @@ export interface InboxRow extends SettledColumns {
   renewed: NewDelivery | null;
 }
 
-/** The result of entries: an effect for each, and the deliveries that have changed. */
-interface Folded {
-  effects: InboxEffect[];
-  changed: InboxRow[];
-}
-
 const FROM_THE_START = { state: 'waiting', attempts: 0, due_at: null, finished_at: null } as const;
 const UNREAD = { reason: null, kind: null, resource: null, record_id: null, renewed: null };
-
-/** A delivery as it was just inserted. */
-function inserted(seq: number, delivery_id: string): InboxRow {
-  return { seq, delivery_id, ...FROM_THE_START, ...UNREAD, repeats: 0, events: 1 };
-}
+/** A delivery as it was just inserted, but for its id. */
+const INSERTED = { ...FROM_THE_START, ...UNREAD, repeats: 0, events: 1 };
 
 /** The change that a repeat makes to its delivery. */
 const REPEATED: Readonly<
@@ -38,13 +29,14 @@ const REPEATED: Readonly<
 
 /**
  * Entries one after the other, as SQLite writes them, but in memory. `fresh` are the deliveries that this transaction
- * has inserted, `existing` those from before. Throws if a delivery is in neither.
+ * has inserted, `existing` those from before. Returns an effect for each entry, and the deliveries that have changed.
+ * Throws if a delivery is in neither.
  */
 export function foldEntries(
   entries: readonly InboxEntry[],
   fresh: ReadonlyMap<string, number>,
   existing: readonly InboxRow[],
-): Folded {
+): { effects: InboxEffect[]; changed: InboxRow[] } {
   const bySeq = new Map(existing.map((row) => [row.seq, row]));
   const seqs = new Map(existing.map(({ delivery_id, seq }) => [delivery_id, seq]));
   const changed = new Set<number>();
@@ -68,7 +60,7 @@ export function foldEntries(
     const seq = fresh.get(delivery_id);
     if (seq === undefined) throw new Error('a delivery that is there and is not');
     seqs.set(delivery_id, seq);
-    bySeq.set(seq, inserted(seq, delivery_id));
+    bySeq.set(seq, { seq, delivery_id, ...INSERTED });
     return differs_from === undefined ? 'new' : 'different';
   }
 

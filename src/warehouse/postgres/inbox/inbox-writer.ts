@@ -45,22 +45,18 @@ const REWRITE = `UPDATE "_sync_deliveries" AS "row" SET
  */
 export async function writeEntries(session: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
   const { keyed, fresh, repeated } = await insertKeyed(session, entries);
-  const rows = await lockRows(session, repeated, settled(entries));
+  const settled = entries.flatMap((entry) => ('settlement' in entry ? [entry.settlement.seq] : []));
+  const rows = await lockRows(session, repeated, settled);
   const { effects, changed } = foldEntries(keyed, fresh, rows);
   await rewrite(session, changed);
   return effects;
 }
 
-interface Keyed {
-  /** The entries, those set apart whose body is another than the one that stands under their id. */
-  keyed: readonly InboxEntry[];
-  /** Numbers of those that were inserted, by their ids; and the ids of those from before. */
-  fresh: Map<string, number>;
-  repeated: string[];
-}
-
-/** Inserts the first delivery of each id, until each entry has an id under which its own body stands. */
-async function insertKeyed(session: Session, entries: readonly InboxEntry[]): Promise<Keyed> {
+/**
+ * Inserts the first delivery of each id, until each entry has an id under which its own body stands. Returns the entries
+ * as `keyed` so, the numbers of the inserted ones by their ids as `fresh`, and the ids of those from before as `repeated`.
+ */
+async function insertKeyed(session: Session, entries: readonly InboxEntry[]) {
   const fresh = new Map<string, number>();
   const repeated: string[] = [];
   const bodies: Bodies = new Map();
@@ -106,10 +102,6 @@ async function readDigests({ execute }: Session, ids: readonly string[]): Promis
   return rows.map(({ delivery_id, digest }) => [delivery_id, digest]);
 }
 
-function settled(entries: readonly InboxEntry[]): number[] {
-  return entries.flatMap((entry) => ('settlement' in entry ? [entry.settlement.seq] : []));
-}
-
 /** The numbers of the new ones, by their ids. */
 async function insertNew({ execute }: Session, firsts: ReadonlyMap<string, NewDelivery>): Promise<Map<string, number>> {
   if (firsts.size === 0) return new Map();
@@ -140,16 +132,11 @@ async function rewrite({ execute }: Session, changed: readonly InboxRow[]): Prom
 }
 
 /** Bodies as one value, and where in it each is. */
-interface BodiesApart {
-  add(body: Uint8Array): { start: number; length: number };
-  together(): Buffer;
-}
-
-function bodiesApart(): BodiesApart {
+function bodiesApart() {
   const bodies: Uint8Array[] = [];
   let end = 0;
   return {
-    add: (body) => {
+    add: (body: Uint8Array) => {
       bodies.push(body);
       end += body.length;
       return { start: end - body.length + 1, length: body.length };
@@ -158,7 +145,7 @@ function bodiesApart(): BodiesApart {
   };
 }
 
-function columnsOf(delivery: NewDelivery, apart: BodiesApart) {
+function columnsOf(delivery: NewDelivery, apart: ReturnType<typeof bodiesApart>) {
   const { delivery_id, received_at, headers, body, differs_from = null } = delivery;
   return { delivery_id, received_at, headers, size: sizeOf(delivery), differs_from, ...apart.add(body) };
 }

@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
 import {
@@ -13,7 +14,7 @@ import { NAMED } from '../../name-state.ts';
 import { inboxViewer } from '../../reading.ts';
 import type { PostgresAddress } from '../connection/address.ts';
 import { INBOX_TABLES, openDatabase, type OpenDatabase } from '../connection/open-database.ts';
-import type { Session } from '../connection/session.ts';
+import { onlyRow, type Session } from '../connection/session.ts';
 import { execute, transact, type Database, type TransactOptions } from '../connection/transact.ts';
 import { writeEntries } from './inbox-writer.ts';
 
@@ -35,7 +36,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, options:
 
 function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOptions): Inbox {
   const { database } = opened;
-  const table = `"${database.schema.replaceAll('"', '""')}"."_sync_deliveries"`;
+  const table = `${escapeIdentifier(database.schema)}."_sync_deliveries"`;
   const once = execute(database, { retryForMs: 0 });
   const purge = purgeStatement(table);
 
@@ -91,11 +92,6 @@ function inboxReader(database: Database, table: string): Pick<Inbox, 'waiting' |
     FROM ${table} WHERE "state" = 'waiting'`;
   return {
     waiting: async (after, now, limit) => (await ask<DeliveryRow>(waiting, [after, now, limit])).rows,
-    figures: async () => {
-      const { rows } = await askOnce<InboxFigures & Record<string, unknown>>(counts, [table]);
-      const [figures] = rows;
-      if (figures === undefined) throw new Error('a count without a row');
-      return figures;
-    },
+    figures: async () => onlyRow(await askOnce<InboxFigures>(counts, [table])),
   };
 }

@@ -1,20 +1,10 @@
 import { escapeIdentifier } from 'pg';
-import type { Cell, TableShape } from '../../../model/table.ts';
-import type { StoredRow } from '../../warehouse.ts';
+import type { TableShape } from '../../../model/table.ts';
+import type { StoredRow, Warehouse } from '../../warehouse.ts';
 import { execute, type Database } from '../connection/transact.ts';
 
-/** What stands already among `keys`; `updated` names the column to bring along. */
-export type StoredRows = (
-  table: TableShape,
-  keys: readonly string[],
-  updated: string | null,
-) => Promise<Map<string, StoredRow>>;
-
-/** A row as it is read. */
-type Found = StoredRow & { key: string };
-
 /** Looks rows up by key, in one statement of a text that is made once per table shape and kept. */
-export function storedRows(database: Database): StoredRows {
+export function storedRows(database: Database): Warehouse['stored'] {
   const lookups = new WeakMap<TableShape, { updated: string | null; text: string }>();
   const ask = execute(database);
   return async (table, keys, updated) => {
@@ -23,7 +13,7 @@ export function storedRows(database: Database): StoredRows {
       lookup = { updated, text: lookupText(database.schema, table, updated) };
       lookups.set(table, lookup);
     }
-    const { rows } = await ask<Found & Record<string, Cell>>(lookup.text, [keys]);
+    const { rows } = await ask<StoredRow & { key: string }>(lookup.text, [keys]);
     return new Map(rows.map(({ key, ...row }) => [key, row]));
   };
 }

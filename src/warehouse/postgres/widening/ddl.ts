@@ -59,11 +59,6 @@ function declared(column: NamedColumn): RawBuilder<unknown> {
   return sql.raw(DECLARED_TYPES[column.type]);
 }
 
-/** A name as it stands in a statement. */
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
 /** A name made of a table's, which may itself be as long as names get. */
 function nameBehind(prefix: string, table: string): string {
   const name = `${prefix}${table}`;

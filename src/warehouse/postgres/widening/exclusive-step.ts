@@ -1,6 +1,6 @@
+import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { quoted } from './ddl.ts';
 import { errorCode } from '../connection/errors.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';

@@ -1,5 +1,8 @@
+import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { LeaseProof } from '../../warehouse.ts';
+import type { Session } from '../connection/session.ts';
+import { execute, transact, type Database } from '../connection/transact.ts';
 import {
   columnsText,
   dependentsOf,
@@ -8,13 +11,9 @@ import {
   type Dependent,
   type TableColumns,
 } from './dependents.ts';
-import { quoted } from './ddl.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
-import { abandonedColumns, fillShadowColumns, swapStatements } from './shadow-column.ts';
+import { abandonedColumns, fillShadowColumns, swapStatements, renameIndexes } from './shadow-column.ts';
 import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Widening } from './widening.ts';
-import { renameIndexes } from './shadow-index.ts';
-import type { Session } from '../connection/session.ts';
-import { execute, transact, type Database } from '../connection/transact.ts';
 
 /** A table of this size is written anew in a fraction of the time that readers may wait. */
 const IN_PLACE_BYTES = 8 << 20;

@@ -1,9 +1,10 @@
+import { escapeIdentifier as quoted } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../shape/records/fingerprint.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import { DECLARED_TYPES, quoted } from './ddl.ts';
+import { DECLARED_TYPES } from './ddl.ts';
 
 /** The columns of one table that are to hold more than they do. */
 export interface Widening {

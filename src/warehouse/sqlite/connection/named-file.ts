@@ -43,7 +43,8 @@ export function namedFile(file: string): NamedFile {
 
   return {
     opened: () => {
-      own = new Map(['', LOG, INDEX].flatMap((end) => entryOf(end, identityOf(file + end))));
+      const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
+      own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
       // Swapped between its opening and now: nobody knows which of both is open.
       if (!own.has('') || (before !== null && before !== own.get(''))) throw lost(file, 'replaced');
     },
@@ -89,10 +90,6 @@ const HINTS = {
   gone: 'put it back, or restart to begin a new copy',
   replaced: 'run the same command again to go on with the file that is there now; `serve` does so by itself',
 } as const;
-
-function entryOf(end: string, identity: string | null): [string, string][] {
-  return identity === null ? [] : [[end, identity]];
-}
 
 function identityOf(path: string): string | null {
   const stat = statOf(path);

@@ -84,13 +84,11 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   const number = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
   const code = CODES[number];
   if (code === undefined) return error;
-  if (hasLog && (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN')) return unreadableLog(error, file, code);
-  return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
-}
-
-function unreadableLog(cause: unknown, file: string, code: string): ConfigError {
-  return new ConfigError('warehouse_unreachable', `${file}: ${messageOf(cause)} (${code})`, {
+  if (!hasLog || (code !== 'SQLITE_READONLY' && code !== 'SQLITE_CANTOPEN')) {
+    return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
+  }
+  return new ConfigError('warehouse_unreachable', `${file}: ${messageOf(error)} (${code})`, {
     hint: `check that this user may read it and what lies beside it; where nobody is at work on it, whoever wrote it was cut off, and ${file}-wal can be read only by one who may write there: run content-sync as that user once, or copy all its files to a place of your own`,
-    cause,
+    cause: error,
   });
 }

@@ -11,22 +11,16 @@ import type { Upkeep } from '../../warehouse.ts';
 const LARGE_BYTES = 15 * 1_048_576;
 const OWN_CHECKPOINT_PAGES = 1_000;
 
-/** Keeps the write-ahead log of one SQLite file small. */
-export interface WalUpkeep {
-  /**
-   * Copies a WAL that has become large back into the database and cuts it off, in a thread of its own. Never throws:
-   * what keeps it from that (a reader that holds its transaction open, an error of the disk) does so until the next
-   * time, and the size tells.
-   */
-  run(): Promise<Upkeep>;
-}
-
 /**
+ * Returns what copies a WAL that has become large back into the database and cuts it off, in a thread of its own. That
+ * never throws: what keeps it from that (a reader that holds its transaction open, an error of the disk) does so until
+ * the next time, and the size tells.
+ *
  * SQLite checkpoints only when somebody writes, in the thread that writes, and cuts the WAL off only when nobody reads
  * it: after a reader that held its transaction open for long, the next write would copy gigabytes at once, or, if
  * none comes, they would stay. Somebody has to come by now and then.
  */
-export function walUpkeep(db: Database): WalUpkeep {
+export function walUpkeep(db: Database): () => Promise<Upkeep> {
   let running: Promise<void> | null = null;
   const copy = async (): Promise<void> => {
     checkpointAfter(db, 0);
@@ -34,12 +28,10 @@ export function walUpkeep(db: Database): WalUpkeep {
     // A WAL that is still large is the thread's next time too; without a thread, SQLite has to do it itself.
     if (!isCopied || walBytes(db.name) <= LARGE_BYTES) checkpointAfter(db, OWN_CHECKPOINT_PAGES);
   };
-  return {
-    run: async () => {
-      if (walBytes(db.name) > LARGE_BYTES) running ??= copy().finally(() => (running = null));
-      await running;
-      return { walBytes: walBytes(db.name) };
-    },
+  return async () => {
+    if (walBytes(db.name) > LARGE_BYTES) running ??= copy().finally(() => (running = null));
+    await running;
+    return { walBytes: walBytes(db.name) };
   };
 }
 

@@ -2,20 +2,17 @@ import type { Database, Statement } from 'better-sqlite3';
 import { sql, type Kysely } from 'kysely';
 import type { Cell, TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { StoredRow } from '../../warehouse.ts';
+import type { StoredRow, Warehouse } from '../../warehouse.ts';
 
 type Lookup = Statement<
   [string],
   [hash: string, version: number, syncedAt: string, deletedAt: string | null, updated: Cell]
 >;
 
-/** What stands already among `keys`; `updated` names the column to bring along. */
-export type StoredRows = (table: TableShape, keys: readonly string[], updated: string | null) => Map<string, StoredRow>;
-
 /** Looks rows up by key, through statements that are compiled once per table shape and kept. */
-export function storedRows(db: Database, own: Kysely<OwnTables>): StoredRows {
+export function storedRows(db: Database, own: Kysely<OwnTables>) {
   const lookups = new WeakMap<TableShape, { updated: string | null; statement: Lookup }>();
-  return (table, keys, updated) => {
+  return (...[table, keys, updated]: Parameters<Warehouse['stored']>): Map<string, StoredRow> => {
     let lookup = lookups.get(table);
     if (lookup?.updated !== updated) {
       lookup = { updated, statement: db.prepare<[string], never>(lookupText(own, table, updated)).raw() };
