@@ -4,14 +4,11 @@ import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
-import { attempt } from './attempt.ts';
-import type { AttemptParts, AttemptResult } from './attempt.ts';
-import { backoffDelay } from './backoff.ts';
-import type { BackoffLimits, RetryQuota } from './backoff.ts';
+import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
+import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
-import { firstHop, nextHop } from './redirect.ts';
-import type { Hop, OriginPolicy } from './redirect.ts';
+import { firstHop, nextHop, type Hop, type OriginPolicy } from './redirect.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */

@@ -4,19 +4,14 @@ import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
 import type { OlderPolicy } from './difference.ts';
-import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
-import { growTables, shapeForWarehouse } from './grow-shape.ts';
+import type { KeyClashes, KeyedRecord, SetAside, Updated } from './key-records.ts';
+import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
-import { pagesAhead } from './pages-ahead.ts';
 import { keyOf, preparePage, prepareRows, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
-import { finishReshape } from './reshape.ts';
+import type { ResourceShape } from '../model/table.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
-export interface DatedKey {
-  key: string;
-  text: string;
-  at: number;
-}
+export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
 
 /** A page about to be committed: enough to move the checkpoint and to judge what is suspected of its records. */
 export interface PageFacts {
@@ -109,11 +104,9 @@ async function loadPage(
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
-  const { overflowed, discarded, repaired } = shaped;
-  const counts = outcomeOf(prepared, aside, setAside, page.records.length);
-  const outcome = { ...counts, overflowed, discarded, repaired };
-  const keys = keyed.map(keyOf);
   const records = page.records.length;
+  const outcome = outcomeOf(prepared, shaped, setAside.length, records);
+  const keys = keyed.map(keyOf);
   const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older };
   await warehouse.commit({
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
@@ -143,16 +136,18 @@ async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]):
 
 function outcomeOf(
   { found, clashes }: PreparedPage,
-  aside: ReadonlyMap<number, unknown>,
-  setAside: readonly SetAside[],
+  { rejects, overflowed, discarded, repaired }: ShapedPage,
+  rejected: number,
   records: number,
-): Omit<PageOutcome, 'overflowed' | 'discarded' | 'repaired'> {
-  const asideInserts = [...aside.keys()].filter((index) => index < found.inserts.length).length;
+): PageOutcome {
+  const { wentBack } = found;
+  const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
   const inserted = found.inserts.length - asideInserts;
-  const updated = found.updates.length - (aside.size - asideInserts);
+  const updated = found.updates.length - (rejects.length - asideInserts);
   // The rest are records without any change, and second copies on the same page that say the same.
-  const unchanged = records - inserted - updated - setAside.length - clashes.older - clashes.undecided;
-  return { records, inserted, updated, unchanged, rejected: setAside.length, clashes, wentBack: found.wentBack };
+  const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
+  const rows = { records, inserted, updated, unchanged, rejected };
+  return { ...rows, clashes, wentBack, overflowed, discarded, repaired };
 }
 
 function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
@@ -181,4 +176,47 @@ function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], r
 
 function updatedTimes(records: readonly KeyedRecord[]): DatedKey[] {
   return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
+}
+
+interface Begun {
+  /** The latest turn when it began: that one may have written after the warehouse was read. */
+  turn: number;
+  shape: ResourceShape;
+  /** Null if it failed: it fails again when the page is loaded, and is reported then. */
+  prepared: Promise<PreparedPage | null>;
+}
+
+/**
+ * Reads what the warehouse holds while the page before is being written. That is as good as reading it afterwards if
+ * nobody else had a turn meanwhile, the page before wrote other records, and the tables are the same.
+ */
+function pagesAhead(context: LoadContext, policy: OlderPolicy) {
+  const { owned } = context;
+  const pages = new WeakMap<LoadablePage, Begun>();
+  let last: { turn: number; keys: ReadonlySet<string> } | null = null;
+
+  function knowsAll({ turn, shape }: Begun, { keyed }: PreparedPage): boolean {
+    if (last === null || last.turn !== turn || owned.turns !== turn + 1 || owned.shape !== shape) return false;
+    const { keys } = last;
+    return !keyed.some(({ key }) => keys.has(key));
+  }
+
+  return {
+    begin: (page: LoadablePage): void => {
+      const { shape, turns: turn } = owned;
+      if (shape === null) return;
+      pages.set(page, { turn, shape, prepared: preparePage(context, policy, shape, page).catch(() => null) });
+    },
+    /** Called in the page's turn. Null if the page was not begun, or something was written since that it misses. */
+    take: async (page: LoadablePage): Promise<PreparedPage | null> => {
+      const begun = pages.get(page);
+      if (begun === undefined) return null;
+      const prepared = await begun.prepared;
+      return prepared !== null && knowsAll(begun, prepared) ? prepared : null;
+    },
+    /** Called at the end of a turn of this loader, with the keys that it wrote. */
+    wrote: (keys: ReadonlySet<string>): void => {
+      last = { turn: owned.turns, keys };
+    },
+  };
 }

@@ -38,10 +38,8 @@ export interface RunningWalk {
   progress: ResourceProgress;
 }
 
-interface Running extends RunningWalk {
-  counts: RowCounts;
-  pages: number;
-}
+type Counted = Pick<WalkEnd, 'counts' | 'pages'>;
+type Running = RunningWalk & Counted;
 
 const NO_ROWS: RowCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
 
@@ -148,9 +146,4 @@ export class SourceActivity {
     }
     if (after.pages > before.pages) this.#metrics.pages(this.source, resource, after.pages - before.pages);
   }
-}
-
-interface Counted {
-  counts: RowCounts;
-  pages: number;
 }

@@ -97,7 +97,7 @@ class QueueGovernor implements Governor {
   /** Paused but for the moment in which the keeper lets one task through; what waits in it holds no slot. */
   #queue: PQueue<LaneQueue, LaneOptions>;
   #waiting = new Map<AbortController, Arrival>();
-  #usage: Usage = newUsage();
+  #usage: Usage = { used: 0, allowed: 0, until: null };
   #counts = { requests: 0, limited: 0, malformedHeaders: 0 };
   #closed = false;
 
@@ -218,10 +218,6 @@ interface Usage {
   allowed: number;
   /** Monotonic milliseconds up to which `allowed` was counted. */
   until: number | null;
-}
-
-function newUsage(): Usage {
-  return { used: 0, allowed: 0, until: null };
 }
 
 /** Counts one answered request; `rate` is what the service is understood to allow now, per second. */

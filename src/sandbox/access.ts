@@ -15,16 +15,7 @@ interface IssuedToken {
   scope: string;
 }
 
-/** Checks credentials and issues access tokens. */
-export interface Access {
-  /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
-  check(authorization: string | undefined, writes: boolean): void;
-  /** True for the client's own id and secret. */
-  isClient(id: string, secret: string): boolean;
-  issue(scope: string): IssuedToken;
-  /** Ends every access token at once, as a service does that rotates its keys. */
-  revokeTokens: () => void;
-}
+export type Access = ReturnType<typeof access>;
 
 export interface AccessRules {
   apiKey: string;
@@ -39,8 +30,8 @@ export interface AccessRules {
 
 const SCOPES = ['read', 'write'] as const;
 
-/** Keeps issued tokens until they have expired. */
-export function access(rules: AccessRules, clock: Clock): Access {
+/** Checks credentials and issues access tokens, which are kept until they have expired. */
+export function access(rules: AccessRules, clock: Clock) {
   const tokens = new Map<string, { expires: number; scope: string }>();
   const scopeOf = (credential: string): string => {
     if (isSame(credential, rules.apiKey)) return rules.readOnly ? 'read' : SCOPES.join(' ');
@@ -50,7 +41,8 @@ export function access(rules: AccessRules, clock: Clock): Access {
     throw unauthorized(description, 'error="invalid_token"');
   };
   return {
-    check: (authorization, writes) => {
+    /** Throws 401 for a missing, unknown or expired credential and 403 for one that may not write. */
+    check: (authorization: string | undefined, writes: boolean): void => {
       const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
       if (credential === undefined) throw unauthorized('Send the header "Authorization: Bearer <API key or token>".');
       const scopes = scopeOf(credential).split(' ');
@@ -58,15 +50,18 @@ export function access(rules: AccessRules, clock: Clock): Access {
         throw new RefusedRequest(403, 'This credential may read, but not write.');
       }
     },
-    isClient: (id, secret) => isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
-    issue: (scope) => {
+    /** True for the client's own id and secret. */
+    isClient: (id: string, secret: string): boolean =>
+      isSame(id, rules.client.clientId) && isSame(secret, rules.client.clientSecret),
+    issue: (scope: string): IssuedToken => {
       const now = clock.monotonic();
       for (const [token, { expires }] of tokens) if (rules.oneToken || expires <= now) tokens.delete(token);
       const token = `at_${randomBytes(24).toString('base64url')}`;
       tokens.set(token, { expires: now + rules.tokenLifetime * 1_000, scope });
       return { access_token: token, token_type: 'Bearer', expires_in: rules.tokenLifetime, scope };
     },
-    revokeTokens: () => {
+    /** Ends every access token at once, as a service does that rotates its keys. */
+    revokeTokens: (): void => {
       tokens.clear();
     },
   };

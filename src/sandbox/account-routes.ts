@@ -1,7 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import { grantedScope } from './access.ts';
-import type { Answer, ApiRequest } from './answer.ts';
-import { RefusedRequest, json, nothing } from './answer.ts';
+import { type Answer, type ApiRequest, RefusedRequest, json, nothing } from './answer.ts';
 import { checkJson } from './record-routes.ts';
 import { EVENT_KINDS, recordIn } from './records/record-changes.ts';
 import type { Handler, Service } from './route-context.ts';

@@ -27,10 +27,7 @@ interface RateVerdict {
   notBefore: number | null;
 }
 
-export interface RateLimiter {
-  take(inFlight: number): RateVerdict;
-  set: (rate: Partial<Rate>) => void;
-}
+export type RateLimiter = ReturnType<typeof rateLimiter>;
 
 /** State of the bucket, for the headers. */
 interface CallerUsage {
@@ -45,7 +42,7 @@ interface CallerUsage {
 const ROUNDING = 1e-6;
 
 /** A token bucket over all requests of the account. A refused request takes nothing. */
-export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterForm, clock: Clock): RateLimiter {
+export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterForm, clock: Clock) {
   let limits = start;
   let tokens = burstOf(start);
   let filledAt = clock.monotonic();
@@ -55,7 +52,7 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
     filledAt = now;
   };
   return {
-    take: (inFlight) => {
+    take: (inFlight: number): RateVerdict => {
       if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {}, form, clock);
       if (limits.rate === null) return { allowed: true, headers: {}, notBefore: null };
       fill();
@@ -66,7 +63,7 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
       if (allowed) return { allowed, headers, notBefore: null };
       return refused(((1 - tokens) / limits.rate) * 1_000, headers, form, clock);
     },
-    set: (rate) => {
+    set: (rate: Partial<Rate>): void => {
       fill();
       if (limits.rate === null) tokens = Number.POSITIVE_INFINITY;
       limits = { ...limits, ...rate };

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../model/json.ts';
 import { RefusedRequest, json, nothing, type Answer, type ApiRequest } from './answer.ts';
-import { listPage, pageQuery } from './pages/page-query.ts';
-import { renderPage } from './pages/page-render.ts';
+import { listPage, pageQuery, renderPage } from './pages/listing-page.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
 import { sha256 } from './records/image-files.ts';

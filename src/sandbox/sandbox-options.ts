@@ -1,6 +1,6 @@
 import { ConfigError } from '../model/errors.ts';
 import { parseFault, type FaultScript } from './faults/fault-script.ts';
-import { PAGINATIONS, type Pagination } from './pages/page-query.ts';
+import { PAGINATIONS, type Pagination } from './pages/listing-page.ts';
 import { RATE_DIALECTS, RETRY_AFTER_FORMS, type RateDialect, type RetryAfterForm } from './rate-limit.ts';
 import { SORTS, type Sort } from './records/base-records.ts';
 

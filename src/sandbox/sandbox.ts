@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { existsSync, readdirSync } from 'node:fs';
+import { join, parse } from 'node:path';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { access, type OAuthClient } from './access.ts';
@@ -10,10 +13,12 @@ import { rateLimiter, type Rate } from './rate-limit.ts';
 import { recordStore, type Store } from './records/store.ts';
 import { RequestLog } from './request-log.ts';
 import type { Service } from './route-context.ts';
-import { startingFiles, startingRecords } from './sandbox-data.ts';
 import { settingsFrom, type SandboxSettings } from './sandbox-options.ts';
 import { listener } from './server.ts';
 import { webhooks, type DeliveryCounts } from './webhooks.ts';
+import { type BaseRecords, noRecords, readRecords } from './records/base-records.ts';
+import { generatedRecords } from './records/generated-records.ts';
+import { imageBytes, imageFiles, type ImageFiles } from './records/image-files.ts';
 
 export type SandboxOptions = Partial<SandboxSettings> & {
   /** Clock for limits, stamps and waits; the machine's if absent. */
@@ -94,11 +99,9 @@ function buildService(settings: SandboxSettings, clock: Clock, apiKey: string, c
 }
 
 async function listen(server: Server, { port, host }: SandboxSettings): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  server.once('error', reject);
-  server.listen(port, host, () => resolve(undefined));
+  server.listen(port, host);
   try {
-    await promise;
+    await once(server, 'listening');
   } catch (error) {
     throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${reasonOf(error)}.`, {
       hint: 'Choose another --port, or 0 to have a free one picked.',
@@ -147,4 +150,50 @@ function skewedClock(clock: Clock, skewMs: number): Clock {
     monotonic: () => clock.monotonic(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
   };
+}
+
+/** Resources that are always there, if only empty. */
+const STANDARD = ['content', 'images', 'analytics'] as const;
+
+type DataSettings = Pick<SandboxSettings, 'data' | 'generate' | 'generateFlat' | 'sort'>;
+
+/** The first records: generated if a count is given, else read from the folder, else none. Throws ConfigError. */
+function startingRecords(settings: DataSettings): Map<string, BaseRecords> {
+  const files = settings.data === null ? new Map<string, string>() : recordFiles(settings.data);
+  const names = new Set([...STANDARD, ...files.keys(), ...Object.keys(settings.generate)]);
+  return new Map([...names].map((name) => [checked(name), recordsOf(name, files.get(name), settings)]));
+}
+
+/** Image bytes from the folder's `files/`, and made up for made-up images. */
+function startingFiles(settings: DataSettings, images: BaseRecords | undefined): ImageFiles {
+  const made = (settings.generate['images'] ?? 0) > 0;
+  const folder = settings.data === null ? null : join(settings.data, 'files');
+  return imageFiles(folder, (id) => (made && images?.positionOf(id) !== -1 ? imageBytes(id) : null));
+}
+
+function recordsOf(
+  name: string,
+  file: string | undefined,
+  { generate, generateFlat, sort }: DataSettings,
+): BaseRecords {
+  const count = generate[name];
+  if (count !== undefined) return generatedRecords(name, count, sort, generateFlat);
+  return file === undefined ? noRecords(sort) : readRecords(file, sort);
+}
+
+function recordFiles(folder: string): Map<string, string> {
+  if (!existsSync(folder)) {
+    throw new ConfigError('sandbox_data', `The data folder ${folder} does not exist.`, {
+      hint: 'Name a folder that holds content.ndjson, images.ndjson or analytics.ndjson.',
+    });
+  }
+  const files = readdirSync(folder).filter((file) => file.endsWith('.ndjson'));
+  return new Map(files.map((file) => [parse(file).name, join(folder, file)]));
+}
+
+function checked(name: string): string {
+  if (/^[a-z][a-z0-9_-]*$/.test(name) && name !== 'webhooks') return name;
+  throw new ConfigError('sandbox_data', `"${name}" cannot be the name of a resource.`, {
+    hint: 'Use a lower-case name other than "webhooks".',
+  });
 }

@@ -2,10 +2,9 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import { TrieRouter } from 'hono/router/trie-router';
 import { messageOf } from '../model/errors.ts';
 import { issueToken, listSubscriptions, readSubscription, subscribe, unsubscribe } from './account-routes.ts';
-import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire } from './answer.ts';
+import { RefusedRequest, problem, type Answer, type ApiRequest, type Wire, gzipped, sendPlain } from './answer.ts';
 import type { AppliedFaults } from './faults/fault-script.ts';
-import { listPage } from './pages/page-query.ts';
-import { renderPage } from './pages/page-render.ts';
+import { listPage, renderPage } from './pages/listing-page.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import {
   readFile,
@@ -19,7 +18,6 @@ import {
 } from './record-routes.ts';
 import type { RequestEntry, RequestLog } from './request-log.ts';
 import type { Service, Handler } from './route-context.ts';
-import { gzipped, sendPlain } from './send.ts';
 
 /** The parts between the socket and the routes. */
 export interface Front {
@@ -90,21 +88,19 @@ async function routed(front: Front, request: IncomingMessage, url: URL): Promise
 
 function spoiled(front: Front, answer: Answer, url: URL, entry: RequestEntry): Answer {
   const { settings, store } = front.service;
-  const occasion = {
-    method: entry.method,
-    resource: entry.resource,
-    path: entry.path,
-    page: answer.pageNumber ?? null,
-  };
-  return front.faults.apply(answer, occasion, {
-    url,
-    render: (parts) => renderPage(parts, settings.pagination),
-    list: (query) => {
-      const collection = store.collection(entry.resource ?? '');
-      if (collection === undefined) throw new RefusedRequest(404, 'There is nothing to list.');
-      return listPage(collection, query, settings.total);
+  return front.faults.apply(
+    answer,
+    { ...entry, page: answer.pageNumber ?? null },
+    {
+      url,
+      render: (parts) => renderPage(parts, settings.pagination),
+      list: (query) => {
+        const collection = store.collection(entry.resource ?? '');
+        if (collection === undefined) throw new RefusedRequest(404, 'There is nothing to list.');
+        return listPage(collection, query, settings.total);
+      },
     },
-  });
+  );
 }
 
 function refusalOf(error: unknown): Answer {

@@ -23,15 +23,7 @@ export interface DeliveryCounts {
   pending: number;
 }
 
-export interface Webhooks {
-  subscribe(url: string, events: readonly string[], secret?: string): Subscription;
-  list(): Subscription[];
-  remove(id: string): boolean;
-  /** Sends the change to every subscription that wants it. */
-  emit: (change: RecordChange) => void;
-  readonly counts: Readonly<DeliveryCounts>;
-  close(): void;
-}
+export type Webhooks = ReturnType<typeof webhooks>;
 
 interface Message {
   id: string;
@@ -49,7 +41,7 @@ export function signature(secret: string, id: string, timestamp: number, body: s
 }
 
 /** Delivers until a 2xx comes: repeats after `retryMs`, then after twice as long each time; 410 ends it for good. */
-export function webhooks(clock: Clock, retryMs: number): Webhooks {
+export function webhooks(clock: Clock, retryMs: number) {
   const subscriptions = new Map<string, Subscription>();
   const counts: DeliveryCounts = { attempts: 0, delivered: 0, pending: 0 };
   const queue = new PQueue({ concurrency: AT_ONCE });
@@ -72,22 +64,27 @@ export function webhooks(clock: Clock, retryMs: number): Webhooks {
   };
   return {
     counts,
-    subscribe: (url, events, secret = `whsec_${randomBytes(24).toString('base64')}`) => {
+    subscribe: (
+      url: string,
+      events: readonly string[],
+      secret = `whsec_${randomBytes(24).toString('base64')}`,
+    ): Subscription => {
       const created_at = new Date(clock.now()).toISOString();
       const made = { id: `whk_${randomBytes(8).toString('hex')}`, url, events, secret, created_at };
       subscriptions.set(made.id, made);
       return made;
     },
-    list: () => [...subscriptions.values()],
-    remove: (id) => subscriptions.delete(id),
-    emit: (change) => {
+    list: (): Subscription[] => [...subscriptions.values()],
+    remove: (id: string): boolean => subscriptions.delete(id),
+    /** Sends the change to every subscription that wants it. */
+    emit: (change: RecordChange): void => {
       const message = messageOf(change, clock);
       for (const target of subscriptions.values()) {
         // Only closing the sandbox ends a delivery early.
         if (wants(target, change)) deliver(target, message).catch(() => undefined);
       }
     },
-    close: () => {
+    close: (): void => {
       subscriptions.clear();
       queue.clear();
       stop.abort();

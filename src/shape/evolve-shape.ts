@@ -91,7 +91,9 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
 function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.skip) return;
   if (slot.column !== null) widenColumn(slot.column, value);
-  else if (!closed && needsColumn(draft, slot, value)) placeValue(draft, slot, value);
+  else if (!closed && isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
+    placeValue(draft, slot, value);
+  }
   learnInside(draft, slot, value, closed || slot.column !== null);
 }
 
@@ -99,11 +101,6 @@ function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean):
 function widenColumn(column: Column, value: JsonValue): void {
   if (TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
-}
-
-/** True if the value needs a column of its own. */
-function needsColumn(draft: Draft, slot: Slot, value: JsonValue): boolean {
-  return isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value);
 }
 
 /** True if the value needs no column of its own, because its fields or elements have or get theirs. */
@@ -148,12 +145,9 @@ function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean
     if (level !== null) learnLevel(draft, level, value, closed);
   } else if (Array.isArray(value)) {
     const list = opens ? openTable(draft, slot) : slot.list;
-    if (list !== null) learnList(draft, list, value, closed);
+    if (list === null) return;
+    for (const element of value) if (element !== null) learnSlot(draft, list.element, element, closed);
   }
-}
-
-function learnList(draft: Draft, list: List, elements: readonly JsonValue[], closed: boolean): void {
-  for (const element of elements) if (element !== null) learnSlot(draft, list.element, element, closed);
 }
 
 /** The child table for the array in `slot`, once it has an element. */

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import { zoneAt, type TimeZone } from '../model/time-zone.ts';
+import { zoneAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
 import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
@@ -84,12 +84,9 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
 
 function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
   const at = table.shape.key.length + index;
+  const zone = zoneAt(tree.profile.times, pathText(column.path));
   if (column.path.at(-1) === OVERFLOW) table.overflowAt = at;
-  else Object.assign(slotAt(tree, column.path), { column, at, toCell: cellOf(column.type, zoneOf(tree, column)) });
-}
-
-function zoneOf({ profile }: ShapeTree, { path }: Column): TimeZone | null {
-  return zoneAt(profile.times, pathText(path));
+  else Object.assign(slotAt(tree, column.path), { column, at, toCell: cellOf(column.type, zone) });
 }
 
 /** The slot for `key` in `level`, made if it is not there. */

@@ -10,8 +10,16 @@ import { jsonText } from './json/json-text.ts';
 import { BACKSLASH } from './json/scan-json.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
-import { isFull, isWorthStoring, isFieldWorthStoring } from './shape-tree.ts';
-import type { Level, List, ShapeTree, Slot, TableNode } from './shape-tree.ts';
+import {
+  isFull,
+  isWorthStoring,
+  isFieldWorthStoring,
+  type Level,
+  type List,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+} from './shape-tree.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
 export interface ShapeRecord {

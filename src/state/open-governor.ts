@@ -33,8 +33,9 @@ export async function openGovernor(
   name: string,
   limits: Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency'>,
 ): Promise<Governor> {
-  const known = coordination === null ? await restoredLimit(own, name) : { shared: budgetIn(coordination, name) };
-  const governor = createGovernor({ clock, maxWaitMs, ...limits, ...known });
+  const shared = coordination === null ? undefined : budgetIn(coordination, name);
+  const restored = coordination === null && own !== null ? await readLimit(own, name) : null;
+  const governor = createGovernor({ clock, maxWaitMs, ...limits, shared, restored: restored ?? undefined });
   opened.defer(() => governor.close());
   if (own === null || !isKept) return governor;
   const budget = keepLimits(own, governor, name, clock);
@@ -42,15 +43,10 @@ export async function openGovernor(
   return governor;
 }
 
-async function restoredLimit(own: Kysely<OwnTables> | null, name: string): Promise<{ restored?: string }> {
-  const state = own === null ? null : await readLimit(own, name);
-  return state === null ? {} : { restored: state };
-}
-
-function budgetIn(hub: Coordination, name: string): SharedBudget {
+function budgetIn(coordination: Coordination, name: string): SharedBudget {
   return {
-    read: () => hub.readBudget(name),
-    swap: (version, state) => hub.swapBudget(name, version, state),
+    read: () => coordination.readBudget(name),
+    swap: (version, state) => coordination.swapBudget(name, version, state),
   };
 }
 

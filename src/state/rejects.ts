@@ -44,11 +44,7 @@ export function resolveRejects(
   ids: readonly string[],
   at: string,
 ): CompiledQuery[] {
-  const resolve = own
-    .updateTable('_sync_rejects')
-    .set({ resolved_at: at })
-    .where('resource', '=', resource)
-    .where('resolved_at', 'is', null);
+  const resolve = resolved(own, resource, at);
   return inParts(ids, IDS_PER_STATEMENT).map((part) => resolve.where('record_id', 'in', part).compile());
 }
 
@@ -59,13 +55,12 @@ export function resolveUnseenRejects(
   walkStartedAt: string,
   at: string,
 ): CompiledQuery {
-  return own
-    .updateTable('_sync_rejects')
-    .set({ resolved_at: at })
-    .where('resource', '=', resource)
-    .where('resolved_at', 'is', null)
-    .where('last_seen', '<', walkStartedAt)
-    .compile();
+  return resolved(own, resource, at).where('last_seen', '<', walkStartedAt).compile();
+}
+
+function resolved(own: Kysely<OwnTables>, resource: string, at: string) {
+  const rejects = own.updateTable('_sync_rejects').set({ resolved_at: at });
+  return rejects.where('resource', '=', resource).where('resolved_at', 'is', null);
 }
 
 export async function countOpenRejects(own: Kysely<OwnTables>, resource: string): Promise<number> {

@@ -3,24 +3,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
 
-/** The figures of one resource's walk, as counted so far. */
-export type RunFigures = Pick<
-  RunRow,
-  | 'pages'
-  | 'requests'
-  | 'records'
-  | 'inserted'
-  | 'updated'
-  | 'unchanged'
-  | 'rejected'
-  | 'deleted'
-  | 'held'
-  | 'retries'
-  | 'limited'
-  | 'bytes'
->;
-
-export const NO_FIGURES: RunFigures = {
+export const NO_FIGURES = {
   pages: 0,
   requests: 0,
   records: 0,
@@ -33,7 +16,10 @@ export const NO_FIGURES: RunFigures = {
   retries: 0,
   limited: 0,
   bytes: 0,
-};
+} satisfies Partial<RunRow>;
+
+/** The figures of one resource's walk, as counted so far. */
+export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 

@@ -20,14 +20,7 @@ export async function currentBodies(
 ): Promise<Map<string, string>> {
   const bodies = new Map<string, string>();
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
-    const rows = await own
-      .selectFrom('_sync_versions')
-      .select(['id', 'body'])
-      .where('resource', '=', resource)
-      .where('id', 'in', part)
-      .where('valid_to', 'is', null)
-      .where('op', '=', 'upsert')
-      .execute();
+    const rows = await currentVersions(own, resource).where('id', 'in', part).execute();
     for (const { id, body } of rows) if (body !== null) bodies.set(id, body);
   }
   return bodies;
@@ -40,16 +33,12 @@ export async function bodiesAfter(
   after: string,
   limit: number,
 ): Promise<StoredBody[]> {
-  const rows = await own
-    .selectFrom('_sync_versions')
-    .select(['id', 'version', 'body'])
-    .where('resource', '=', resource)
-    .where('id', '>', after)
-    .where('valid_to', 'is', null)
-    .where('op', '=', 'upsert')
-    .where('body', 'is not', null)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
+  const kept = currentVersions(own, resource).where('id', '>', after).where('body', 'is not', null);
+  const rows = await kept.orderBy('id').limit(limit).execute();
   return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}
+
+function currentVersions(own: Kysely<OwnTables>, resource: string) {
+  const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
+  return versions.where('valid_to', 'is', null).where('op', '=', 'upsert');
 }

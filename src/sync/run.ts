@@ -1,14 +1,24 @@
 import { newMeter } from '../http/client.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import { beginRun, lastRun } from '../state/runs.ts';
-import type { RunRow } from '../warehouse/own-tables.ts';
+import { beginRun, lastRun, endRun, type RunEnd, type RunFigures } from '../state/runs.ts';
+import type { RunRow, CheckpointRow } from '../warehouse/own-tables.ts';
 import { askIdentity } from './identity.ts';
-import { interruptedBackfills } from './plan.ts';
-import { overallStatus, type RunReport } from './report.ts';
-import { resourceContext } from './resource-context.ts';
+import { interruptedBackfills, type WalkPlan } from './plan.ts';
+import { overallStatus, type RunReport, type ResourceReport } from './report.ts';
+import { resourceContext, type ResourceContext } from './resource-context.ts';
 import type { RunOptions } from './run-options.ts';
-import { prepareResource, type PreparedResource } from './run/prepare-resource.ts';
-import { runResource } from './run/run-resource.ts';
+import { prepareResource, type PreparedResource, prepareAgain, SetBack } from './prepare-resource.ts';
+import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
+import { forgetSeen } from '../state/seen.ts';
+import { countSuspects } from '../state/suspects.ts';
+import { heldDeletes } from './deletes/warnings.ts';
+import { itemWarnings } from './item/proof.ts';
+import { syncResource } from './sync-resource.ts';
+import { isPartial, withAccepted, type Warning } from './warnings.ts';
+import { newProgress, sharedKeyWarnings, type RunContext } from './run-progress.ts';
 
 /**
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
@@ -68,4 +78,128 @@ async function identified(
 async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(runs);
   return Promise.all(runs);
+}
+
+/** So often the database may be set back within a run before the run gives up. */
+const MOST_SET_BACKS = 5;
+
+/**
+ * One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. If the
+ * database is set back meanwhile, the part goes on from its present state, as after an interruption.
+ */
+async function runResource(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
+  const startedAt = options.clock.monotonic();
+  const progress = newProgress(prepared.run.mode, prepared.warnings, prepared.context.meter);
+  const { watcher } = options;
+  let part = prepared;
+  for (let left = MOST_SET_BACKS; ; left -= 1) {
+    try {
+      return await attempt({ ...part.context, run: part.run, progress, watcher }, part, startedAt);
+    } catch (error) {
+      const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
+      if (left === 0 || !isSetBack) throw error;
+    }
+    part = await prepareAgain(options, part, progress);
+  }
+}
+
+async function attempt(context: RunContext, part: PreparedResource, startedAt: number): Promise<ResourceReport> {
+  const { warehouse, owned, clock, progress, watcher, run } = context;
+  const stop = await walkError(context, part);
+  let end = await runEnd(context, stop);
+  const ended = () => endRun(warehouse.own, { ...run, mode: progress.mode }, end, clock.now());
+  // Only what is all still there may be called whole.
+  const error = stop ?? (await refusal(() => warehouse.apply([ended()], owned.lease())));
+  if (error !== null) {
+    if (await owned.recover(error)) throw new SetBack(error);
+    if (stop === null) end = await runEnd(context, error);
+    await warehouse.apply([ended()]);
+  }
+  const { figures, notes, mode } = progress;
+  const { resource } = owned;
+  const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
+  const { status, warnings } = end;
+  const rest = { ...(end.error === null ? {} : { error: end.error }), ...(warnings.length === 0 ? {} : { warnings }) };
+  const report = { resource, mode, status, ...figures, seconds, ...rest };
+  watcher.ended(report, notes, error);
+  return report;
+}
+
+/**
+ * Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored.
+ */
+async function walkError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
+  if (plan === null) return stopped;
+  try {
+    if (stopped !== null) throw stopped;
+    await syncResource(context, plan, warnings.length === 0);
+    return null;
+  } catch (error) {
+    await learnFrom(context, plan, error);
+    return error;
+  } finally {
+    Object.assign(context.progress.figures, context.meter);
+  }
+}
+
+/** Why the lease does not allow something; null if it does. Throws anything else. */
+async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (error instanceof SyncError && error.code === 'lease_lost') return error;
+    throw error;
+  }
+}
+
+/** Stores what an error means for the next run, in this process or another one. */
+async function learnFrom({ warehouse, owned }: ResourceContext, plan: WalkPlan, error: unknown): Promise<void> {
+  const lesson = lessonOf(error);
+  if (lesson === null) return;
+  const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
+  // A walk that was given up has met some records only: nothing may be swept after it.
+  const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], owned.lease());
+}
+
+/** When the service may be asked again; or that a walk in circles has to begin again: what it hid lies behind it. */
+function lessonOf(error: unknown): Partial<CheckpointRow> | null {
+  if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
+  return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
+}
+
+/** How a resource's part of a run has ended, with its warnings. */
+interface ReportedEnd extends RunEnd {
+  error: { code: string; message: string; hint?: string } | null;
+  warnings: Warning[];
+}
+
+/** `error` is what stopped it, or null. */
+async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
+  const { warehouse, owned, profile, proof, scrub, progress } = context;
+  const { figures } = progress;
+  const held = await heldDeletes(context);
+  const told = [...held, ...progress.warnings, ...itemWarnings(proof, scrub), ...sharedKeyWarnings(progress)];
+  const warnings = withAccepted(told, profile.accept);
+  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
+  const status = statusOf(error, figures, warnings);
+  return { status, figures, error: error === null ? null : explained(error, scrub), warnings };
+}
+
+function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
+  if (error === null) return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
+  if (error instanceof DeferredError) return 'deferred';
+  return isInterruption(error) ? 'interrupted' : 'failed';
+}
+
+/** The signal's reason, thrown through everything that was under way. */
+function isInterruption(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'interrupted';
+}
+
+function explained(error: unknown, scrub: (text: string) => string): { code: string; message: string; hint?: string } {
+  const message = scrub(messageOf(error));
+  if (!(error instanceof SyncError)) return { code: 'bug', message };
+  return { code: error.code, message, ...(error.hint === undefined ? {} : { hint: scrub(error.hint) }) };
 }

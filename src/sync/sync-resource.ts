@@ -1,13 +1,15 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readCheckpoint } from '../state/checkpoints.ts';
-import { timestampMs } from '../model/timestamp-text.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
-import { purgeDeleted } from './deletes/purge.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
 import { walkWhole, type WholeWalk } from './walk/walk-whole.ts';
+import { forgetConfirmed } from '../state/suspects.ts';
+import type { ResourceContext } from './resource-context.ts';
 
 /**
  * The whole trade: how the copy of one resource becomes equal to the service again. Each step is a file of its name;
@@ -76,4 +78,28 @@ async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }
   const asked = { command: 'sync', resource, profile, stored, credential, now } as const;
   const next = planWalk({ ...asked, restart: false, interrupted: null });
   return next.mode === 'incremental' ? next : null;
+}
+
+const DAY_MS = 86_400_000;
+/** Rows per transaction: done in a few milliseconds, so that readers and other writers get their turn. */
+const ROWS_PER_STEP = 200;
+
+/**
+ * Removes rows that were deleted longer ago than `deletes.keep_days`, with all their versions; null keeps them for
+ * ever. Also forgets the suspects whose delete a person has decided before yesterday. Stops between two steps when
+ * aborted.
+ */
+async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: ResourceContext): Promise<void> {
+  const { resource } = owned;
+  const yesterday = timestampText(clock.now() - DAY_MS);
+  await warehouse.apply([forgetConfirmed(warehouse.own, resource, yesterday)], owned.lease());
+  const table = owned.shape?.tables[0];
+  if (deletes.keep_days === null || table === undefined) return;
+  const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
+  for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
+    const step = { lease: owned.lease(), resource, table, deletedBefore, limit: ROWS_PER_STEP };
+    removed = await owned.takeTurn(() => warehouse.purge(step));
+    await nextTurn();
+    signal.throwIfAborted();
+  }
 }

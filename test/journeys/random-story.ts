@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { SyncError } from '../../src/model/errors.ts';
-import type { Pagination } from '../../src/sandbox/pages/page-query.ts';
+import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';

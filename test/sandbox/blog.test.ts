@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { PAGINATIONS } from '../../src/sandbox/pages/page-query.ts';
+import { PAGINATIONS } from '../../src/sandbox/pages/listing-page.ts';
 import { ask, bodyOf, sandboxFor, walk } from './service-client.ts';
 
 const BLOG = fileURLToPath(new URL('../../../shared/data/blog', import.meta.url));

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { SORTS } from '../../src/sandbox/records/base-records.ts';
-import { PAGINATIONS } from '../../src/sandbox/pages/page-query.ts';
+import { PAGINATIONS } from '../../src/sandbox/pages/listing-page.ts';
 import { handClock } from './hand-clock.ts';
 import { ask, bodyOf, idsOf, sandboxFor, walk } from './service-client.ts';
 

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { Pagination } from '../../src/sandbox/pages/page-query.ts';
+import type { Pagination } from '../../src/sandbox/pages/listing-page.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 

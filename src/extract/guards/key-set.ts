@@ -8,8 +8,15 @@ const FIRST_SLOTS = 1024;
  */
 export class KeySet {
   // Pairs of halves; a pair of zeros is an empty slot.
-  #slots = new Uint32Array(2 * FIRST_SLOTS);
+  #slots: Uint32Array;
   #size = 0;
+
+  /** So many fingerprints fit before it has to grow. */
+  constructor(expected = 0) {
+    let slots = FIRST_SLOTS;
+    while (slots * 3 < expected * 4) slots *= 2;
+    this.#slots = new Uint32Array(2 * slots);
+  }
 
   get size(): number {
     return this.#size;

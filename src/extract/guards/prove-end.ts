@@ -15,7 +15,9 @@ export interface LastPage {
   step: Exclude<PageStep, { next: PagePosition }>;
   resource: ReadableResource;
   style: PageStyle;
+  /** The first request of the listing. */
   first: URL;
+  /** Asks for a page out of its turn. */
   ask: (position: PagePosition) => Promise<ApiAnswer>;
   /** Records so far, and on the largest page that named a next one. */
   met: number | null;

@@ -5,29 +5,18 @@ import type { AnswerSource } from './answer-source.ts';
 import { walkError, type GuardFault } from '../guards/guard-fault.ts';
 import { lastKnown } from '../guards/page-keys.ts';
 import type { PagePosition } from '../page.ts';
-import type { PageStyle } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
-import { proveEnd } from '../guards/prove-end.ts';
+import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
 import type { PageMemory } from './page-memory.ts';
-import { readPage, type ReadableResource, type ReadPage } from './read-page.ts';
-import type { EndProof } from '../guards/walk-end.ts';
+import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
 
-export interface ReaderOptions {
-  resource: ReadableResource;
-  style: PageStyle;
-  /** The first request of the listing. */
-  first: URL;
+/** What all pages of a walk have in common. `kept` is that of earlier walks; 0 if none is known. */
+export interface ReaderOptions extends Omit<LastPage, 'read' | 'step' | 'met'> {
   source: AnswerSource;
   /** Takes in the memory of each page that is taken from the source. */
   memory: PageMemory;
-  /** Asks for a page out of its turn. */
-  ask: (position: PagePosition) => Promise<ApiAnswer>;
   ledger: WalkLedger;
-  /** Records on the largest page that named a next one, in earlier walks; 0 if none is known. */
-  kept: number;
-  /** True if the profile accepts an end that nothing proves. */
-  acceptsEnd: boolean;
   signal: AbortSignal | undefined;
 }
 
@@ -38,12 +27,8 @@ export interface UnsteppedPage extends ReadPage {
 }
 
 /** A page and what follows it. */
-export interface SteppedPage extends UnsteppedPage {
+export interface SteppedPage extends UnsteppedPage, Pick<ProvedEnd, 'proof' | 'fault'> {
   next: PagePosition | null;
-  /** The sign that showed the end; null if the listing goes on, or if nothing showed it. */
-  proof: EndProof | null;
-  /** The lack of a proof; null if there is one. */
-  fault: GuardFault | null;
 }
 
 /** A page that came shorter than it says it is may have been cut on its way: this often it is asked for. */

@@ -1,8 +1,6 @@
 import { setImmediate as immediate } from 'node:timers/promises';
-import type { Answer, Delivery, Wire } from '../answer.ts';
-import { sendPlain, writeHead } from '../send.ts';
-import type { Fault } from './fault.ts';
-import { TEXT_OR_BYTES, fault } from './fault.ts';
+import { type Answer, type Delivery, type Wire, sendPlain, writeHead } from '../answer.ts';
+import { type Fault, TEXT_OR_BYTES, fault } from './fault.ts';
 
 /** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
 export const WIRE_FAULTS = {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../model/errors.ts';
 import type { Answer } from '../answer.ts';
-import { ANSWER_FAULTS } from './answer-faults.ts';
+import type { RequestEntry } from '../request-log.ts';
+import { ANSWER_FAULTS, PAGE_FAULTS } from './answer-faults.ts';
 import { WIRE_FAULTS } from './connection-faults.ts';
 import type { FaultContext, FaultValue } from './fault.ts';
-import { PAGE_FAULTS } from './page-faults.ts';
 
 /** The requests that a fault applies to: all given conditions must hold. Refused ones (401, 403, 429) do not count. */
 interface FaultWhen {
@@ -43,12 +43,7 @@ export interface Faults {
 }
 
 /** One request for the script. */
-interface FaultOccasion {
-  method: string;
-  resource: string | null;
-  path: string;
-  page: number | null;
-}
+type FaultOccasion = Pick<RequestEntry, 'method' | 'resource' | 'path'> & { page: number | null };
 
 export interface AppliedFaults extends Faults {
   apply(answer: Answer, occasion: FaultOccasion, context: Omit<FaultContext, 'memory'>): Answer;
@@ -69,13 +64,8 @@ export function faultScript(): AppliedFaults {
   return {
     add: (script) => {
       checkScript(script);
-      const one = {
-        script,
-        memory: new Map<string, string>(),
-        matched: 0,
-        fired: 0,
-        random: randomFrom(script.seed ?? 1),
-      };
+      const memory = new Map<string, string>();
+      const one = { script, memory, matched: 0, fired: 0, random: randomFrom(script.seed ?? 1) };
       added.push(one);
       return {
         get fired() {

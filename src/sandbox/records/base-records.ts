@@ -39,8 +39,7 @@ const NEWLINE = 0x0a;
 
 /** Reads one record per line; each keeps its own bytes. Throws ConfigError with file and line if a line is no JSON. */
 export function readRecords(file: string, sort: Sort): BaseRecords {
-  const bytes = readFileSync(file);
-  return recordsIn(bytes, sort, file);
+  return recordsIn(readFileSync(file), sort, file);
 }
 
 /** A collection that starts empty. */

@@ -1,6 +1,5 @@
 import type { BaseRecords, Sort } from './base-records.ts';
-import type { Entry, Place } from './overlay.ts';
-import { Overlay } from './overlay.ts';
+import { type Entry, type Place, Overlay } from './overlay.ts';
 
 /** Where a page starts: after a record (keyset), or after a number of records. */
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
@@ -75,7 +74,7 @@ export class Collection {
   slice(start: PageStart, limit: number, since: number | null): Slice {
     const entries: Entry[] = [];
     const skip = this.#mustScan(since) && 'offset' in start ? start.offset : 0;
-    const walk = this.#from(this.#placeOf(start, since), since);
+    const walk = entriesFrom(this.#shown, this.#placeOf(start, since), since);
     for (let index = 0; index < skip; index += 1) if (walk.next().done === true) break;
     for (const entry of walk) {
       if (entries.length === limit) return { entries, more: true, total: this.#total(since) };
@@ -85,24 +84,8 @@ export class Collection {
   }
 
   /** Every record there is, in listing order, whether the listing shows it yet or not. */
-  *all(): Generator<Entry> {
-    let at: Place = { base: 0, written: 0 };
-    for (;;) {
-      const step = this.#current.step(at);
-      if (step === null) return;
-      yield step.entry;
-      at = step.next;
-    }
-  }
-
-  *#from(place: Place, since: number | null): Generator<Entry, undefined> {
-    let at = place;
-    for (;;) {
-      const step = this.#shown.step(at);
-      if (step === null) return;
-      if (since === null || step.entry.time >= since) yield step.entry;
-      at = step.next;
-    }
+  all(): Generator<Entry> {
+    return entriesFrom(this.#current, { base: 0, written: 0 }, null);
   }
 
   #placeOf(start: PageStart, since: number | null): Place {
@@ -127,5 +110,11 @@ export class Collection {
     for (const time of this.#shown.times()) if (time >= since) total += 1;
     this.#counted = { since, version: this.#version, total };
     return total;
+  }
+}
+
+function* entriesFrom(overlay: Overlay, place: Place, since: number | null): Generator<Entry, undefined> {
+  for (let step = overlay.step(place); step !== null; step = overlay.step(step.next)) {
+    if (since === null || step.entry.time >= since) yield step.entry;
   }
 }

@@ -4,28 +4,24 @@ import { join, parse } from 'node:path';
 import { spread } from './record-facts.ts';
 
 /** The bytes of records that have a file, by record id. */
-export interface ImageFiles {
-  /** Null if there is none. */
-  get(id: string): Uint8Array | null;
-  put(id: string, bytes: Uint8Array): void;
-  remove(id: string): void;
-}
+export type ImageFiles = ReturnType<typeof imageFiles>;
 
 /** Serves `<id>.<anything>` from a folder that may be missing, else what `generate` makes. */
-export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null): ImageFiles {
+export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null) {
   const paths = folder !== null && existsSync(folder) ? pathsById(folder) : new Map<string, string>();
   const written = new Map<string, Uint8Array | null>();
   return {
-    get: (id) => {
+    /** Null if there is none. */
+    get: (id: string): Uint8Array | null => {
       const own = written.get(id);
       if (own !== undefined) return own;
       const path = paths.get(id);
       return path === undefined ? generate(id) : readFileSync(path);
     },
-    put: (id, bytes) => {
+    put: (id: string, bytes: Uint8Array): void => {
       written.set(id, bytes);
     },
-    remove: (id) => {
+    remove: (id: string): void => {
       written.set(id, null);
     },
   };

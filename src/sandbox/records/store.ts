@@ -1,10 +1,8 @@
 import type { Clock } from '../../model/clock.ts';
-import type { BaseRecords, Sort } from './base-records.ts';
-import { noRecords } from './base-records.ts';
+import { type BaseRecords, type Sort, noRecords } from './base-records.ts';
 import { Collection } from './collection.ts';
 import type { ImageFiles } from './image-files.ts';
-import type { EventKind } from './record-changes.ts';
-import { eventsOf } from './record-changes.ts';
+import { type EventKind, eventsOf } from './record-changes.ts';
 import { factsOf } from './record-facts.ts';
 
 /** One live record, to compare a copy with. */

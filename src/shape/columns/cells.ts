@@ -25,9 +25,9 @@ export const TO_CELL: Record<ColumnType, ToCell> = {
   double: doubleCell,
   numeric: numericCell,
   date: (value) => (typeof value === 'string' ? (toDateText(value) ?? undefined) : undefined),
-  timestamp: timestampCell,
+  timestamp: (value) => timestampIn(null, value),
   text: textCell,
-  json: jsonCell,
+  json: (value, notes) => repairJson(jsonText(value), notes),
 };
 
 /** The conversion of a field whose local times are in `zone`; it accepts the same values. */
@@ -51,10 +51,6 @@ function numericCell(value: JsonValue): Cell | undefined {
   return isExact(value) && fitsNumeric(value.rawJSON) ? value.rawJSON : undefined;
 }
 
-function timestampCell(value: JsonValue): Cell | undefined {
-  return timestampIn(null, value);
-}
-
 function timestampIn(zone: TimeZone | null, value: JsonValue): Cell | undefined {
   if (typeof value !== 'string') return undefined;
   const text = toTimestampText(value, zone);
@@ -76,10 +72,6 @@ function repairText(text: string, notes: CellNotes): string {
   if (text.isWellFormed() && !text.includes('\0')) return text;
   notes.repaired++;
   return text.toWellFormed().replaceAll('\0', '␀');
-}
-
-function jsonCell(value: JsonValue, notes: CellNotes): Cell {
-  return repairJson(jsonText(value), notes);
 }
 
 /** Repairs JSON text in the same way: jsonb rejects the same characters, even escaped. */

@@ -3,11 +3,11 @@ import { listingUrl } from '../../extract/page-styles/listing-url.ts';
 import type { Page } from '../../extract/page.ts';
 import { urlAt } from '../../extract/page-styles/position.ts';
 import type { OtherCaller } from '../../http/client.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
+import { SyncError } from '../../model/errors.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import { askIdentity, isRefusal, type IdentityRequest } from '../identity.ts';
 import type { RequestContext } from '../resource-context.ts';
-import type { CheckFinding } from './finding.ts';
+import { failure, type CheckFinding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';
 
 /** The first page as each caller gets it; null if the service refuses. */
@@ -85,12 +85,7 @@ export async function identityFinding(request: IdentityRequest): Promise<CheckFi
   try {
     await askIdentity(request);
   } catch (error) {
-    return {
-      check,
-      status: 'fail',
-      detail: messageOf(error),
-      hint: error instanceof SyncError ? error.hint : undefined,
-    };
+    return failure(check, error);
   }
   if (await isRefused(request)) return { check, status: 'ok', detail: `${request.path} answers this credential only` };
   return {

@@ -69,12 +69,8 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   const without = `${detail}; the fields are ${namesIn(records[0])}`;
   const other = 'if another field holds the time of change, name it as `updated`';
   if (profile.incremental === null) {
-    return {
-      check: 'updated',
-      status: 'warn',
-      detail: without,
-      hint: `a change is then known by the body alone; ${other}`,
-    };
+    const hint = `a change is then known by the body alone; ${other}`;
+    return { check: 'updated', status: 'warn', detail: without, hint };
   }
   return {
     check: 'updated',

@@ -55,12 +55,8 @@ export function timesFindings(
 
 function noSuchField(path: string): CheckFinding {
   const detail = `times names the field ${path}, which no record on the page has`;
-  return {
-    check: 'times',
-    status: 'warn',
-    detail,
-    hint: 'name it as the path that leads to it, such as meta.published',
-  };
+  const hint = 'name it as the path that leads to it, such as meta.published';
+  return { check: 'times', status: 'warn', detail, hint };
 }
 
 function textsOf(record: JsonValue): Texts {

@@ -1,15 +1,9 @@
+import type { DatedKey } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { momentOf } from './since.ts';
-
-/** A record's key and the service's own time of it: its text, and the moment in epoch milliseconds. */
-export interface DatedKey {
-  key: string;
-  text: string;
-  at: number;
-}
 
 /** The part of a page that moves a checkpoint. */
 export interface PassedPage {

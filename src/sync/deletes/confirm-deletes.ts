@@ -87,8 +87,9 @@ async function confirmStep(
   suspects: readonly SuspectRow[],
   loaded: Loaded,
 ): Promise<ConfirmedDeletes & { isHopeless: boolean }> {
+  const { warehouse, owned } = context;
   const keys = suspects.map(({ record_id }) => record_id);
-  return watching(context.owned, keys, async (watch) => {
+  return watching(owned, keys, async (watch) => {
     const { looks, ends } = await lookAt(context, suspects);
     const troubles = looks.flatMap(({ answer }) => ('error' in answer ? [answer.error] : []));
     // Its older state is accepted too: it was read alone just now.
@@ -109,7 +110,8 @@ async function confirmStep(
       confirmed.deleted += outcome.deleted.length;
       doubt ??= outcome.doubt;
     }
-    if (doubt !== null) await holdRest(context, doubt);
+    // The path of single records leads nowhere: whatever else waits would be misread.
+    if (doubt !== null) await warehouse.apply([holdOpen(warehouse.own, owned.resource, doubt)], owned.lease());
     if (ends.length > 0) throw ends[0];
     return { ...confirmed, isHopeless: doubt !== null || troubles.length >= FAILURES };
   });
@@ -173,11 +175,6 @@ function goneIn({ suspect, answer }: Look): Gone[] {
   return isDecided ? [{ key: suspect.record_id, confirmedAt: timestampMs(suspect.evidence_at) }] : [];
 }
 
-/** Called when the path of single records leads nowhere: whatever else waits would be misread. */
-async function holdRest({ warehouse, owned }: ResourceContext, detail: string): Promise<void> {
-  await warehouse.apply([holdOpen(warehouse.own, owned.resource, detail)], owned.lease());
-}
-
 /**
  * If records cannot be read alone: deletes those that enough whole walks in a row have not met, and those that a person
  * has released. Returns how many.
@@ -188,7 +185,10 @@ async function confirmByWalks(context: ResourceContext, states: States): Promise
   const gone = suspects.filter((suspect) => isGone(suspect, profile.page.style));
   let deleted = 0;
   for (const isReleased of [true, false]) {
-    const alike = gone.filter(({ state }) => (state === 'released') === isReleased).map(byEvidence);
+    const alike = gone
+      .filter(({ state }) => (state === 'released') === isReleased)
+      // Dated by the evidence: what was written since the walk began, or since the event, stays.
+      .map(({ record_id, evidence_at }) => ({ key: record_id, confirmedAt: timestampMs(evidence_at) }));
     for (const step of inParts(alike, ROWS_PER_STEP)) {
       const keys = step.map(({ key }) => key);
       const outcome = await watching(owned, keys, (watch) =>
@@ -204,9 +204,4 @@ async function confirmByWalks(context: ResourceContext, states: States): Promise
 function isGone({ state, reason, sweeps }: SuspectRow, style: PageProfile['style']): boolean {
   const needed = reason === 'missing' && DRIFTING.has(style) ? 2 : 1;
   return reason !== 'older' && (state === 'released' || sweeps >= needed);
-}
-
-/** Dated by the evidence: what was written since the walk began, or since the event, stays. */
-function byEvidence({ record_id, evidence_at }: SuspectRow): { key: string; confirmedAt: number } {
-  return { key: record_id, confirmedAt: timestampMs(evidence_at) };
 }

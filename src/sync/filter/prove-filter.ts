@@ -9,9 +9,15 @@ import { momentOf } from '../cursor/since.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
-import { fullPlan } from './trusted-plan.ts';
-import { ignoredFilter, notBelieved, unprovedCatchUp } from './warnings.ts';
-import { countUntimedRows, cursorFor, latestWitnesses } from './witness.ts';
+import {
+  fullPlan,
+  countUntimedRows,
+  cursorFor,
+  latestWitnesses,
+  ignoredFilter,
+  notBelieved,
+  unprovedCatchUp,
+} from './trusted-plan.ts';
 
 /** The incremental walk whose filter is to be proved. */
 interface Filtered {

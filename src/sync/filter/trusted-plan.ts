@@ -2,10 +2,11 @@ import type { LoadContext } from '../../load/load-context.ts';
 import { zoneAt } from '../../model/time-zone.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
-import { momentOf } from '../cursor/since.ts';
+import { momentOf, writtenMoment } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
-import { nothingToTry, untimedRecords } from './warnings.ts';
-import { countUntimedRows, cursorFor, latestWitnesses } from './witness.ts';
+import type { Column } from '../../model/table.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { Witness } from '../walk/filter-evidence.ts';
 
 /**
  * Returns the plan if it may rely on the service's filter, else that of a full walk, and why. An incremental walk needs
@@ -43,4 +44,104 @@ export async function trustedPlan(
 export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): WalkPlan {
   const stored = input.stored === null ? null : { ...input.stored, ...NO_WALK };
   return planWalk({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+}
+
+/** Rows looked at: some of the newest may be newer than the cursor, or be the one that is in question. */
+const MOST_LOOKED_AT = 50;
+
+/**
+ * Live rows that a filter from `until` on, or from their own time on if that is earlier, must list: first those that
+ * changed before it, the latest first, then those that changed after it, which a listing may not show yet. `except` is
+ * left out.
+ */
+export async function latestWitnesses(
+  context: LoadContext,
+  { until, except }: { until: number; except: string | null },
+): Promise<Witness[]> {
+  const column = timeColumn(context);
+  const table = context.owned.shape?.tables[0];
+  if (column === null || table === undefined) return [];
+  const keys = await context.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
+  const stored = await context.warehouse.stored(table, keys, column.name);
+  // A column of moments holds them in UTC; any other has what the service wrote.
+  const { times, updated: field } = context.profile;
+  const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
+  const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
+  const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
+  const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
+  return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
+}
+
+/** How many live rows a filter by time can never list. */
+export async function countUntimedRows(context: LoadContext): Promise<number> {
+  const column = timeColumn(context);
+  const table = context.owned.shape?.tables[0];
+  if (table === undefined) return 0;
+  // A field that never had a value has no column.
+  return column === null ? context.warehouse.count(table.name) : context.warehouse.countUntimed(table, column);
+}
+
+function timeColumn({ owned, profile }: LoadContext): Column | null {
+  return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
+}
+
+/** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
+export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
+  const zone = zoneAt(times, updated);
+  return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
+}
+
+const WALKED = 'everything was walked instead';
+const ACCEPTED = 'nothing else was walked, because the profile accepts it';
+
+interface Doubt {
+  resource: string;
+  param: string;
+  isAccepted: boolean;
+}
+
+/** The record that set the cursor was not among what the filter listed, although the service has it as it was. */
+export function notBelieved({ resource, param, isAccepted }: Doubt, key: string, since: string): Warning {
+  return {
+    code: 'filter_not_believed',
+    message: `${param}=${since} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, format and overlap right, or \`incremental: null\``,
+  };
+}
+
+/** Everything was walked, and what changed meanwhile is asked for with a filter that does not list all of it. */
+export function unprovedCatchUp({ resource, param }: Doubt): Warning {
+  return {
+    code: 'catch_up_unproved',
+    message: `records changed while everything was walked, and ${param} does not list all that it must: some may be missing`,
+    hint: `run it again when less is changed; see what \`content-sync check ${resource}\` says of the filter, or set \`incremental: null\``,
+  };
+}
+
+/** There are rows, and none by which the filter can be tried. */
+function nothingToTry({ resource, param, isAccepted }: Doubt): Warning {
+  return {
+    code: 'filter_not_believed',
+    message: `no record has a time of change by which ${param} could be tried: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `name the field that holds the time of change as \`updated\` of ${resource}, or set \`incremental: null\``,
+  };
+}
+
+/** Rows that have no time of change: a filter by time never lists them. */
+function untimedRecords({ resource, param, isAccepted }: Doubt, count: number): Warning {
+  const records = count === 1 ? '1 record has' : `${count} records have`;
+  return {
+    code: 'records_without_updated',
+    message: `${records} no time of change, so ${param} never lists them: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `name another field as \`updated\` of ${resource} in the profile, or set \`incremental: null\``,
+  };
+}
+
+/** Everything is listed, or much more than was asked for. */
+export function ignoredFilter({ resource, param }: Doubt, since: string, oldest: number): Warning {
+  return {
+    code: 'filter_ignored',
+    message: `${param}=${since} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
+    hint: `see what \`content-sync check ${resource}\` says of the filter; nothing is lost, but every sync reads so much`,
+  };
 }

@@ -12,15 +12,18 @@ import type { ResourceProfile } from '../../source/profile.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
-import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { checkpointAfter, SEVERAL } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
-import type { WalkPlan } from '../plan.ts';
+import { type WalkPlan, startWalk } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
-import { resumeWalk, seenStatements } from './seen-pages.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
+import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
+import { resolveUnseenRejects } from '../../state/rejects.ts';
+import { forgetSeen, readSeenPages, rememberSeen } from '../../state/seen.ts';
+import type { ResourceContext } from '../resource-context.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
 const LANES_BY_MODE: Readonly<Record<WalkMode, Lane>> = { full: 'backfill', incremental: 'incremental' };
@@ -111,10 +114,11 @@ function commitOf(
   context: RunContext,
   { repetition }: OneWalk,
   suspects: WalkSuspects,
-  { page, facts, counted, before, proof }: CommittedPage,
+  committed: CommittedPage,
 ): { next: CheckpointRow; statements: CompiledQuery[] } {
   const { warehouse, profile, scrub, clock, run, progress } = context;
-  const { isProved, maySweep } = proof ?? { isProved: false, maySweep: true };
+  const { page, facts, counted, before, proof } = committed;
+  const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate } = page;
   const zone = zoneAt(profile.times, profile.updated);
   const completesFull = repetition.behind !== null;
@@ -126,7 +130,7 @@ function commitOf(
     ...suspectStatements(context, suspects, facts, page.requestedAt),
     saveCheckpoint(warehouse.own, next),
     saveFigures(warehouse.own, run, figures),
-    ...seenStatements(context, { page, facts, before, after: next, isProved, maySweep }),
+    ...seenStatements(context, committed, next),
   ];
   return { next, statements };
 }
@@ -146,4 +150,66 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
 /** What earlier walks have shown of the page size; nothing if they asked for another one. */
 function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
   return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
+}
+
+/**
+ * Where a walk starts, and the pages that it has read before an interruption, so that it can prove that its place still
+ * holds. A walk by page numbers of which no page is remembered begins again: the listing may have moved meanwhile.
+ */
+async function resumeWalk(
+  context: ResourceContext,
+  planned: CheckpointRow,
+): Promise<{ start: CheckpointRow; before: WalkBefore }> {
+  const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
+  if (planned.walk_position === null) return { start: planned, before: nothing };
+  const pages = await rememberedPages(context, planned);
+  if (pages.length === 0 && isNumbered(context.profile.page)) {
+    const { walk_mode: mode, walk_since: since } = planned;
+    return { start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: nothing };
+  }
+  return { start: planned, before: { pages, records: planned.walk_records, leastTotal: planned.walk_total } };
+}
+
+async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
+  const { resource, walk_started_at } = planned;
+  if (walk_started_at === null) return [];
+  const pages: MetPage[] = [];
+  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
+    const place = positionFrom(position, profile.query);
+    if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
+  }
+  return pages;
+}
+
+/** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
+function seenStatements(
+  { warehouse: { own }, profile, scrub }: ResourceContext,
+  { page, facts, before, proof }: CommittedPage,
+  after: CheckpointRow,
+): CompiledQuery[] {
+  const { resource, walk_started_at: walkStartedAt } = before;
+  // What another walk has met proves nothing about this one.
+  const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
+  if (walkStartedAt === null) return begun;
+  const isDone = after.walk_mode === null;
+  const isFull = before.walk_mode === 'full';
+  const { isNumbered: isPlaceKept, position, keys } = page;
+  const row = { resource, walk_started_at: walkStartedAt, page: before.walk_pages, unkeyed: facts.unkeyed };
+  const place = isPlaceKept ? storedPosition(position, profile.query, scrub) : null;
+  // A listing without any record proves nothing; nor does a walk that may not be swept after.
+  const isEmpty = isDone && before.walk_records + facts.records === 0;
+  const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
+  const isKept = isSwept || (isPlaceKept && !isDone);
+  const seen = isKept ? rememberSeen(own, { ...row, ids: keys, position: place }) : forgetSeen(own, resource);
+  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return [...begun, seen];
+  // A whole full walk has met every record: rejects that it did not meet no longer exist.
+  return [...begun, seen, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+}
+
+/**
+ * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
+ * and none that was made under several credentials, of which each may be allowed to see something else.
+ */
+function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

@@ -8,19 +8,13 @@ import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
-import { endWarnings, type Repetition } from '../prove-walk.ts';
+import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
 
 /** The result of walking a resource until its records are known to be whole, or for as often as is worth it. */
-export interface WholeWalk {
+export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'needsCatchUp'> {
   checkpoint: CheckpointRow;
-  /** True if every record was met, or the profile accepts that nothing shows it. */
-  isProved: boolean;
-  /** True if what was not met may be looked for. */
-  maySweep: boolean;
   /** True if the listing showed no record at all. */
   isEmpty: boolean;
-  /** True if records that changed meanwhile may be missing, which the filter lists. */
-  needsCatchUp: boolean;
   /** What all its pages have shown about the filter. */
   evidence: FilterEvidence;
 }

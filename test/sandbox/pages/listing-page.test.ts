@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pageQuery, PAGINATIONS, type Pagination } from '../../../src/sandbox/pages/page-query.ts';
+import { pageQuery, PAGINATIONS, type Pagination } from '../../../src/sandbox/pages/listing-page.ts';
 
 const LIMITS = { fallback: 100, max: 500 };
 const read = (query: string, style: Pagination) => pageQuery(new URL(`http://x/v1/content?${query}`), style, LIMITS);

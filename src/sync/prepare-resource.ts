@@ -1,17 +1,17 @@
 import { sql } from 'kysely';
-import { DeferredError, SyncError } from '../../model/errors.ts';
-import { deleteCheckpoint, readCheckpoint } from '../../state/checkpoints.ts';
-import { readTables } from '../../state/column-catalog.ts';
-import { saveReshape } from '../../state/reshapes.ts';
-import { beginRun, readRun, type RunStart } from '../../state/runs.ts';
-import { forgetSeen } from '../../state/seen.ts';
-import type { RunRow } from '../../warehouse/own-tables.ts';
-import { trustedPlan } from '../filter/trusted-plan.ts';
-import { planWalk, type SyncCommand, type WalkPlan } from '../plan.ts';
-import type { ResourceContext } from '../resource-context.ts';
-import type { RunOptions } from '../run-options.ts';
-import type { Warning } from '../warnings.ts';
-import { countFrom, type RunProgress } from '../run-progress.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
+import { readTables } from '../state/column-catalog.ts';
+import { saveReshape } from '../state/reshapes.ts';
+import { beginRun, readRun, type RunStart } from '../state/runs.ts';
+import { forgetSeen } from '../state/seen.ts';
+import type { RunRow } from '../warehouse/own-tables.ts';
+import { trustedPlan } from './filter/trusted-plan.ts';
+import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
+import type { ResourceContext } from './resource-context.ts';
+import type { RunOptions } from './run-options.ts';
+import type { Warning } from './warnings.ts';
+import { countFrom, type RunProgress } from './run-progress.ts';
 
 /** A resource that is owned and ready to be walked, and how. */
 export interface PreparedResource {
