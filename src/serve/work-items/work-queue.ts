@@ -4,10 +4,9 @@ import type { SharedStatements } from '../../warehouse/database.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
-import { ItemWorker } from './item-worker.ts';
-import { Outcomes } from './outcomes.ts';
 import {
+  BOSS_SCHEMA,
+  insertItem,
   KINDS_OF_WORK,
   WORK_KINDS,
   keyOf,
@@ -16,6 +15,8 @@ import {
   type QueuedItem,
   type WorkHandler,
 } from './work-items.ts';
+import { ItemWorker } from './item-worker.ts';
+import { Outcomes } from './outcomes.ts';
 
 export interface BossQueueOptions {
   /** Of any source of the database. */

@@ -8,8 +8,7 @@ import type { SignatureMethod } from '../../source/signature-fields.ts';
 import type { Delivery } from './delivery.ts';
 import { schemeInFamily } from './scheme-in-family.ts';
 import { writeTimestamp } from './timestamp.ts';
-import { contentWriter, isForm } from './signed-content.ts';
-import { signedPath, urlForms } from './url-forms.ts';
+import { contentWriter, isForm, signedPath, urlForms } from './signed-content.ts';
 
 /** A delivery that is to be signed. */
 export interface DeliveryDraft {

@@ -6,11 +6,10 @@ import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
 import { sourceFigures, type ReceiverFigures } from '../figures.ts';
 import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
-import { guardConnections } from './connections.ts';
+import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
 import { requestHandler } from './requests.ts';
-import { closeServer, createReceiverServer, listen } from './server.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
 

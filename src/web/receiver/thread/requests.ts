@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../../model/errors.ts';
 import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
-import type { Connections } from './connections.ts';
+import type { Connections } from './server.ts';
 import { countUp } from '../figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
 
