@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { Probe } from '../app.ts';
+import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -14,7 +14,7 @@ import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
-import { withProbe } from './command/with-app.ts';
+import { whileOpen } from './command/with-app.ts';
 import { lookForWarehouse, refuseMaking, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 
@@ -72,7 +72,9 @@ async function checkSource(
 ): Promise<CheckReport> {
   const { reader, finding } = await findWarehouse(chosen.source, context.clock);
   try {
-    const asked = await withProbe(context, chosen, reader, (probe) => checkService(probe, resources, context));
+    const { clock, secrets } = context;
+    const opened = await openProbe({ ...chosen, clock, secrets }, reader);
+    const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     return { source: chosen.source.name, ...asked, warehouse: finding };
   } finally {
     await reader?.close();

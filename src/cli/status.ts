@@ -10,6 +10,7 @@ import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
+import { whileOpen } from './command/with-app.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceStatus {
@@ -50,14 +51,11 @@ export function statusCommand(context: CliContext): Command {
 }
 
 async function statusOfSource({ source, resources }: ChosenSource, { clock }: CliContext): Promise<SourceStatus> {
-  const warehouse = await openWarehouseToRead(source.warehouse, clock);
-  try {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
     return { source: source.name, warehouse: shownPlace(source.warehouse), resources: statuses };
-  } finally {
-    await warehouse.close();
-  }
+  });
 }
 
 async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {

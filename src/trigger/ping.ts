@@ -5,7 +5,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { retryAfter } from '../queue/limits/answer-limits.ts';
 import type { PingSettings } from '../settings/settings.ts';
-import { overallStatus, type RunReport } from '../sync/report.ts';
+import { overallStatus, type ResourceReport, type RunReport } from '../sync/report.ts';
 
 /** Reports runs to a dead-man monitor. A monitor that does not answer never fails or delays a run. */
 export interface Pings {
@@ -44,10 +44,7 @@ const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
 
 const START: typeof KINDS = { ok: 'start', partial: null, failed: null, deferred: null, interrupted: null };
 
-interface End {
-  resource: string;
-  status: RunStatus;
-}
+type End = Pick<ResourceReport, 'resource' | 'status'>;
 
 interface Wanted {
   kind: PingKind;

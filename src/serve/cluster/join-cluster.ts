@@ -18,7 +18,6 @@ import { keepLead, type Lead } from './lead.ts';
 import type { ClusterSource } from './open-apps.ts';
 
 export interface ClusterOptions {
-  /** All of them on Postgres. */
   /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;

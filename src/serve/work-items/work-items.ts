@@ -38,8 +38,6 @@ export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
 /** How one kind of items is queued. */
 interface KindOfWork {
-  /** `exclusive`: at most one item of a key is queued or under way. */
-  policy: 'exclusive';
   /** How often a process asks for items unless it is woken. */
   pollMs: number;
   /** After taking an item, a process waits so long for each item under way, so that idle processes take the next ones. */
@@ -51,9 +49,9 @@ interface KindOfWork {
 }
 
 export const WORK_KINDS: Readonly<Record<WorkKind, KindOfWork>> = {
-  walk: { policy: 'exclusive', pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
-  drain: { policy: 'exclusive', pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
-  settle: { policy: 'exclusive', pollMs: 5_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
+  walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
+  drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
+  settle: { pollMs: 5_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
 };
 
 /** In the order in which they are asked for. */

@@ -166,10 +166,11 @@ function engine(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQu
 }
 
 async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { policy, heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
-  const options = { heartbeatSeconds, deleteAfterSeconds, retryLimit: NO_LIMIT, retryDelay: 0 };
-  const rest = { expireInSeconds: DAY_SECONDS, retentionSeconds: 30 * DAY_SECONDS };
-  await boss.createQueue(kind, { policy, ...options, ...rest });
+  const { heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
+  const times = { heartbeatSeconds, deleteAfterSeconds, expireInSeconds: DAY_SECONDS };
+  const rest = { retentionSeconds: 30 * DAY_SECONDS, retryLimit: NO_LIMIT, retryDelay: 0 };
+  // At most one item of a key is queued or under way.
+  await boss.createQueue(kind, { policy: 'exclusive', ...times, ...rest });
 }
 
 function resultOf(output: unknown): unknown {

@@ -18,7 +18,6 @@ export interface EventTarget {
   /** The profile's name of it. */
   resource: string;
   /** As `shape/records/record-key.ts` makes it; null if the event names no record: then the resource has to be walked. */
-  /** As `shape/records/record-key.ts` makes it; null where the event names no record: then the resource has to be walked. */
   key: string | null;
   /** The record's time of change after the event, in epoch milliseconds; null if it does not say. */
   updated: number | null;

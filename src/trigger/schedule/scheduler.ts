@@ -57,7 +57,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     stop: async () => {
       tick?.stop();
-      stopping.abort(interruption());
+      stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
       wakeAll();
       await Promise.all(loops);
     },
@@ -69,10 +69,6 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     figures: () => Array.from(schedules.values(), (each) => each.figures()),
   };
-}
-
-function interruption(): SyncError {
-  return new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' });
 }
 
 function unknownResource(resource: string): SyncError {

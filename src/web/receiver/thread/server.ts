@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ReceiverLimits } from '../setup.ts';
+import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { ConfigError } from '../../../model/errors.ts';
 
@@ -67,19 +68,14 @@ const LISTEN_FAULTS: Readonly<Record<string, { code: string; hint: string }>> = 
 };
 
 /** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
-export function listen(server: Server, host: string, port: number): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const fail = (error: NodeJS.ErrnoException): void => {
+export async function listen(server: Server, host: string, port: number): Promise<number> {
+  server.listen({ host, port });
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const known = LISTEN_FAULTS[error.code ?? ''];
-    reject(known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint }));
-  };
-  server.once('error', fail);
-  server.listen({ host, port }, () => {
-    const address = server.address();
-    server.off('error', fail);
-    resolve(typeof address === 'object' && address !== null ? address.port : port);
+    throw known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint });
   });
-  return promise;
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
 }
 
 /** Takes nothing new, lets open requests end, and cuts those that have not after `graceMs`. */
@@ -123,7 +119,10 @@ export function guardConnections(limits: ReceiverLimits): Connections {
 
   return {
     opened: (socket) => {
-      if (known.size >= limits.connections) (first(unproven) ?? socket).destroy();
+      if (known.size >= limits.connections) {
+        const [oldest = socket] = unproven;
+        oldest.destroy();
+      }
       known.set(socket, { open: 0, refused: 0, proven: false });
       unproven.add(socket);
       socket.once('close', () => {
@@ -158,9 +157,4 @@ export function guardConnections(limits: ReceiverLimits): Connections {
       return known.size;
     },
   };
-}
-
-function first<T>(values: Iterable<T>): T | undefined {
-  const [value] = values;
-  return value;
 }
