@@ -22,16 +22,11 @@ import type { WarehouseReader } from '../warehouse/reading.ts';
 const MOST_ATTEMPTS = 2;
 const LONGEST_WAIT_MS = 30_000;
 
-interface ResourceCheck {
-  resource: string;
-  findings: CheckFinding[];
-}
-
 interface CheckReport {
   source: string;
   /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
-  resources: ResourceCheck[];
+  resources: { resource: string; findings: CheckFinding[] }[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -86,7 +81,7 @@ async function checkService(
   resources: readonly string[],
   context: CliContext,
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
-  const checks: ResourceCheck[] = [];
+  const checks: CheckReport['resources'] = [];
   const identity = await identityOf(app, context);
   const isIdentified = identity?.status === 'ok';
   for (const resource of resources) {
@@ -139,18 +134,14 @@ function textOf(report: CheckReport): string {
   return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }
 
-/** Where the copy is kept, as it is found. */
-interface FoundWarehouse {
-  /** Null if there is none yet, or an older version wrote it. */
-  reader: WarehouseReader | null;
-  finding: CheckFinding;
-}
-
 /**
- * Looks for the warehouse of a source without creating anything; the caller closes the reader. Throws `ConfigError` if
- * the warehouse cannot be read.
+ * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
+ * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
-async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
+async function findWarehouse(
+  { warehouse }: SourceSettings,
+  clock: Clock,
+): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const place = shownPlace(warehouse);
   const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
     check: 'warehouse',

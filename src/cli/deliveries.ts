@@ -8,7 +8,6 @@ import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } fro
 import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
 import type { InboxViewer } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
@@ -100,14 +99,13 @@ async function inInboxes<Opened extends { close(): Promise<void> }>(
 ): Promise<void> {
   await forEachSource(context, options, [], async ({ source }) => {
     if (source.webhook === null) {
-      if (options.source === undefined) return EXIT_CODES.ok;
+      if (options.source === undefined) return;
       throw new ConfigError('usage', `source ${source.name} receives no webhooks`, {
         hint: 'webhook.secrets in its settings makes it do so',
       });
     }
     const said = await whileOpen(await open(source.warehouse, context.clock), (inbox) => look(source.name, inbox));
     if (said !== null) print(context, said);
-    return EXIT_CODES.ok;
   });
 }
 

@@ -7,7 +7,6 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
@@ -45,7 +44,6 @@ export function statusCommand(context: CliContext): Command {
       await forEachSource(context, options, [], async (chosen) => {
         const status = await statusOfSource(chosen, context);
         print(context, options.json === true ? status : tableOf(status).trimEnd());
-        return EXIT_CODES.ok;
       });
     });
 }

@@ -15,17 +15,18 @@ export interface Pings {
   close(): Promise<void>;
 }
 
-export interface PingLimits {
-  /** For one ping, repetitions included. */
-  deadlineMs: number;
-  /** When the process ends, pings that are not sent by then are dropped. */
-  lingerMs: number;
-  betweenMs: number;
-}
-
 type PingKind = keyof PingSettings;
 
-const LIMITS: PingLimits = { deadlineMs: 10_000, lingerMs: 5_000, betweenMs: 1_000 };
+const LIMITS = {
+  /** For one ping, repetitions included. */
+  deadlineMs: 10_000,
+  /** When the process ends, pings that are not sent by then are dropped. */
+  lingerMs: 5_000,
+  betweenMs: 1_000,
+};
+
+export type PingLimits = typeof LIMITS;
+
 const ATTEMPTS = 3;
 
 const PLACEHOLDER = '{resource}';

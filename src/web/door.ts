@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
+import type { ServeSettings } from '../settings/settings.ts';
 import type { PageRequest } from './receiver/calls.ts';
 
 /**
@@ -76,10 +77,7 @@ function isOurs(host: string, hosts: readonly string[]): boolean {
 }
 
 /** Who may see the pages. */
-interface Access {
-  user: string;
-  password: string;
-}
+type Access = NonNullable<ServeSettings['auth']>;
 
 /** Makes a browser ask for a name and a password. */
 export const CHALLENGE = 'Basic realm="content-sync", charset="UTF-8"';

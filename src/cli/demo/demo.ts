@@ -60,7 +60,6 @@ async function tell(context: CliContext, sandbox: Sandbox, folder: string, keep:
     await withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, editor));
     const { name: source, warehouse } = chosen.source;
     await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
-    return EXIT_CODES.ok;
   });
   // Whoever ends what was to be kept until then has seen all of it.
   if (keep) context.exit(EXIT_CODES.ok);

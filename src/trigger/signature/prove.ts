@@ -23,13 +23,6 @@ type TextEncoding = 'hex' | 'base64' | 'base64url';
  */
 export type Prove = (content: readonly Buffer[], texts: readonly string[]) => boolean;
 
-const DIGEST_BYTES: Readonly<Record<SignatureMethod['algorithm'], number>> = {
-  sha1: 20,
-  sha256: 32,
-  sha384: 48,
-  sha512: 64,
-};
-
 /** The bytes before the 32 of an Ed25519 public key in its DER form (RFC 8410). */
 const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
 const ED25519_SIGNATURE_BYTES = 64;
@@ -43,23 +36,23 @@ export const PROVERS: Readonly<
 > = {
   hmac: (key, algorithm, encoding) => {
     const secret = createSecretKey(key);
-    return byDigest(() => createHmac(algorithm, secret), DIGEST_BYTES[algorithm], encoding);
+    return byDigest(() => createHmac(algorithm, secret), encoding);
   },
   // The key stands in the content.
-  hash: (_key, algorithm, encoding) => byDigest(() => createHash(algorithm), DIGEST_BYTES[algorithm], encoding),
+  hash: (_key, algorithm, encoding) => byDigest(() => createHash(algorithm), encoding),
   ed25519: byPublicKey,
   static: bySameText,
   basic: bySameText,
 };
 
-function byDigest(begin: () => Hash | Hmac, length: number, encoding: TextEncoding): Prove {
+function byDigest(begin: () => Hash | Hmac, encoding: TextEncoding): Prove {
   return (content, texts) => {
     const digest = begin();
     for (const piece of content) digest.update(piece);
     const expected = digest.digest();
     return someEqual(
       expected,
-      texts.map((text) => decodeStrictly(text, encoding, length)),
+      texts.map((text) => decodeStrictly(text, encoding, expected.length)),
     );
   };
 }

@@ -126,7 +126,7 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
 };
 
 /** A run's status as a picture and a word. */
-export function runStatus(status: PastRun['status']): Markup {
+function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
 }
