@@ -60,13 +60,33 @@ export interface App {
 
 /** The one place that builds things. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
-  const opened = new AsyncDisposableStack();
-  try {
-    return await build(options, opened);
-  } catch (error) {
-    await opened.disposeAsync();
-    throw error;
-  }
+  await using opened = new AsyncDisposableStack();
+  const { source, clock, secrets, lingerMs } = options;
+  const { profile } = source;
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  const coordination = await openCoordination(source.warehouse, clock);
+  opened.defer(() => coordination?.close());
+  const known = { coordination, own: warehouse.own, isKept: coordination === null };
+  const { client, governor, listing } = await openClient(options, known, opened);
+  const ownedResources = ownResources(warehouse, clock, lingerMs);
+  opened.defer(() => ownedResources.close());
+  const rights = { credential: credentialName(source), deletes: source.deletes };
+  const scrub = (text: string): string => scrubOwn(text, secrets);
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, scrub, ...rights };
+  const open = opened.move();
+  return {
+    source,
+    warehouse,
+    client,
+    governor,
+    listing,
+    ownedResources,
+    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock) }),
+    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
+    confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    close: () => open.disposeAsync(),
+  };
 }
 
 /** Sends requests to a source's service, and stores nothing. */
@@ -77,18 +97,14 @@ export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'cl
  * is updated, if `reader` may write. Known limits are read through `reader`, which is null if there is no warehouse yet.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
-  const opened = new AsyncDisposableStack();
-  try {
-    const { source, clock } = options;
-    const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
-    opened.defer(() => coordination?.close());
-    const known = { coordination, own: reader?.own ?? null, isKept: false };
-    const asking = await openClient(options, known, opened);
-    return { source, ...asking, close: () => opened.disposeAsync() };
-  } catch (error) {
-    await opened.disposeAsync();
-    throw error;
-  }
+  await using opened = new AsyncDisposableStack();
+  const { source, clock } = options;
+  const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
+  opened.defer(() => coordination?.close());
+  const known = { coordination, own: reader?.own ?? null, isKept: false };
+  const asking = await openClient(options, known, opened);
+  const open = opened.move();
+  return { source, ...asking, close: () => open.disposeAsync() };
 }
 
 async function openClient(
@@ -124,34 +140,6 @@ async function openClient(
   });
   opened.defer(() => client.close());
   return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
-}
-
-async function build(options: AppOptions, opened: AsyncDisposableStack): Promise<App> {
-  const { source, clock, secrets, lingerMs } = options;
-  const { profile } = source;
-  const warehouse = await openWarehouse(source.warehouse, clock);
-  opened.defer(() => warehouse.close());
-  const coordination = await openCoordination(source.warehouse, clock);
-  opened.defer(() => coordination?.close());
-  const known = { coordination, own: warehouse.own, isKept: coordination === null };
-  const { client, governor, listing } = await openClient(options, known, opened);
-  const ownedResources = ownResources(warehouse, clock, lingerMs);
-  opened.defer(() => ownedResources.close());
-  const rights = { credential: credentialName(source), deletes: source.deletes };
-  const scrub = (text: string): string => scrubOwn(text, secrets);
-  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, scrub, ...rights };
-  return {
-    source,
-    warehouse,
-    client,
-    governor,
-    listing,
-    ownedResources,
-    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock) }),
-    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
-    confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
-    close: () => opened.disposeAsync(),
-  };
 }
 
 /** The budget belongs to the origin and the credential, so that another key has a budget of its own. */

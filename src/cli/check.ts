@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { Probe } from '../app.ts';
+import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -14,25 +14,20 @@ import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
-import { withProbe } from './command/with-app.ts';
 import type { Database } from '../warehouse/database.ts';
 import { databaseAt } from '../warehouse/databases.ts';
+import { whileOpen } from './command/with-app.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
 const LONGEST_WAIT_MS = 30_000;
 
-interface ResourceCheck {
-  resource: string;
-  findings: CheckFinding[];
-}
-
 interface CheckReport {
   source: string;
   /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
-  resources: ResourceCheck[];
+  resources: { resource: string; findings: CheckFinding[] }[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -73,7 +68,9 @@ async function checkSource(
 ): Promise<CheckReport> {
   const { reader, finding } = await findWarehouse(chosen.source, context.clock);
   try {
-    const asked = await withProbe(context, chosen, reader, (probe) => checkService(probe, resources, context));
+    const { clock, secrets } = context;
+    const opened = await openProbe({ ...chosen, clock, secrets }, reader);
+    const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     return { source: chosen.source.name, ...asked, warehouse: finding };
   } finally {
     await reader?.close();
@@ -85,7 +82,7 @@ async function checkService(
   resources: readonly string[],
   context: CliContext,
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
-  const checks: ResourceCheck[] = [];
+  const checks: CheckReport['resources'] = [];
   const identity = await identityOf(app, context);
   const isIdentified = identity?.status === 'ok';
   for (const resource of resources) {
@@ -138,18 +135,14 @@ function textOf(report: CheckReport): string {
   return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }
 
-/** Where the copy is kept, as it is found. */
-interface FoundWarehouse {
-  /** Null if there is none yet, or an older version wrote it. */
-  reader: WarehouseReader | null;
-  finding: CheckFinding;
-}
-
 /**
- * Looks for the warehouse of a source without creating anything; the caller closes the reader. Throws `ConfigError` if
- * the warehouse cannot be read.
+ * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
+ * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
-async function findWarehouse({ warehouse }: SourceSettings, clock: Clock): Promise<FoundWarehouse> {
+async function findWarehouse(
+  { warehouse }: SourceSettings,
+  clock: Clock,
+): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const database = databaseAt(warehouse);
   const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
     check: 'warehouse',

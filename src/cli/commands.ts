@@ -6,84 +6,69 @@ import { tellError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
-  name: string;
   about: string;
   load: () => Promise<(context: CliContext) => Command>;
 }
 
-/** Every command, in the order of the help. A new command is a file in this folder and an entry here. */
-const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: 'check',
+/** Every command by its name, in the order of the help. A new command is a file in this folder and an entry here. */
+const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  check: {
     about: 'test config, credential and what the profile assumes against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
   },
-  {
-    name: 'backfill',
+  backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
   },
-  {
-    name: 'sync',
+  sync: {
     about: 'bring in what changed since the last run; a resource that was never copied whole is backfilled',
     load: async () => (await import('./sync.ts')).syncCommand,
   },
-  {
-    name: 'serve',
+  serve: {
     about: 'keep every source fresh: schedule, webhooks, deletes; with a status page, metrics and health checks',
     load: async () => (await import('./serve.ts')).serveCommand,
   },
-  {
-    name: 'worker',
+  worker: {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
-  {
-    name: 'status',
+  status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
   },
-  {
-    name: 'grants',
+  grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
-  {
-    name: 'deletes',
+  deletes: {
     about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
     load: async () => (await import('./deletes.ts')).deletesCommand,
   },
-  {
-    name: 'deliveries',
+  deliveries: {
     about: 'what came in by webhook: list it, show one delivery, work on some again (replay)',
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
-  {
-    name: 'webhooks',
+  webhooks: {
     about: '`webhooks send` signs a file as the service would and posts it to a running receiver',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
-  {
-    name: 'copy',
+  copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
   },
-  {
-    name: 'demo',
+  demo: {
     about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
     load: async () => (await import('./demo/demo.ts')).demoCommand,
   },
-  {
-    name: 'sandbox',
+  sandbox: {
     about: 'run a content service on this machine, to try things out against',
     load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
-  {
-    name: 'config',
+  config: {
     about: 'about the config file: `config schema` prints its JSON Schema',
     load: async () => (await import('./config.ts')).configCommand,
   },
-];
+};
 
 const GETTING_STARTED = `
 Getting started:
@@ -140,10 +125,9 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
     });
-  for (const entry of COMMANDS) {
-    const isCalled = calledName(args) === entry.name;
-    const command = isCalled ? (await entry.load())(context) : new Command(entry.name);
-    root.addCommand(command.description(entry.about));
+  for (const [name, { about, load }] of Object.entries(COMMANDS)) {
+    const command = calledName(args) === name ? (await load())(context) : new Command(name);
+    root.addCommand(command.description(about));
     inherit(command, root);
   }
   return root;

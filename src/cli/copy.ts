@@ -16,11 +16,6 @@ import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions
 import { print } from './command/output.ts';
 import { findDatabase } from '../warehouse/databases.ts';
 
-interface CopyOptions extends SourceOptions {
-  to: string;
-  json?: true;
-}
-
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
 export function copyCommand(context: CliContext): Command {
   return withSourceOptions(new Command('copy'))
@@ -29,14 +24,13 @@ export function copyCommand(context: CliContext): Command {
       "where to: postgres://host/database, a schema per source; '${VAR}' and '${file:/path}' are filled in, which keeps a password off the command line",
     )
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (options: CopyOptions) => {
+    .action(async (options: SourceOptions & { to: string; json?: true }) => {
       const to = filledIn(context, options.to);
       refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
         const report = await copySource(context, chosen, to);
         if (options.json === true) print(context, { source: chosen.source.name, ...report });
         else print(context, textOf(chosen.source.name, report));
-        return EXIT_CODES.ok;
       });
       if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(to));
     });

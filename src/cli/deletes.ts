@@ -7,15 +7,11 @@ import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
-import { withApp } from './command/with-app.ts';
+import { whileOpen, withApp } from './command/with-app.ts';
 
-interface DeleteOptions extends SourceOptions {
-  json?: true;
-  id?: string[];
-}
+type DeleteOptions = SourceOptions & { json?: true; id?: string[] };
 
 /** A delete that waits, as it is shown. */
 interface WaitingDelete {
@@ -70,13 +66,9 @@ function inSources(command: Command, about: string): Command {
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
   await forEachSource(context, options, names, async ({ source, resources }) => {
     const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-    try {
-      const deletes = (await Promise.all(resources.map((resource) => waitingIn(warehouse, resource)))).flat();
-      print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
-      return EXIT_CODES.ok;
-    } finally {
-      await warehouse.close();
-    }
+    const waiting = await whileOpen(warehouse, () => Promise.all(resources.map((name) => waitingIn(warehouse, name))));
+    const deletes = waiting.flat();
+    print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
   });
 }
 
@@ -114,7 +106,6 @@ async function decide(
     const { name: source } = chosen.source;
     const told = decided.length === 0 ? 'no deletes wait' : decided.map(sentence).map(visibleText).join('\n');
     print(context, options.json === true ? { source, resources: decided } : told);
-    return EXIT_CODES.ok;
   });
 }
 

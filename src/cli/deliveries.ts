@@ -8,13 +8,11 @@ import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } fro
 import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
 import type { InboxViewer } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
+import { whileOpen } from './command/with-app.ts';
 
-interface DeliveryOptions extends SourceOptions {
-  json?: true;
-}
+type DeliveryOptions = SourceOptions & { json?: true };
 
 /** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
 export function deliveriesCommand(context: CliContext): Command {
@@ -101,17 +99,13 @@ async function inInboxes<Opened extends { close(): Promise<void> }>(
 ): Promise<void> {
   await forEachSource(context, options, [], async ({ source }) => {
     if (source.webhook === null) {
-      if (options.source !== undefined) throw receivesNone(source.name);
-      return EXIT_CODES.ok;
+      if (options.source === undefined) return;
+      throw new ConfigError('usage', `source ${source.name} receives no webhooks`, {
+        hint: 'webhook.secrets in its settings makes it do so',
+      });
     }
-    const inbox = await open(source.warehouse, context.clock);
-    try {
-      const said = await look(source.name, inbox);
-      if (said !== null) print(context, said);
-      return EXIT_CODES.ok;
-    } finally {
-      await inbox.close();
-    }
+    const said = await whileOpen(await open(source.warehouse, context.clock), (inbox) => look(source.name, inbox));
+    if (said !== null) print(context, said);
   });
 }
 
@@ -196,12 +190,6 @@ function textOf(body: Uint8Array): string | null {
 function replayedText(count: number): string {
   if (count === 0) return 'nothing to replay';
   return `${countText(count)} waiting again; a \`serve\` that runs takes them up within seconds, else the next one does`;
-}
-
-function receivesNone(source: string): ConfigError {
-  return new ConfigError('usage', `source ${source} receives no webhooks`, {
-    hint: 'webhook.secrets in its settings makes it do so',
-  });
 }
 
 function unknown(names: readonly string[]): ConfigError {

@@ -4,15 +4,8 @@ import { countText } from '../observe/figures.ts';
 import { changeReaders } from '../warehouse/databases.ts';
 import type { Readers } from '../warehouse/database.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
-
-interface GrantOptions extends SourceOptions {
-  role: string;
-  revoke?: true;
-  json?: true;
-}
 
 /** `content-sync grants`: lets a role of Postgres read the copied tables and views, and nothing that is ours alone. */
 export function grantsCommand(context: CliContext): Command {
@@ -20,13 +13,12 @@ export function grantsCommand(context: CliContext): Command {
     .requiredOption('--role <name>', 'the role that is to read; made, without a login, where it is missing')
     .option('--revoke', 'take the rights away again; the role itself stays')
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (options: GrantOptions) => {
+    .action(async (options: SourceOptions & { role: string; revoke?: true; json?: true }) => {
       const { role, json } = options;
       const request = { role, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
         print(context, json === true ? reportOf(source.name, request, readers) : textOf(source.name, request, readers));
-        return EXIT_CODES.ok;
       });
     });
 }

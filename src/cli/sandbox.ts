@@ -3,13 +3,7 @@ import { Command, Option } from 'commander';
 import { FAULTS } from '../sandbox/faults/fault-script.ts';
 import { SANDBOX_OPTIONS, type OptionDeclaration, type SandboxSettings } from '../sandbox/sandbox-options.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
-
-/** The part of the context that the command needs. */
-export interface SandboxContext {
-  /** Aborted when the process is to end. */
-  signal: AbortSignal;
-  stdout: NodeJS.WritableStream;
-}
+import type { CliContext } from './command/context.ts';
 
 /** Served if neither --data nor --generate is given. */
 const SAMPLE = { content: 1_000, images: 200, analytics: 5_000 } as const;
@@ -28,7 +22,7 @@ Example: --fault status:503,resource=content,nth=3`;
  * `content-sync sandbox`: a Content Service to run against. Prints one JSON line with address and credentials once it
  * listens, and runs until the signal. Flags that cannot be read throw ConfigError('usage').
  */
-export function sandboxCommand({ signal, stdout }: SandboxContext): Command {
+export function sandboxCommand({ signal, stdout }: Pick<CliContext, 'signal' | 'stdout'>): Command {
   const command = new Command('sandbox');
   for (const declaration of Object.values<OptionDeclaration>(SANDBOX_OPTIONS)) command.addOption(flagOf(declaration));
   return command.addHelpText('after', HELP).action(async (flags: Partial<SandboxSettings>) => {

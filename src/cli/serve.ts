@@ -17,10 +17,7 @@ import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
 
-interface ServeOptions extends SourceOptions {
-  host?: string;
-  port?: number;
-}
+type ServeOptions = SourceOptions & { host?: string; port?: number };
 
 /** `content-sync serve`: keeps all sources fresh until it is stopped, and shows how they stand. */
 export function serveCommand(context: CliContext): Command {

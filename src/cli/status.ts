@@ -7,9 +7,9 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
+import { whileOpen } from './command/with-app.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceStatus {
@@ -44,20 +44,16 @@ export function statusCommand(context: CliContext): Command {
       await forEachSource(context, options, [], async (chosen) => {
         const status = await statusOfSource(chosen, context);
         print(context, options.json === true ? status : tableOf(status).trimEnd());
-        return EXIT_CODES.ok;
       });
     });
 }
 
 async function statusOfSource({ source, resources }: ChosenSource, { clock }: CliContext): Promise<SourceStatus> {
-  const warehouse = await openWarehouseToRead(source.warehouse, clock);
-  try {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
     return { source: source.name, warehouse: shownPlace(source.warehouse), resources: statuses };
-  } finally {
-    await warehouse.close();
-  }
+  });
 }
 
 async function statusOf(warehouse: WarehouseReader, resource: string, now: number): Promise<ResourceStatus> {

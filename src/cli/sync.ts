@@ -1,12 +1,10 @@
 import { Command } from 'commander';
-import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
-import { createPings, type Pings } from '../trigger/ping.ts';
-import { dueOf } from '../trigger/schedule/due.ts';
-import { timesOf } from '../trigger/schedule/times.ts';
+import { createPings } from '../trigger/ping.ts';
+import { dueOf, timesOf } from '../trigger/schedule/due.ts';
 import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { print } from './command/output.ts';
@@ -63,31 +61,15 @@ async function runSource(
     return await withApp(context, chosen, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
       const asked = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
-      return run({ app, log, context, options, pings }, { command, resources: asked });
+      const [restart, live] = [options.restart === true, options.logLevel === undefined];
+      const { watcher, finish } = watchRun({ context, log, app, resources: asked, live });
+      const work = (): Promise<RunReport> =>
+        app.sync({ command, resources: asked, restart, signal: context.signal, watcher });
+      return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);
     });
   } finally {
     await pings.close();
   }
-}
-
-interface Stage {
-  app: App;
-  log: Logger;
-  context: CliContext;
-  options: RunOptions;
-  pings: Pings;
-}
-
-async function run(
-  { app, log, context, options, pings }: Stage,
-  asked: Pick<Parameters<App['sync']>[0], 'command' | 'resources'>,
-): Promise<RunReport> {
-  const { resources } = asked;
-  const watch = watchRun({ context, log, app, resources, live: options.logLevel === undefined });
-  const restart = options.restart === true;
-  const work = (): Promise<RunReport> =>
-    app.sync({ ...asked, restart, signal: context.signal, watcher: watch.watcher });
-  return (resources.length === 0 ? work() : pings.around(resources, work)).finally(() => watch.finish());
 }
 
 /** The due commands by resource. If nothing is due, it says so, because silence may also be a fault. */
@@ -113,18 +95,13 @@ function tell(context: CliContext, report: RunReport, { json }: RunOptions): voi
   else if (isWatched) print(context, summaryText(report).trimEnd());
 }
 
-/** What `sync --due` has to do, and when there will be more. */
-interface DueNow {
-  /** By resource, in the order in which they were named. */
-  commands: Record<string, SyncCommand>;
-  /** Epoch milliseconds; null if nothing is scheduled. */
-  nextAt: number | null;
-}
-
-/** Finds out from the stored state of each resource which commands are due by the schedule. */
-async function dueNow(app: App, resources: readonly string[], now: number): Promise<DueNow> {
+/**
+ * Finds out from the stored state of each resource which commands are due by the schedule, in the order of `resources`;
+ * `nextAt` is when there will be more (epoch milliseconds), null if nothing is scheduled.
+ */
+async function dueNow(app: App, resources: readonly string[], now: number) {
   const { name: source, profile, schedule } = app.source;
-  const commands: DueNow['commands'] = {};
+  const commands: Record<string, SyncCommand> = {};
   const moments: number[] = [];
   for (const resource of resources) {
     const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;

@@ -10,9 +10,7 @@ import { namedSources, readSettings, tellRefused, withSourceOptions, type Source
 import { exposedFiles } from '../serve/serve-warnings.ts';
 import { joinCluster, isShared } from '../serve/cluster/join-cluster.ts';
 
-interface WorkerOptions extends SourceOptions {
-  atOnce?: number;
-}
+type WorkerOptions = SourceOptions & { atOnce?: number };
 
 /** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
 export function workerCommand(context: CliContext): Command {

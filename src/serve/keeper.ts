@@ -8,13 +8,12 @@ import { readCheckpoint } from '../state/checkpoints.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
-import { createScheduler, type Scheduler } from '../trigger/schedule/scheduler.ts';
-import type { TickSource } from '../trigger/schedule/tick.ts';
+import { createScheduler, type Scheduler, type TickSource } from '../trigger/schedule/scheduler.ts';
 import { NAMED, type NameState } from '../warehouse/name-state.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import { syncedResources } from './start-drain.ts';
 
-/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/queued-work.ts`). */
+/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/join-cluster.ts`). */
 export interface SourceWork {
   /** Milliseconds between two rounds of upkeep. */
   readonly upkeepMs: number;

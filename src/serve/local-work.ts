@@ -1,25 +1,20 @@
 import type { OwnedResource } from '../state/owned-resource.ts';
-import type { Logger } from 'pino';
 import { openApp, type App } from '../app.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
-import type { SourceSettings } from '../settings/settings.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import type { Scheduler } from '../trigger/schedule/scheduler.ts';
 import { NAMED, type NameState } from '../warehouse/name-state.ts';
+import type { ClusterSource } from './cluster/open-apps.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
-import type { SourceWatcher } from './source-watcher.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
 import { untilReopening } from './watch-names.ts';
 
-interface LocalWorkOptions {
-  source: SourceSettings;
+interface LocalWorkOptions extends ClusterSource {
   clock: Clock;
-  log: Logger;
   secrets: string[];
-  watcher: SourceWatcher;
   /** Null if no webhooks are received. */
   inbox: ReceivedInbox | null;
 }
@@ -59,6 +54,7 @@ export class LocalWork implements SourceWork {
     opened.defer(() => {
       this.#app = null;
     });
+    const names = (): NameState[] => [app.warehouse.nameState(), inbox?.nameState() ?? NAMED];
     return {
       warehouse: app.warehouse,
       walk: (resource, command, signal) => {
@@ -68,7 +64,7 @@ export class LocalWork implements SourceWork {
       },
       startDrain: (requestWalk) => this.#startDrain(app, requestWalk, reading.signal),
       upkeep: [() => this.#maintain(app), (signal) => this.#confirmReleased(app, signal)],
-      untilReopening: (signal) => this.#untilReopening(app, signal),
+      untilReopening: (signal) => untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal }),
     };
   }
 
@@ -104,11 +100,5 @@ export class LocalWork implements SourceWork {
   async #releaseAll(): Promise<void> {
     for (const owned of this.#owned.values()) await owned.release(true);
     this.#owned.clear();
-  }
-
-  #untilReopening(app: App, signal: AbortSignal): Promise<void> {
-    const { clock, log, inbox } = this.#options;
-    const names = (): NameState[] => [app.warehouse.nameState(), inbox?.nameState() ?? NAMED];
-    return untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal });
   }
 }

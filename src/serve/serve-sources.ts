@@ -7,10 +7,11 @@ import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { RefusedSource, SourceSettings } from '../settings/settings.ts';
 import { NAMED } from '../warehouse/name-state.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import type { ClusterSource } from './cluster/open-apps.ts';
 import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
-import { logWalks, sourceWatcher, type SourceWatcher } from './source-watcher.ts';
+import { logWalks, sourceWatcher } from './source-watcher.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import type { StatusParts } from './status/source-status.ts';
@@ -42,11 +43,8 @@ export interface ServedSources extends Collector {
 }
 
 /** A source before it is opened. */
-interface Prepared {
-  source: SourceSettings;
+interface Prepared extends ClusterSource {
   activity: SourceActivity;
-  log: Logger;
-  watcher: SourceWatcher;
 }
 
 /**

@@ -22,20 +22,11 @@ export function sourceWatcher(
   logged: RunWatcher,
   allowedPerSecond: () => number | null,
 ): SourceWatcher {
-  const counted = activityWatcher(activity);
+  const both = [activityWatcher(activity), logged];
   return {
-    started: (...told) => {
-      counted.started(...told);
-      logged.started(...told);
-    },
-    page: (...told) => {
-      counted.page(...told);
-      logged.page(...told);
-    },
-    ended: (...told) => {
-      counted.ended(...told);
-      logged.ended(...told);
-    },
+    started: (...told) => both.forEach((each) => each.started(...told)),
+    page: (...told) => both.forEach((each) => each.page(...told)),
+    ended: (...told) => both.forEach((each) => each.ended(...told)),
     attempted: (event) => activity.attempted(event, allowedPerSecond()),
     settled: (event) => noteDelivered(activity, event),
   };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { AddressGrammar } from './address/grammar.ts';
 import { postgresGrammar } from './address/postgres.ts';
 
-/** What is read of an address, by the kind of the database. */
+/** Parts of an address, by the kind of database. */
 interface AddressKinds {
   sqlite: { readonly file: string };
   postgres: {
@@ -34,7 +34,7 @@ const READERS: { readonly [Kind in DatabaseKind]: (rest: string) => WarehouseAdd
   },
 };
 
-/** What stands before the colon. */
+/** The part before the colon. */
 export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {
   sqlite: 'sqlite',
   postgres: 'postgres',

@@ -2,7 +2,7 @@ import type { Doubt, SureRecord, WalkEnd } from '../extract/guards/walk-end.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import type { Warning } from './warnings.ts';
 
-/** What the end of a walk proves. */
+/** Conclusions from the end of a walk. */
 export interface WalkProof {
   /** True if the walk met every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
@@ -41,7 +41,7 @@ export interface Repetition {
   behind: SureRecord | null;
 }
 
-/** What the end of a walk proves about its records. Pure. */
+/** Concludes from the end of a walk what is proved about its records. Pure. */
 export function proveWalk(
   end: WalkEnd,
   { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,

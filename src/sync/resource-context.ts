@@ -34,15 +34,15 @@ export interface SourceContext {
   scrub: (text: string) => string;
 }
 
-/** What asking the service for the records of one resource needs. */
+/** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
   clock: Clock;
 }
 
-/** What every step of syncing one resource needs: it loads, and it asks the service. */
+/** Context of every step of syncing one resource: for loading, and for requests to the service. */
 export interface ResourceContext
   extends LoadContext, RequestContext, Pick<SourceContext, 'credential' | 'deletes' | 'scrub'> {
-  /** What is known of the path of single records. */
+  /** Knowledge about the path of single records. */
   proof: ItemProof;
   /** Most pages in flight at once, if the page style allows it. */
   runAhead: number;

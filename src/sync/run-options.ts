@@ -14,7 +14,7 @@ export interface RunWatcher {
 
 export interface RunOptions extends SourceContext {
   source: string;
-  /** What is asked of all resources alike; or, if each is due for itself, of each by its name. */
+  /** The command for all resources alike; or, if each is due for itself, for each by its name. */
   command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   /** Names in the profile, in the order in which they are reported. */
   resources: readonly string[];

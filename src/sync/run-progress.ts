@@ -7,7 +7,7 @@ import type { ResourceContext } from './resource-context.ts';
 import type { RunWatcher } from './run-options.ts';
 import type { Warning } from './warnings.ts';
 
-/** What a resource's part of a run has counted so far. */
+/** Counts of a resource's part of a run so far. */
 export interface RunProgress {
   /** Full if a full walk took the place of the planned one. */
   mode: WalkMode;
@@ -20,7 +20,7 @@ export interface RunProgress {
   warnings: Warning[];
 }
 
-/** What the walks of one resource need as part of a run. */
+/** Context of the walks of one resource as part of a run. */
 export interface RunContext extends ResourceContext {
   run: RunStart;
   progress: RunProgress;

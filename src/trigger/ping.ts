@@ -5,7 +5,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { retryAfter } from '../queue/limits/answer-limits.ts';
 import type { PingSettings } from '../settings/settings.ts';
-import { overallStatus, type RunReport } from '../sync/report.ts';
+import { overallStatus, type ResourceReport, type RunReport } from '../sync/report.ts';
 
 /** Reports runs to a dead-man monitor. A monitor that does not answer never fails or delays a run. */
 export interface Pings {
@@ -15,17 +15,18 @@ export interface Pings {
   close(): Promise<void>;
 }
 
-export interface PingLimits {
-  /** For one ping, repetitions included. */
-  deadlineMs: number;
-  /** When the process ends, pings that are not sent by then are dropped. */
-  lingerMs: number;
-  betweenMs: number;
-}
-
 type PingKind = keyof PingSettings;
 
-const LIMITS: PingLimits = { deadlineMs: 10_000, lingerMs: 5_000, betweenMs: 1_000 };
+const LIMITS = {
+  /** For one ping, repetitions included. */
+  deadlineMs: 10_000,
+  /** When the process ends, pings that are not sent by then are dropped. */
+  lingerMs: 5_000,
+  betweenMs: 1_000,
+};
+
+export type PingLimits = typeof LIMITS;
+
 const ATTEMPTS = 3;
 
 const PLACEHOLDER = '{resource}';
@@ -44,10 +45,7 @@ const KINDS: Readonly<Record<RunStatus, PingKind | null>> = {
 
 const START: typeof KINDS = { ok: 'start', partial: null, failed: null, deferred: null, interrupted: null };
 
-interface End {
-  resource: string;
-  status: RunStatus;
-}
+type End = Pick<ResourceReport, 'resource' | 'status'>;
 
 interface Wanted {
   kind: PingKind;

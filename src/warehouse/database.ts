@@ -16,7 +16,7 @@ export interface Database {
   readonly shown: string;
   /** The file that holds it; null for a server. */
   readonly file: string | null;
-  /** What processes of many machines share on it; null if one process does all the work. */
+  /** The part that processes of many machines share; null if one process does all the work. */
   readonly shared: SharedDatabase | null;
   /** Opens (and makes, and migrates) the warehouse. */
   openWarehouse(clock: Clock): Promise<Warehouse>;
@@ -36,7 +36,7 @@ export interface Database {
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }
 
-/** What only some databases take; the others do without. */
+/** Options that only some databases use; the others ignore them. */
 export interface InboxOptions {
   /** True for one that only reads what another one of this process has made. */
   isReader?: boolean;
@@ -92,7 +92,7 @@ export interface ReadersRequest {
   revoke: boolean;
 }
 
-/** What a role may read of one source now, or may no longer. */
+/** The tables of one source that a role may read now, or may no longer. */
 export interface Readers {
   schema: string;
   /** The role was made just now, without a login. */

@@ -37,7 +37,7 @@ export function databaseAt(address: string, what: 'database' | 'inbox' = 'databa
   });
 }
 
-/** What processes of many machines share at an address; null if one process does all the work, or it is no address. */
+/** The part of the database that processes of many machines share; null if one process does all the work, or if it is no address. */
 export function sharedDatabase(address: string): SharedDatabase | null {
   return findDatabase(address)?.shared ?? null;
 }

@@ -5,7 +5,7 @@ export interface NameState {
    * name. In both cases nothing is read or written until it is `named` again, or opened anew.
    */
   is: 'named' | 'gone' | 'replaced';
-  /** What has the name now: the same text as long as it stays as it is. */
+  /** Identifies the file that has the name now: the text stays the same as long as the file does. */
   seen: string;
 }
 

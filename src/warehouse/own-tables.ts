@@ -35,7 +35,7 @@ export interface CheckpointRow {
   resource: string;
   /** Version of this row's meaning; a newer one is refused. */
   format: number;
-  /** What the checkpoint was made under (id, path, filter): another one means other data. */
+  /** Fingerprint of the settings the checkpoint was made under (id, path, filter): another one means other data. */
   fingerprint: string;
   /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
   cursor: string | null;

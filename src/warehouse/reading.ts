@@ -3,7 +3,7 @@ import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
-/** What commands may ask that only read. Nothing is made, changed or brought up to date for them. */
+/** Queries of commands that only read. Nothing is made, changed or migrated for them. */
 export interface WarehouseReader extends Pick<Warehouse, 'own' | 'count' | 'countDeleted' | 'close'> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
@@ -36,7 +36,7 @@ type RowQueries = Pick<
   'holdsBeyondDouble' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countDeleted'
 >;
 
-/** What the databases do not share of these queries. */
+/** The parts of these queries in which the databases differ. */
 export interface RowQueryDialect {
   /** A copied table as a statement names it. */
   named: (table: string) => RawBuilder<unknown>;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DeliveryState, NewDelivery } from './inbox.ts';
 
-/** What a request means whose delivery stands there already. */
+/** Decides what a request means if its delivery is stored already. */
 export type Repetition = 'count' | 'countEvent' | 'waitAgain';
 
 /**
@@ -31,7 +31,7 @@ export function setApart(delivery: NewDelivery): NewDelivery {
   return { ...delivery, delivery_id: `${delivery_id}#${bodyDigest(body).slice(0, APART_DIGITS)}`, differs_from };
 }
 
-/** What a delivery takes up while it waits: bytes of its body, and characters of its headers, which are mostly as many. */
+/** The size of a waiting delivery: bytes of its body plus characters of its headers, which are mostly as many bytes. */
 export function sizeOf({ body, headers }: Pick<NewDelivery, 'body' | 'headers'>): number {
   return body.byteLength + headers.length;
 }

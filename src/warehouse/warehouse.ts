@@ -16,7 +16,7 @@ export interface StoredRow {
   updated: Cell;
 }
 
-/** What a row of a resource's own table is stamped with, and what is remembered of its record. */
+/** The stamps of a row of a resource's own table, and what is remembered of its record. */
 export interface WrittenRecord {
   key: string;
   /** 1 is a record never seen before. */
@@ -72,7 +72,7 @@ export interface PreparedRows {
 
 /** Everything that one page changes, committed whole or not at all. */
 export interface PageCommit<Prepared extends PreparedRows = PreparedRows> {
-  /** What `prepare` of the same warehouse returned. */
+  /** The result of `prepare` of the same warehouse. */
   page: Prepared;
   lease: LeaseProof;
   /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
@@ -85,7 +85,7 @@ export interface ShapeGrowth {
   /** The tables that stand; null if the resource has none yet. */
   before: ResourceShape | null;
   after: ResourceShape;
-  /** What `after` has that `before` had not, or not as wide. */
+  /** The tables and columns that `after` has and `before` had not, or not as wide. */
   changes: readonly ShapeChange[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
@@ -136,7 +136,7 @@ export interface Purge {
 
 /** The state of a database that is written for months. */
 export interface Upkeep {
-  /** What is written but not yet copied into the database itself; grows while a reader holds a transaction open. */
+  /** Bytes written but not yet copied into the database itself; grows while a reader holds a transaction open. */
   walBytes: number;
 }
 
@@ -185,7 +185,7 @@ export interface Warehouse {
   countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
-  /** What the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
+  /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
   upkeep(): Promise<Upkeep>;
   /** Cheap enough to be asked all the time. Does not throw; all else throws `warehouse_gone` if it is not `named`. */
   nameState(): NameState;

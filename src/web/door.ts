@@ -1,6 +1,7 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Clock } from '../model/clock.ts';
-import { isAuthorized, type Access } from './basic-auth.ts';
+import type { ServeSettings } from '../settings/settings.ts';
 import type { PageRequest } from './receiver/calls.ts';
 
 /**
@@ -73,4 +74,21 @@ function isOurs(host: string, hosts: readonly string[]): boolean {
   const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
   if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || !name.includes('.')) return true;
   return PRIVATE.test(name) || hosts.some((one) => one.toLowerCase() === name);
+}
+
+/** Who may see the pages. */
+type Access = NonNullable<ServeSettings['auth']>;
+
+/** Makes a browser ask for a name and a password. */
+export const CHALLENGE = 'Basic realm="content-sync", charset="UTF-8"';
+
+/** True if the header proves the access (RFC 7617). Takes the same time however much of it is right. */
+export function isAuthorized(access: Access, authorization: string | undefined): boolean {
+  const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization ?? '') ?? [];
+  const given = Buffer.from(encoded ?? '', 'base64');
+  return timingSafeEqual(digest(given), digest(Buffer.from(`${access.user}:${access.password}`)));
+}
+
+function digest(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
 }

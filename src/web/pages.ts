@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { PageAnswer, PageRequest } from './receiver/calls.ts';
-import { CHALLENGE } from './basic-auth.ts';
-import type { Admission } from './door.ts';
+import { CHALLENGE, type Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';

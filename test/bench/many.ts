@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { Client } from 'pg';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { askDrain } from '../../src/serve/work-items/insert-item.ts';
+import { askDrain } from '../../src/serve/work-items/work-items.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
 import { openInbox, openWarehouse } from '../../src/warehouse/databases.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';

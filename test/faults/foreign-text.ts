@@ -13,7 +13,7 @@ import { policyMembers, rateLimitMembers } from '../../src/queue/limits/ratelimi
 import { rateDialectSchema } from '../../src/source/rate-dialect.ts';
 import { signatureSchema } from '../../src/source/signature-scheme.ts';
 import { parseTemplate } from '../../src/source/signature-template.ts';
-import { isAuthorized } from '../../src/web/basic-auth.ts';
+import { isAuthorized } from '../../src/web/door.ts';
 import { deliveryMask } from '../../src/web/receiver/thread/mask-delivery.ts';
 import { routeOf } from '../../src/web/receiver/thread/requests.ts';
 import { schemes } from '../trigger/verify-fuzz.ts';

@@ -39,16 +39,16 @@ export interface ChosenSource {
 }
 
 /**
- * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes to the shell. A
- * source that cannot be worked on, or whose own file was refused, is told and never takes the others along. Throws
- * `ConfigError` before anything is asked of any service where the settings or the names on the command line cannot be
- * used.
+ * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes (`ok` for those that
+ * return none) to the shell. A source that cannot be worked on, or whose own file was refused, is told and never takes
+ * the others along. Throws `ConfigError` before anything is asked of any service if the settings or the names on the
+ * command line cannot be used.
  */
 export async function forEachSource(
   context: CliContext,
   options: SourceOptions,
   names: readonly string[],
-  work: (chosen: ChosenSource) => Promise<ExitCode>,
+  work: (chosen: ChosenSource) => Promise<ExitCode | void>,
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
@@ -56,7 +56,7 @@ export async function forEachSource(
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
-      codes.push(await work(chosen));
+      codes.push((await work(chosen)) ?? EXIT_CODES.ok);
     } catch (error) {
       if (isAlone) throw error;
       await tellError(context, error, chosen.source.name);

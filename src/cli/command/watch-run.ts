@@ -26,7 +26,7 @@ interface WatchOptions {
 /** Shows a run while it goes on: live lines on a terminal, log lines anywhere else. */
 export function watchRun({ context, log, app, resources, live }: WatchOptions): {
   watcher: RunWatcher;
-  finish(): void;
+  finish: () => void;
 } {
   const { clock } = context;
   const lines = live ? createTerminalProgress({ stream: context.stderr, clock }) : null;

@@ -7,23 +7,14 @@ export interface Post {
   title: string;
 }
 
-/** The service as an editor's tool uses it: through its API, with the same key. */
-export interface DemoEditor {
-  /** The first posts of the listing. */
-  list(limit: number): Promise<Post[]>;
-  /** The post that was made. */
-  create(fields: Partial<Post> & { status: string }): Promise<Post>;
-  change(id: string, fields: object): Promise<void>;
-  remove(id: string): Promise<void>;
-  /** Has the service tell of every change. */
-  subscribe(url: string, secret: string): Promise<void>;
-}
-
 function pathOf(id: string): string {
   return `content/${encodeURIComponent(id)}`;
 }
 
-export function demoEditor({ url, apiKey }: Sandbox): DemoEditor {
+export type DemoEditor = ReturnType<typeof demoEditor>;
+
+/** The service as an editor's tool uses it: through its API, with the same key. */
+export function demoEditor({ url, apiKey }: Sandbox) {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const ask = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, record?: object): Promise<string> => {
     const body = record === undefined ? null : JSON.stringify(record);
@@ -33,10 +24,15 @@ export function demoEditor({ url, apiKey }: Sandbox): DemoEditor {
     return text;
   };
   return {
-    list: async (limit) => JSON.parse(await ask('GET', `content?limit=${limit}`)).data,
-    create: async (fields) => JSON.parse(await ask('POST', 'content', fields)),
-    change: async (id, fields) => void (await ask('PATCH', pathOf(id), fields)),
-    remove: async (id) => void (await ask('DELETE', pathOf(id))),
-    subscribe: async (address, secret) => void (await ask('POST', 'webhooks', { url: address, events: ['*'], secret })),
+    /** The first posts of the listing. */
+    list: async (limit: number): Promise<Post[]> => JSON.parse(await ask('GET', `content?limit=${limit}`)).data,
+    /** Returns the post that was made. */
+    create: async (fields: Partial<Post> & { status: string }): Promise<Post> =>
+      JSON.parse(await ask('POST', 'content', fields)),
+    change: async (id: string, fields: object) => void (await ask('PATCH', pathOf(id), fields)),
+    remove: async (id: string) => void (await ask('DELETE', pathOf(id))),
+    /** Has the service send every change to an address. */
+    subscribe: async (address: string, secret: string) =>
+      void (await ask('POST', 'webhooks', { url: address, events: ['*'], secret })),
   };
 }

@@ -4,6 +4,7 @@ import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import type { CliContext } from '../command/context.ts';
+import { whileOpen } from '../command/with-app.ts';
 import type { DemoEditor } from './demo-editor.ts';
 import { startServing } from '../serve.ts';
 
@@ -57,8 +58,7 @@ interface Row {
 
 async function watchRows(context: CliContext, { warehouse: address, editor, say }: ServeScene): Promise<void> {
   // A connection of its own, as every other reader has.
-  const warehouse = await openWarehouse(address, context.clock);
-  try {
+  await whileOpen(await openWarehouse(address, context.clock), async (warehouse) => {
     const { id } = await editor.create({ title: 'Written while you watch', status: 'draft' });
     for (const { told, make, isThere } of changesOf(editor, id)) {
       const began = context.clock.monotonic();
@@ -67,9 +67,7 @@ async function watchRows(context: CliContext, { warehouse: address, editor, say 
       say(`  ${told.padEnd(20)} the row followed after ${String(Math.round(ms)).padStart(4)} ms`);
       await context.clock.sleep(BETWEEN_CHANGES_MS, context.signal);
     }
-  } finally {
-    await warehouse.close();
-  }
+  });
 }
 
 function changesOf(editor: DemoEditor, id: string): Change[] {

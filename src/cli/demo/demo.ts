@@ -31,12 +31,12 @@ export function demoCommand(context: CliContext): Command {
       'serve this folder (content.ndjson, images.ndjson, analytics.ndjson) instead of made-up records',
     )
     .option('--keep', 'leave it running, with its page, until Ctrl-C')
-    .action(async (options: DemoOptions) => {
+    .action(async (options: { data?: string; keep?: true }) => {
       const folder = await mkdtemp(path.join(tmpdir(), 'content-sync-demo-'));
       const records = options.data === undefined ? { generate: RECORDS } : { data: options.data };
       try {
         const sandbox = await startSandbox({ ...records, ...RATE });
-        await tell(context, { sandbox, folder, keep: options.keep === true }).finally(() => sandbox.close());
+        await tell(context, sandbox, folder, options.keep === true).finally(() => sandbox.close());
       } finally {
         // The copy is small and was only shown: a demo leaves nothing behind.
         await rm(folder, { recursive: true, force: true });
@@ -51,18 +51,7 @@ What to do next:
   3. npm run -s content-sync -- backfill    copy everything; a stop costs nothing, run it again
   4. npm run -s content-sync -- serve       keep it fresh: schedule, webhooks, deletes, a status page`;
 
-interface DemoOptions {
-  data?: string;
-  keep?: true;
-}
-
-interface DemoPlace {
-  sandbox: Sandbox;
-  folder: string;
-  keep: boolean;
-}
-
-async function tell(context: CliContext, { sandbox, folder, keep }: DemoPlace): Promise<void> {
+async function tell(context: CliContext, sandbox: Sandbox, folder: string, keep: boolean): Promise<void> {
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
   const config = await writeConfig(folder, sandbox, secret);
   const editor = demoEditor(sandbox);
@@ -71,17 +60,13 @@ async function tell(context: CliContext, { sandbox, folder, keep }: DemoPlace): 
     await withApp(context, chosen, (app) => story(context, { app, log: chosen.log }, editor));
     const { name: source, warehouse } = chosen.source;
     await demoServe(context, { config, source, warehouse, secret, editor, keep, say: (text) => say(context, text) });
-    return EXIT_CODES.ok;
   });
   // Whoever ends what was to be kept until then has seen all of it.
   if (keep) context.exit(EXIT_CODES.ok);
   say(context, NEXT_STEPS);
 }
 
-interface Scene {
-  app: App;
-  log: Logger;
-}
+type Scene = Readonly<{ app: App; log: Logger }>;
 
 async function story(context: CliContext, source: Scene, editor: DemoEditor): Promise<void> {
   const { app } = source;

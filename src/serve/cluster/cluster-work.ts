@@ -1,19 +1,14 @@
-import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import type { ItemOf, WorkEnd } from '../work-items/work-items.ts';
 import type { WalkResult } from './ask-walk.ts';
 import { doWalk, failedWith } from './do-walk.ts';
-import { createOpenApps, type OpenApp, type OpenApps, type ClusterSource } from './open-apps.ts';
+import { createOpenApps, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 
-interface ClusterWorkOptions {
+interface ClusterWorkOptions extends Omit<OpenAppsOptions, 'stopping'> {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
-  /** By their names in the queue. */
-  sources: ReadonlyMap<string, ClusterSource>;
-  clock: Clock;
-  secrets: string[];
   /** Walks under way at once. */
   atOnce: number;
   /** Called with errors that pass by themselves. */

@@ -1,20 +1,23 @@
+import type { Inbox } from '../../warehouse/inbox.ts';
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { untilAborted, waitAtMost } from '../../model/waiting.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { releasedResources } from '../../state/suspects.ts';
+import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { type SourceWork, Keeper } from '../keeper.ts';
+import { queueName } from '../work-items/work-items.ts';
+import { askWalk } from './ask-walk.ts';
+import { ClusterWork } from './cluster-work.ts';
+import { successOf } from './do-walk.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
-import { waitAtMost } from '../../model/waiting.ts';
-import type { SourceSettings } from '../../settings/settings.ts';
-import { queueName } from '../work-items/work-items.ts';
-import { sharedDatabase } from '../../warehouse/databases.ts';
-import type { Inbox } from '../../warehouse/inbox.ts';
 import { keepLead, type Lead } from './lead.ts';
-import { queuedWork } from './queued-work.ts';
-import { Keeper } from '../keeper.ts';
 import type { ClusterSource } from './open-apps.ts';
-import { ClusterWork } from './cluster-work.ts';
 
 export interface ClusterOptions {
-  /** All of them on Postgres. */
   /** Only such as `isShared`. */
   sources: readonly ClusterSource[];
   clock: Clock;
@@ -43,7 +46,7 @@ const OPENING_AT_ONCE = 4;
 /** The same error is logged at most this often. */
 const TELL_MS = 10_000;
 
-/** What the sources in one database share. */
+/** Shared by the sources in one database. */
 interface SharedDatabase {
   /** The warehouse of one of the sources. */
   address: string;
@@ -119,5 +122,52 @@ function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
     if (toldAt.size > 100) toldAt.clear();
     toldAt.set(message, now);
     log.warn({ err: error }, `work was put off: ${message}`);
+  };
+}
+
+interface QueuedWorkOptions {
+  source: SourceSettings;
+  clock: Clock;
+  /** The work of all sources on the same database. */
+  shared: ClusterWork;
+  /** Opens warehouses, some at a time: hundreds of sources may start together. */
+  opening: { add<T>(work: () => Promise<T>): Promise<T> };
+  /** Null if no webhooks are received. */
+  inbox: Pick<Inbox, 'waiting'> | null;
+}
+
+/** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
+function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions): SourceWork {
+  const { queue } = shared;
+  const name = queueName(source.warehouse);
+  /** Queues what waits without an item, such as deliveries that are due to be tried again. */
+  const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
+    for (const resource of await releasedResources(own)) await queue.put({ kind: 'settle', source: name, resource });
+    const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
+    if (first !== undefined) await queue.put({ kind: 'drain', source: name });
+  };
+  return {
+    upkeepMs: 20_000,
+    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
+    ticks: () => ({ stop: () => undefined }),
+    governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
+    wake: () => shared.wake(name),
+    open: async (opened, stopping) => {
+      const warehouse = await opening.add(() => {
+        stopping.throwIfAborted();
+        return openWarehouse(source.warehouse, clock);
+      });
+      opened.defer(() => warehouse.close());
+      return {
+        warehouse,
+        walk: (resource, command, signal, stored) => {
+          const seen = successOf(command, stored);
+          return askWalk(queue, { kind: 'walk', source: name, resource, command, seen }, signal);
+        },
+        startDrain: () => null,
+        upkeep: [() => queueWaiting(warehouse)],
+        untilReopening: untilAborted,
+      };
+    },
   };
 }

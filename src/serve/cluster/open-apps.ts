@@ -32,7 +32,7 @@ export interface OpenApps {
   close(): Promise<void>;
 }
 
-interface OpenAppsOptions {
+export interface OpenAppsOptions {
   /** By their names in the queue. */
   sources: ReadonlyMap<string, ClusterSource>;
   clock: Clock;

@@ -51,7 +51,9 @@ export class SourceDrain {
     const { signal } = this.#stop;
     const read = refetchBy(app, this.#cut.signal);
     const refetch: DrainOptions['refetch'] = async (resource, ...asked) => {
-      if (this.#yielded.has(resource)) throw yielded(resource);
+      if (this.#yielded.has(resource)) {
+        throw new SyncError('lease_held', `${resource} is about to be walked by another process`, { recovery: 'stop' });
+      }
       return read(resource, ...asked);
     };
     this.#name = queueName(source.warehouse);
@@ -123,8 +125,4 @@ export class SourceDrain {
     const back = await queue.comingBack('walk', keys);
     return new Set(source.resources.filter((resource) => back.has(resourceKey(this.#name, resource))));
   }
-}
-
-function yielded(resource: string): SyncError {
-  return new SyncError('lease_held', `${resource} is about to be walked by another process`, { recovery: 'stop' });
 }

@@ -11,9 +11,9 @@ export interface Attention {
   severity: Severity;
   source: string;
   resource: string | null;
-  /** What is the matter, as one sentence without the name of the resource. */
+  /** The problem, as one sentence without the name of the resource. */
   what: string;
-  /** What to do about it. */
+  /** The remedy. */
   next: string | null;
   /** The command that does it. */
   command: string | null;

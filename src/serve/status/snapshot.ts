@@ -1,4 +1,7 @@
-import type { RunStatus, WalkMode } from '../../model/vocabulary.ts';
+import type { WalkError } from '../../observe/activity.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
+import type { RunFigures } from '../../state/runs.ts';
+import type { RunRow } from '../../warehouse/own-tables.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;
@@ -39,11 +42,7 @@ export interface SourceStatus {
 }
 
 /** Something that went wrong and what to do about it. */
-export interface Problem {
-  code: string;
-  message: string;
-  hint: string | null;
-}
+export type Problem = WalkError;
 
 export interface WarehouseStatus {
   /** As a person would look for it. */
@@ -98,33 +97,17 @@ export interface RunningStatus {
   eta_seconds: number | null;
 }
 
-export interface PastRun {
-  run_id: string;
-  mode: WalkMode;
-  status: RunStatus | 'running';
+export interface PastRun
+  extends Omit<RunFigures, 'records' | 'retries' | 'bytes'>, Pick<RunRow, 'run_id' | 'mode' | 'status'> {
   started_at: number;
   seconds: number | null;
-  pages: number;
-  requests: number;
-  limited: number;
-  inserted: number;
-  updated: number;
-  unchanged: number;
-  rejected: number;
-  deleted: number;
-  held: number;
   error: Problem | null;
   /** Facts that the run could not prove, or that a person should know. */
   warnings: RunWarning[];
 }
 
-export interface RunWarning {
-  code: string;
-  message: string;
-  hint: string;
-  /** True if the profile accepts it. */
-  accepted?: boolean | undefined;
-}
+/** `accepted` is true if the profile accepts it. */
+type RunWarning = Omit<Problem, 'hint'> & { hint: string; accepted?: boolean | undefined };
 
 export interface RejectStatus {
   reason: string;

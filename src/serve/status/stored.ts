@@ -15,7 +15,7 @@ const runWarnings = z.array(
   z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
 );
 
-/** What the warehouse says of one resource; all times in epoch milliseconds. */
+/** State of one resource as stored; all times in epoch milliseconds. */
 export type StoredResource = Pick<
   ResourceStatus,
   'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'runs' | 'rejects' | 'suspects'
@@ -32,7 +32,7 @@ export const NOTHING_STORED: StoredResource = {
   suspects: { open: 0, held: 0, held_since: null, held_why: null },
 };
 
-/** What the warehouse says of a source. */
+/** State of a source as stored. */
 export interface StoredState {
   sizes: StoredSizes;
   resources: ReadonlyMap<string, StoredResource>;
@@ -68,7 +68,7 @@ export async function readState(
   };
 }
 
-/** What the warehouse says of one resource, with its checkpoint as it was read. */
+/** State of one resource as stored, with its checkpoint as it was read. */
 export async function readResource(
   own: Kysely<OwnTables>,
   resource: string,

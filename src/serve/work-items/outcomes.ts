@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import type { ExecuteSql } from '../../warehouse/database.ts';
-import { BOSS_SCHEMA } from './insert-item.ts';
+import { BOSS_SCHEMA } from './work-items.ts';
 
 /** One statement asks for all that are waited for. */
 const POLL_MS = 1_000;

@@ -4,10 +4,9 @@ import type { SharedStatements } from '../../warehouse/database.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { BOSS_SCHEMA, insertItem } from './insert-item.ts';
-import { ItemWorker } from './item-worker.ts';
-import { Outcomes } from './outcomes.ts';
 import {
+  BOSS_SCHEMA,
+  insertItem,
   KINDS_OF_WORK,
   WORK_KINDS,
   keyOf,
@@ -16,6 +15,8 @@ import {
   type QueuedItem,
   type WorkHandler,
 } from './work-items.ts';
+import { ItemWorker } from './item-worker.ts';
+import { Outcomes } from './outcomes.ts';
 
 export interface BossQueueOptions {
   /** Of any source of the database. */
@@ -165,10 +166,11 @@ function engine(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: BossQu
 }
 
 async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { policy, heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
-  const options = { heartbeatSeconds, deleteAfterSeconds, retryLimit: NO_LIMIT, retryDelay: 0 };
-  const rest = { expireInSeconds: DAY_SECONDS, retentionSeconds: 30 * DAY_SECONDS };
-  await boss.createQueue(kind, { policy, ...options, ...rest });
+  const { heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
+  const times = { heartbeatSeconds, deleteAfterSeconds, expireInSeconds: DAY_SECONDS };
+  const rest = { retentionSeconds: 30 * DAY_SECONDS, retryLimit: NO_LIMIT, retryDelay: 0 };
+  // At most one item of a key is queued or under way.
+  await boss.createQueue(kind, { policy: 'exclusive', ...times, ...rest });
 }
 
 function resultOf(output: unknown): unknown {

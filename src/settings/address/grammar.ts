@@ -10,7 +10,7 @@ export interface AddressGrammar {
   fault(address: string): string | null;
   /** Where one source's rows go, in the one spelling that `readAddress` takes. */
   ofSource(address: string, source: string, cwd: string): string;
-  /** What each source has of its own in the database, and the part of the address that names it. */
+  /** The namespace that each source has in the database, and the part of the address that names it. */
   readonly place: { readonly what: string; readonly where: string };
   /** True if the address gives each source a place of its own. */
   hasPlacePerSource(address: string): boolean;

@@ -7,7 +7,7 @@ import type { AddressGrammar } from './grammar.ts';
 const POSTGRES = /^postgres(?:ql)?:\/\//;
 const EXPECTED = 'postgres://user:password@host:5432/database';
 
-/** What `pg` reads, and what it leaves alone but providers write into the addresses that they hand out. */
+/** Parameters that `pg` reads, and others that it ignores but providers write into the addresses that they hand out. */
 const PARAMETERS = [
   'schema host port user password options application_name fallback_application_name client_encoding',
   'ssl sslmode sslcert sslkey sslrootcert sslnegotiation uselibpqcompat',

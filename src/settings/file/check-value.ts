@@ -53,7 +53,7 @@ function convertFilled(value: unknown, issue: z.core.$ZodIssue, filled: Readonly
 type Issue = z.core.$ZodIssue;
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** What an explanation needs besides the issue. */
+/** Context of an explanation besides the issue. */
 interface ExplainContext {
   schema: z.ZodType;
   value: unknown;

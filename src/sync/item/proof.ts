@@ -12,7 +12,7 @@ export interface Lookup {
   isWhole: boolean;
 }
 
-/** What is known of the path of single records; shared by all who read them, for as long as the process runs. */
+/** Knowledge about the path of single records; shared by all who read them, for as long as the process runs. */
 export interface ItemProof {
   /** When a record that exists was last asked for; local epoch milliseconds. Every reader may advance it. */
   at: number;

@@ -10,7 +10,7 @@ export interface Witness {
   at: number;
 }
 
-/** What the pages of a walk show about the filter. */
+/** Evidence about the filter from the pages of a walk. */
 export interface FilterEvidence {
   /** The cursor that the walk began with, in epoch milliseconds; -Infinity if there is none. */
   cursorAt: number;

@@ -147,7 +147,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   };
 }
 
-/** What earlier walks have shown of the page size; nothing if they asked for another one. */
+/** The page size that earlier walks observed; nothing if they asked for another one. */
 function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
   return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
 }

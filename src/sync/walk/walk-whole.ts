@@ -15,7 +15,7 @@ export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'ne
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
   isEmpty: boolean;
-  /** What all its pages have shown about the filter. */
+  /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
 }
 

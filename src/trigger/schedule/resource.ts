@@ -1,13 +1,11 @@
+import type { RunStatus } from '../../model/vocabulary.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
-import type { RunStatus } from '../../model/vocabulary.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { dueOf, type Due, type StoredSuccess } from './due.ts';
-import { ENDS, PUT_OFF_MS, retryAfter } from './retry.ts';
-import type { ResourceTimes } from './times.ts';
+import { dueOf, type Due, type StoredSuccess, type ResourceTimes } from './due.ts';
 
 /** What the schedule of one resource needs. */
 export interface ScheduleParts {
@@ -209,3 +207,40 @@ function witnessed(known: Witness | null, text: string | null, clock: Clock): Wi
   const age = clock.now() - timestampMs(text);
   return { text, at: age < 0 ? null : clock.monotonic() - age };
 }
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** A person has to mend these first; asking more often would only look like an attack. */
+const CREDENTIAL_MS = HOUR_MS;
+/** Another process owns the resource: it may end at any time. */
+const LEASE_MS = 15_000;
+
+const BY_CODE: Readonly<Record<string, number>> = {
+  auth_failed: CREDENTIAL_MS,
+  bad_token: CREDENTIAL_MS,
+  forbidden: CREDENTIAL_MS,
+  identity_refused: CREDENTIAL_MS,
+  lease_held: LEASE_MS,
+  lease_lost: LEASE_MS,
+};
+
+const LONGEST_MS = 15 * MINUTE_MS;
+
+/** Milliseconds until a resource is tried again that failed so many times in a row, the last time with this code. */
+export function retryAfter(failures: number, code: string | null): number {
+  return BY_CODE[code ?? ''] ?? Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), LONGEST_MS);
+}
+
+/** How the end of a run counts for the schedule. */
+const ENDS: Readonly<Record<RunStatus, 'done' | 'failed' | 'put_off'>> = {
+  ok: 'done',
+  // The records that were set aside stay so until the service changes them.
+  partial: 'done',
+  failed: 'failed',
+  deferred: 'put_off',
+  interrupted: 'put_off',
+};
+
+/** At least so long after a run that was put off; when it may go on stands in the checkpoint. */
+const PUT_OFF_MS = MINUTE_MS;

@@ -1,11 +1,11 @@
+import { schedule, type Logger } from 'node-cron';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../settings/settings.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
-import { cronTick, type TickSource } from './tick.ts';
-import { timesOf } from './times.ts';
+import { timesOf } from './due.ts';
 
 export interface SchedulerOptions {
   /** Name of the source. */
@@ -57,7 +57,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     stop: async () => {
       tick?.stop();
-      stopping.abort(interruption());
+      stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
       wakeAll();
       await Promise.all(loops);
     },
@@ -71,13 +71,30 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-function interruption(): SyncError {
-  return new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' });
-}
-
 function unknownResource(resource: string): SyncError {
   return new SyncError('unknown_resource', `"${resource}" is not a resource that is synced`, {
     recovery: 'skip',
     hint: 'check resource_names and kinds of the profile, and resources of the config',
   });
 }
+
+/** Calls back now and then, with or without a reason, until it is stopped. */
+export type TickSource = (tick: () => void) => { stop(): void };
+
+const EVERY_MINUTE = '* * * * *';
+
+/**
+ * A tick at every full minute. In UTC, for which node-cron is right at all times of the year, and only as a hint: the
+ * stored state says what is due, so a tick too few or too many changes nothing.
+ */
+export function cronTick(expression = EVERY_MINUTE): TickSource {
+  return (tick) => {
+    const options = { timezone: 'UTC', noOverlap: true, suppressMissedWarning: true, logger: QUIET };
+    const task = schedule(expression, tick, options);
+    return { stop: () => void task.destroy() };
+  };
+}
+
+/** Ticks that come late are not worth a message, and the console is not our log. */
+const nothing = (): void => undefined;
+const QUIET: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };

@@ -3,8 +3,7 @@ import type { DeliveryField } from '../../source/delivery-field.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { Delivery } from './delivery.ts';
-import { VERIFY_TOKEN_ID } from './keys.ts';
-import { PROVERS } from './prove.ts';
+import { VERIFY_TOKEN_ID, PROVERS } from './prove.ts';
 import { textAt } from './text-at.ts';
 
 /** The answer to a sender that tests the address; always with `x-content-type-options: nosniff`. */

@@ -1,3 +1,8 @@
+import { ConfigError } from '../../model/errors.ts';
+import { keyBytes, secretFault, type WebhookSecret } from '../../source/signature-secret.ts';
+import type { SignatureMethod } from '../../source/signature-fields.ts';
+import type { SignatureScheme } from '../../source/signature-scheme.ts';
+import type { SentItem } from './read-signature.ts';
 import {
   createHash,
   createHmac,
@@ -8,7 +13,6 @@ import {
   type Hash,
   type Hmac,
 } from 'node:crypto';
-import type { SignatureMethod } from '../../source/signature-fields.ts';
 
 /** How bytes are written as text. */
 type TextEncoding = 'hex' | 'base64' | 'base64url';
@@ -18,13 +22,6 @@ type TextEncoding = 'hex' | 'base64' | 'base64url';
  * signature is compared, none ends the comparison.
  */
 export type Prove = (content: readonly Buffer[], texts: readonly string[]) => boolean;
-
-const DIGEST_BYTES: Readonly<Record<SignatureMethod['algorithm'], number>> = {
-  sha1: 20,
-  sha256: 32,
-  sha384: 48,
-  sha512: 64,
-};
 
 /** The bytes before the 32 of an Ed25519 public key in its DER form (RFC 8410). */
 const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
@@ -39,23 +36,23 @@ export const PROVERS: Readonly<
 > = {
   hmac: (key, algorithm, encoding) => {
     const secret = createSecretKey(key);
-    return byDigest(() => createHmac(algorithm, secret), DIGEST_BYTES[algorithm], encoding);
+    return byDigest(() => createHmac(algorithm, secret), encoding);
   },
   // The key stands in the content.
-  hash: (_key, algorithm, encoding) => byDigest(() => createHash(algorithm), DIGEST_BYTES[algorithm], encoding),
+  hash: (_key, algorithm, encoding) => byDigest(() => createHash(algorithm), encoding),
   ed25519: byPublicKey,
   static: bySameText,
   basic: bySameText,
 };
 
-function byDigest(begin: () => Hash | Hmac, length: number, encoding: TextEncoding): Prove {
+function byDigest(begin: () => Hash | Hmac, encoding: TextEncoding): Prove {
   return (content, texts) => {
     const digest = begin();
     for (const piece of content) digest.update(piece);
     const expected = digest.digest();
     return someEqual(
       expected,
-      texts.map((text) => decodeStrictly(text, encoding, length)),
+      texts.map((text) => decodeStrictly(text, encoding, expected.length)),
     );
   };
 }
@@ -109,4 +106,44 @@ function decodeStrictly(text: string, encoding: TextEncoding, length: number): B
   const bytes = Buffer.from(text, encoding);
   // Writing it again also finds bits of the last character that belong to no byte.
   return bytes.length === length && bytes.toString(encoding) === text ? bytes : null;
+}
+
+/** A secret made ready for the one method of a scheme that its form fits. */
+export interface Key {
+  readonly method: SignatureMethod;
+  readonly bytes: Buffer;
+  /** Whether a signature names this key, as far as it names one. */
+  isMeant(item: SentItem): boolean;
+  isActive(now: number): boolean;
+  readonly prove: Prove;
+}
+
+/**
+ * Id of a secret that only answers a challenge (`challenges.ts`): it stands in addresses and logs, so that it must not
+ * be able to sign.
+ */
+export const VERIFY_TOKEN_ID = 'verify_token';
+
+/** All keys of a source. Throws `ConfigError('webhook_secret')` for a secret that the scheme cannot use. */
+export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[]): Key[] {
+  const signing = scheme.challenge === 'meta' ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
+  return signing.flatMap((secret) => {
+    const fault = secretFault(scheme, secret);
+    if (fault !== null) throw new ConfigError('webhook_secret', `a webhook secret cannot be used: ${fault}`);
+    return scheme.methods.flatMap((method) => {
+      const bytes = keyBytes(method, secret);
+      return bytes === null ? [] : [keyOf(scheme, method, secret, bytes)];
+    });
+  });
+}
+
+function keyOf(scheme: SignatureScheme, method: SignatureMethod, secret: WebhookSecret, bytes: Buffer): Key {
+  const { until = Infinity, id } = secret;
+  return {
+    method,
+    bytes,
+    isMeant: ({ label, keyId }) => label === method.item && (keyId === null || keyId === id),
+    isActive: (now) => now <= until,
+    prove: PROVERS[method.type](bytes, method.algorithm, scheme.value.encoding),
+  };
 }

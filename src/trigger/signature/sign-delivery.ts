@@ -8,8 +8,7 @@ import type { SignatureMethod } from '../../source/signature-fields.ts';
 import type { Delivery } from './delivery.ts';
 import { schemeInFamily } from './scheme-in-family.ts';
 import { writeTimestamp } from './timestamp.ts';
-import { contentWriter, isForm } from './signed-content.ts';
-import { signedPath, urlForms } from './url-forms.ts';
+import { contentWriter, isForm, signedPath, urlForms } from './signed-content.ts';
 
 /** A delivery that is to be signed. */
 export interface DeliveryDraft {
@@ -50,7 +49,7 @@ export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, dra
   const facts = { scheme: own, delivery: unsigned, parts, id: draft.id, ts, url, host, path, secret: key.bytes };
   const content = contentWriter(own)(facts);
   if (content === null) throw missing('a header or a part that this scheme signs');
-  return withValue(own, unsigned, valueText(own, key, content, parts, secret.id));
+  return put(own.value.from, unsigned, valueText(own, key, content, parts, secret.id));
 }
 
 /** Everything but the signature: id, time, and the digest of a body that is no form. */
@@ -91,10 +90,6 @@ function valueText(
     slashes: () => `${keyId}/${item}/${text}`,
   };
   return forms[value.parse]();
-}
-
-function withValue({ value }: SignatureScheme, delivery: SignedDelivery, text: string): SignedDelivery {
-  return put(value.from, delivery, text);
 }
 
 function put(place: { from: 'header' | 'query' | 'json'; name: string }, delivery: SignedDelivery, text: string) {

@@ -15,7 +15,7 @@ export interface Comparison {
   digest: string;
   /** True if Postgres's rows give the same. */
   isEqual: boolean;
-  /** What the first row that differs is, for a message; null if none does. */
+  /** Describes the first row that differs, for a message; null if none does. */
   difference: string | null;
 }
 

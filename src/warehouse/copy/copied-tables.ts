@@ -11,7 +11,7 @@ export interface CopiedTable {
   isAfresh?: true;
 }
 
-/** What is remembered of a source, beside its copied tables. The leases stay: nobody holds any in the new place. */
+/** Own tables of a source, copied beside its resources. Leases are left out: nobody holds any in the new place. */
 export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_versions', key: ['resource', 'id', 'version'] },
   { name: '_sync_rejects', key: ['resource', 'hash', 'reason'] },

@@ -2,7 +2,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
 import { quoted, type CopiedTable } from './copied-tables.ts';
 
-/** What was copied from where; it stays beside the copy. */
+/** The record of what was copied from where; it stays beside the copy. */
 export interface Receipt {
   /** The state of the source that it is a copy of, known by who has owned its resources. */
   fingerprint: string;
@@ -32,7 +32,7 @@ const TABLES = [
   `CREATE TABLE IF NOT EXISTS "_sync_copy_tables" ("table_name" text PRIMARY KEY, "done_up_to" text,
     "rows" bigint NOT NULL, "is_whole" boolean NOT NULL, "digest" text)`,
 ];
-/** What an emptied staging schema keeps: which migrations were done, and who owns it. */
+/** Tables that an emptied staging schema keeps: the migrations done, and its owner. */
 const KEPT = /^_sync_(?:inbox_)?migrations|^_sync_leases$/;
 
 export async function readReceipt(database: Database): Promise<Receipt> {

@@ -3,7 +3,7 @@ import { isExact } from '../../shape/json/exact-number.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { execute, type Database } from '../postgres/connection/transact.ts';
 
-/** What SQLite gives for a cell, integers as bigint. */
+/** A cell as SQLite returns it, integers as bigint. */
 export type SourceCell = string | number | bigint | Buffer | null;
 
 /** How values of one Postgres type are written, and how those of both databases are compared. */

@@ -135,7 +135,7 @@ function transactions(db: Database, retryWhileLocked: RetryWhileLocked) {
   };
 }
 
-/** What runs statements that are compiled once and kept. Inside the caller's transaction. */
+/** Returns a function that runs statements, compiled once and kept, inside the caller's transaction. */
 function statementRunner(db: Database): (queries: readonly CompiledQuery[]) => void {
   const statements = new Map<string, Statement>();
   return (queries) => {

@@ -20,7 +20,7 @@ export interface Plot {
   /** Part of the page's ids. */
   id: string;
   title: string;
-  /** What a person who does not see it should know. */
+  /** Text alternative for people who cannot see the plot. */
   summary: string;
   minutes: readonly number[];
   bars?: readonly (number | null)[];

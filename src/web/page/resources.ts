@@ -1,18 +1,18 @@
 import {
   countText,
   durationText,
+  NONE,
+  momentText,
   percentText,
   rateText,
-  NONE,
   agoText,
   countOf,
   inText,
-  momentText,
 } from '../../observe/figures.ts';
-import { icon, type Tone } from './icon.ts';
 import { markup, type Markup, time } from './markup.ts';
+import type { PastRun, SourceStatus, ResourceStatus, RunningStatus } from '../../serve/status/snapshot.ts';
+import { icon, type Tone } from './icon.ts';
 import { isOverdue } from '../../serve/status/attention.ts';
-import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../../serve/status/snapshot.ts';
 
 const COLUMNS: readonly (readonly [title: string, kind: '' | 'number', note?: string])[] = [
   ['Resource', ''],
@@ -126,7 +126,7 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
 };
 
 /** A run's status as a picture and a word. */
-export function runStatus(status: PastRun['status']): Markup {
+function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
 }
@@ -139,7 +139,7 @@ function lastRun(runs: readonly PastRun[], now: number): Markup {
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
-/** What a run did, or why it did not. */
+/** Describes what a run did, or why it did not. */
 function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
@@ -149,4 +149,58 @@ function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   ] as const;
   const told = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
   return markup`${told.length === 0 ? 'no change' : told.join(' · ')}`;
+}
+
+/** Runs that a source's table shows. */
+const MOST_RUNS = 12;
+
+interface NamedRun extends PastRun {
+  resource: string;
+}
+
+type Figure = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
+
+const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
+  ['Pages', 'pages'],
+  ['New', 'inserted'],
+  ['Changed', 'updated'],
+  ['Unchanged', 'unchanged'],
+  ['Deleted', 'deleted'],
+  ['Held', 'held'],
+  ['Set aside', 'rejected'],
+  ['Requests', 'requests'],
+  ['429', 'limited'],
+];
+
+/** The latest runs of all resources of a source, the newest first, each with what it did and why it failed. */
+export function runTable({ source, resources }: SourceStatus, now: number): Markup {
+  const runs = resources
+    .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
+    .toSorted((a, b) => b.started_at - a.started_at)
+    .slice(0, MOST_RUNS);
+  if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
+  return markup`<div class="wide" id="${source}-runs" tabindex="0" role="region" aria-label="Last runs of ${source}">
+<table class="runs">
+<thead><tr><th scope="col">Started</th><th scope="col">Resource</th><th scope="col">Mode</th><th scope="col">Status</th>
+<th scope="col" class="number">Took</th>
+${FIGURES.map(([title]) => markup`<th scope="col" class="number">${title}</th>`)}</tr></thead>
+<tbody>${runs.map((run, at) => [runRow(run, now), errorRow(run, runs.slice(0, at))])}</tbody></table></div>`;
+}
+
+function runRow(run: NamedRun, now: number): Markup {
+  return markup`<tr><td>${time(run.started_at, momentText(run.started_at, now))}</td><td>${run.resource}</td>
+<td>${run.mode}</td><td>${runStatus(run.status)}</td><td class="number">${run.seconds === null ? NONE : durationText(run.seconds)}</td>${FIGURES.map(
+    ([, figure]) =>
+      markup`<td class="number${run[figure] === 0 ? ' quiet' : ''}">${run.status === 'running' ? NONE : countText(run[figure])}</td>`,
+  )}</tr>`;
+}
+
+/** Why a run failed; once, where several in a row failed for the same reason. */
+function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup | null {
+  if (error === null) return null;
+  const next = newer.findLast((run) => run.resource === resource)?.error;
+  const isTold = next?.code === error.code && next.message === error.message;
+  const hint = error.hint === null ? null : markup`<br><span class="hint">→ ${error.hint}</span>`;
+  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hint}`;
+  return markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`;
 }

@@ -31,13 +31,15 @@ export interface ReceiverNote {
 export interface ReceiverCalls {
   /** Resolves with the port once it listens. The thread ends if it cannot. */
   open(): Promise<number>;
+  /** Resolves once they are committed. */
   settle(source: string, settlements: readonly Settlement[]): Promise<void>;
   /** `secrets` are those that the main thread has learned since the last call. */
   figures(secrets: readonly string[]): Promise<ReceiverFigures>;
+  /** Opens the inbox file of a source anew, which was replaced by another one. */
   reopen(source: string): Promise<void>;
   /** Without an answer. */
   hold(source: string, isHeld: boolean): Promise<void>;
-  /** The thread ends after its answer. */
+  /** Answers open requests, commits their deliveries, and closes everything; the thread ends after its answer. */
   close(): Promise<void>;
 }
 

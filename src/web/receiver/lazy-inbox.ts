@@ -40,7 +40,8 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
   async function opened(): Promise<Inbox> {
     if (open === null && !isClosed && clock.monotonic() >= notBefore) await (opening ??= attempt());
     if (open !== null) return open;
-    throw notOpen(problem);
+    if (problem instanceof SyncError) throw problem;
+    throw new SyncError('inbox_closed', messageOf(problem ?? 'it is closed'), { recovery: 'stop', cause: problem });
   }
 
   async function closeFile(): Promise<void> {
@@ -66,9 +67,4 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
       await closeFile();
     },
   };
-}
-
-function notOpen(problem: unknown): SyncError {
-  if (problem instanceof SyncError) return problem;
-  return new SyncError('inbox_closed', messageOf(problem ?? 'it is closed'), { recovery: 'stop', cause: problem });
 }

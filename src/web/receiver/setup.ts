@@ -26,52 +26,35 @@ export interface ReceiverSetup {
 }
 
 /** Bounds of the receiver: times in milliseconds, sizes in bytes. */
-export interface ReceiverLimits {
+export const RECEIVER_LIMITS = {
   /** Until a request's headers are there, and until all of it is. */
-  headersMs: number;
-  requestMs: number;
-  /** How often connections are looked at for it. */
-  checkMs: number;
-  /** A connection without a request. The proxies in front of us commonly keep theirs for 60 s. */
-  keepAliveMs: number;
-  connections: number;
-  /** A connection is closed after so many requests, and after so many in a row that were refused. */
-  requests: number;
-  refusals: number;
-  /** Requests of one connection that may wait for their answer. */
-  pipelined: number;
-  /** All bodies that are being received or stored. */
-  bodyBytes: number;
-  /** How long a delivery may wait to be stored before the sender is asked to repeat it; the tightest one waits 2 s. */
-  storeMs: number;
-  /** Deliveries of a source that may wait for that. */
-  stored: number;
-  /** Until the main thread has made a page, and how many it may have in work. */
-  pageMs: number;
-  pages: number;
-  /** How often the main thread is sent the figures, and shows by its answer that it lives. */
-  figuresMs: number;
-  /** The main thread counts as stuck after so long a silence. */
-  aliveMs: number;
-  /** For requests that are open when the process is stopped. */
-  closeMs: number;
-}
-
-export const RECEIVER_LIMITS: ReceiverLimits = {
   headersMs: 10_000,
   requestMs: 15_000,
+  /** How often connections are looked at for it. */
   checkMs: 1_000,
+  /** A connection without a request. The proxies in front of us commonly keep theirs for 60 s. */
   keepAliveMs: 65_000,
   connections: 2_000,
+  /** A connection is closed after so many requests, and after so many in a row that were refused. */
   requests: 10_000,
   refusals: 100,
+  /** Requests of one connection that may wait for their answer. */
   pipelined: 8,
+  /** All bodies that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
+  /** How long a delivery may wait to be stored before the sender is asked to repeat it; the tightest one waits 2 s. */
   storeMs: 800,
+  /** Deliveries of a source that may wait for that. */
   stored: 10_000,
+  /** Until the main thread has made a page, and how many it may have in work. */
   pageMs: 5_000,
   pages: 32,
+  /** How often the main thread is sent the figures, and shows by its answer that it lives. */
   figuresMs: 1_000,
+  /** The main thread counts as stuck after so long a silence. */
   aliveMs: 30_000,
+  /** For requests that are open when the process is stopped. */
   closeMs: 2_000,
 };
+
+export type ReceiverLimits = typeof RECEIVER_LIMITS;

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { askDrain } from '../../../src/serve/work-items/insert-item.ts';
+import { askDrain, type WalkItem } from '../../../src/serve/work-items/work-items.ts';
 import { WorkQueue } from '../../../src/serve/work-items/work-queue.ts';
-import type { WalkItem } from '../../../src/serve/work-items/work-items.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../../support/databases.ts';
 import { startPostgres } from '../../support/postgres-server.ts';
 import { until } from '../../support/serving.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { occurrencesOf, type Occurrences } from '../../../src/source/cron.ts';
-import { dueOf, type Elapsed, type StoredSuccess } from '../../../src/trigger/schedule/due.ts';
-import { timesOf } from '../../../src/trigger/schedule/times.ts';
+import { dueOf, type Elapsed, type StoredSuccess, timesOf } from '../../../src/trigger/schedule/due.ts';
 
 const at = (time: string): number => Date.parse(`2026-11-20T${time}Z`);
 const NONE: Elapsed = { success: null, full: null };

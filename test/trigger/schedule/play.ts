@@ -4,8 +4,7 @@ import type { ScheduleSettings } from '../../../src/settings/settings.ts';
 import type { SyncCommand } from '../../../src/sync/plan.ts';
 import type { RunReport } from '../../../src/sync/report.ts';
 import type { StoredSuccess } from '../../../src/trigger/schedule/due.ts';
-import type { TickSource } from '../../../src/trigger/schedule/tick.ts';
-import { createScheduler, type Scheduler } from '../../../src/trigger/schedule/scheduler.ts';
+import { type TickSource, createScheduler, type Scheduler } from '../../../src/trigger/schedule/scheduler.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 
 /** How one run goes: as long as `lasts`, and ends so. `throws` ends it otherwise. */

@@ -4,7 +4,7 @@ import type { WarehouseAddress } from '../../../settings/warehouse-address.ts';
 /** Where a source's tables are: a database, as `pg` connects to it, and a schema in it. */
 export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;
 
-/** What an operator may read: host, database and schema, never a user or password. */
+/** For operators: host, database and schema, never a user or password. */
 export function shownAddress({ connection, schema }: PostgresAddress): string {
   const { host, pathname } = new URL(connection);
   return `postgres://${host}${pathname}?schema=${schema}`;

@@ -5,23 +5,23 @@ import { VALUE_PARSERS } from './value-parsers.ts';
 export interface Step {
   text: string;
   values?: readonly unknown[];
-  /** What a `COPY ... FROM STDIN` takes in. */
+  /** The data of a `COPY ... FROM STDIN`. */
   data?: Buffer;
-  /** What it means that there was no row for it. It says more than whatever goes wrong behind it. */
+  /** Thrown if there was no row for it. It explains more than any error that follows from it. */
   ifNone?: () => Error;
-  /** What it means that the first row is this one; null if all is well. */
+  /** The error that the first row stands for; null if all is well. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
 }
 
-/** What a step answers. */
+/** The result of a step. */
 export type Answer = QueryResult<QueryResultRow>;
 
-/** What a query of one's own may do with a connection of `pg`; its types do not tell. */
+/** The part of a `pg` connection that a custom query may use; missing in its types. */
 interface BatchConnection extends Connection {
   endCopyFrom(): void;
 }
 
-/** What `pg` calls on its own queries; its types do not tell. */
+/** The methods that `pg` calls on its queries; missing in its types. */
 interface Answering extends Submittable {
   handleRowDescription(message: unknown): void;
   handleDataRow(message: unknown): void;
@@ -127,7 +127,7 @@ function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** What stands before the data in its message: a letter, and a length that counts itself. */
+/** The header of a data message: a letter, and a length that includes itself. */
 function copyDataHeader(length: number): Buffer {
   const header = Buffer.alloc(5, 'd');
   header.writeInt32BE(length + 4, 1);

@@ -11,7 +11,7 @@ interface ErrorRow {
   prefixes: readonly string[];
   /** The message says this as well; needed if the code alone could mean something else. */
   says?: RegExp;
-  /** What is said without a code by `pg` itself. */
+  /** Errors of `pg` itself, which have no code. */
   message?: RegExp;
   code: string;
   hint: string;
@@ -21,7 +21,7 @@ interface ErrorRow {
   config?: true;
 }
 
-/** What error codes mean for the operator; the first row that fits. Source: Postgres, appendix A. */
+/** Error codes and their meaning for the operator; the first row that matches counts. Source: Postgres, appendix A. */
 const ERRORS: readonly ErrorRow[] = [
   {
     // PgBouncer's word.

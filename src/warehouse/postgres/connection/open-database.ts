@@ -62,7 +62,7 @@ interface ServerFacts {
   strings: string;
 }
 
-/** What cannot work later is said now. */
+/** Fails now rather than later. */
 export async function checkServer(database: Database): Promise<void> {
   const asked = await execute(database, { retryForMs: OPEN_MS })<ServerFacts>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
@@ -89,7 +89,7 @@ export async function checkServer(database: Database): Promise<void> {
 /** Databases whose marks this thread has looked after. */
 const marked = new WeakSet<Database['pool']>();
 
-/** What every transaction needs, whatever its schema. */
+/** Needed by every transaction, whatever its schema. */
 async function keepCommitMarks(database: Database): Promise<void> {
   if (marked.has(database.pool)) return;
   await bringUpToDate({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);

@@ -34,7 +34,7 @@ export interface TransactOptions {
   lockMs?: number;
   /** Under which the transaction is committed, or not at all. */
   lease?: LeaseProof;
-  /** What each attempt begins with, in the round trip that begins the transaction. */
+  /** Statements that begin each attempt, in the round trip that begins the transaction. */
   opening?: () => readonly Step[];
 }
 
@@ -189,7 +189,7 @@ function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step
 /** Epoch milliseconds, with a fraction; not those of the statement's begin, which may have waited. */
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
-/** What the database's own clock shows: the one that all machines have in common. */
+/** The time by the database's own clock, the one that all machines have in common. */
 export async function databaseNow(database: Database): Promise<number> {
   return onlyRow(await execute(database)<{ now: number }>(`SELECT ${NOW_MS} AS now`)).now;
 }

@@ -3,7 +3,7 @@ import { types, type CustomTypesConfig } from 'pg';
 /** Postgres's numbers of the types that we read otherwise than `pg` does. */
 const OID = { int8: 20, json: 114, date: 1082, timestamp: 1114, timestamptz: 1184, jsonb: 3802 } as const;
 
-/** What a column's text becomes. */
+/** Converts the text of a column to its value. */
 const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
   // Counts, versions and tokens of ours never get near 2^53; a source's own integers may.
   [OID.int8]: (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text)),

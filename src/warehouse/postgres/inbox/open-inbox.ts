@@ -68,7 +68,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   };
 }
 
-/** What somebody else has in hand just now is left for the next time. */
+/** Rows that another transaction has locked are left for the next time. */
 function purgeStatement(table: string): string {
   const gone = (state: string, before: string): string => `SELECT "seq" FROM (SELECT "seq" FROM ${table}
     WHERE "state" <> 'waiting' AND "state" = '${state}' AND "finished_at" < ${before}::timestamp

@@ -82,7 +82,7 @@ export function copyCell(cell: Cell | undefined): string {
   return Object.is(cell, -0) ? '-0' : String(cell);
 }
 
-/** What a cell takes in a list of short ones, about. */
+/** Approximate bytes of a cell in a list of short ones. */
 const CELL_BYTES = 16;
 
 /** Rows of so many cells each. */

@@ -117,10 +117,10 @@ function copyOfVersions({ resource, history, requestedAt, records }: PageRows): 
   return [{ text: COPY, data: lines.data() }];
 }
 
-/** What a record takes besides its source, about. */
+/** Bytes of a record besides its source, approximately. */
 const BESIDE_BYTES = 128;
 
-/** What the records take in a COPY, about, whole or as a row. */
+/** Approximate bytes of the records in a COPY, whole or as a row. */
 function bytesOf(records: readonly WrittenRecord[]): number {
   return records.reduce((sum, { bytes }) => sum + bytes.length + BESIDE_BYTES, 0);
 }

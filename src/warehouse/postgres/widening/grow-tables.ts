@@ -76,7 +76,7 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   await transact(database, grow, { mayRepeat: true });
 }
 
-/** What somebody else made under this name is never written to. */
+/** A table that somebody else made under this name is never written to. */
 async function refuseForeignTable(session: Session, schema: string, name: string): Promise<void> {
   const { rowCount } = await session.execute(
     'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',

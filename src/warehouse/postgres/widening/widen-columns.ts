@@ -18,7 +18,7 @@ import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Wideni
 /** A table of this size is written anew in a fraction of the time that readers may wait. */
 const IN_PLACE_BYTES = 8 << 20;
 
-/** What else happens in the same moment. */
+/** Further statements of the same transaction. */
 interface Alongside {
   /** Tables that are altered. */
   tables: readonly string[];
@@ -137,7 +137,7 @@ function usesOf({ table, columns }: Widening): TableColumns {
   return { table: table.name, columns: columns.map(({ column }) => column.name) };
 }
 
-/** What of the server's refusals a person can do something about: what stands on the column cannot as it widens. */
+/** Errors of the server that a person can resolve: an object that depends on the column cannot follow the widening. */
 const IN_USE = new Set(['0A000', '2BP01', '42501', '42883', '42804', '42846', '42704', '42P16', '57014']);
 
 function explained(error: unknown, widenings: readonly Widening[]): unknown {

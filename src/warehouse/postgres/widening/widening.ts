@@ -72,7 +72,7 @@ const TARGETS: Partial<Record<ColumnType, (value: string, from: ColumnType) => s
   json: (value, from) => `to_jsonb(${AS_JSON[from]?.(value) ?? value})`,
 };
 
-/** What is not in JSON as it is in its column. */
+/** Types whose JSON form differs from the column's text. */
 const AS_JSON: Partial<Record<ColumnType, (value: string) => string>> = {
   double: (value) => `${textOf(value, 'double')}::numeric`,
   date: (value) => textOf(value, 'date'),

@@ -9,7 +9,7 @@ const FEW_PAGES = 1_000;
 /** How long writers wait at most for readers to leave, so that the WAL can be cut off. */
 const WAIT_MS = 200;
 
-/** What a checkpoint answers: pages in the WAL, and those of them that are in the database by now. */
+/** The result of a WAL checkpoint: pages in the WAL, and those of them copied into the database. */
 interface Checkpoint {
   log: number;
   checkpointed: number;

@@ -9,7 +9,7 @@ interface ErrorRow {
   config?: true;
 }
 
-/** What SQLite's error codes mean for the operator; the first row whose prefix fits. */
+/** SQLite's error codes and their meaning for the operator; the first row whose prefix matches counts. */
 const ERRORS: readonly ErrorRow[] = [
   {
     prefix: 'SQLITE_FULL',

@@ -64,7 +64,7 @@ function statementOf(statement: StatementSync, told: <T>(work: () => T) => T) {
   };
 }
 
-/** What Kysely binds is what our queries give it, and of that only what SQLite can hold. */
+/** Kysely binds the values of our queries, all of which SQLite can hold. */
 function bound(values: readonly unknown[]): SQLInputValue[] {
   // oxlint-disable-next-line no-unsafe-type-assertion
   return [...values] as SQLInputValue[];

@@ -44,7 +44,7 @@ export function growOwnColumns(db: Database, own: Kysely<OwnTables>): void {
   if (missing.length > 0) db.transaction(() => missing.forEach((query) => run(db, query))).immediate();
 }
 
-/** What somebody else made under this name is never written to. */
+/** A table that somebody else made under this name is never written to. */
 function refuseForeignTable(db: Database, name: string): void {
   const there = db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE').get(name);
   if (there === undefined) return;

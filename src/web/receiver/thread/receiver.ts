@@ -1,16 +1,14 @@
 import pMap from 'p-map';
 import type { Clock } from '../../../model/clock.ts';
 import { waitAtMost } from '../../../model/waiting.ts';
-import type { Settlement } from '../../../warehouse/inbox.ts';
-import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
+import type { PageAnswer, PageRequest, ReceiverCalls, ReceiverNote } from '../calls.ts';
 import { sourceFigures, type ReceiverFigures } from '../figures.ts';
 import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
-import { guardConnections } from './connections.ts';
+import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
 import { requestHandler } from './requests.ts';
-import { closeServer, createReceiverServer, listen } from './server.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
 
@@ -26,19 +24,13 @@ export interface ReceiverHost {
 }
 
 /** The HTTP server and its inboxes, in the thread that opened it. */
-export interface OpenReceiver {
+export interface OpenReceiver extends Pick<ReceiverCalls, 'settle' | 'reopen' | 'close'> {
   port: number;
-  /** Resolves once they are committed. */
-  settle(source: string, settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<ReceiverFigures>;
-  /** Opens the inbox file of a source anew, which was replaced by another one. */
-  reopen(source: string): Promise<void>;
   /** While it is held back, deliveries for the source are refused. */
   hold(source: string, isHeld: boolean): void;
   /** From now on these are not stored either. */
   mask: (secrets: readonly string[]) => void;
-  /** Answers open requests, commits their deliveries, and closes everything. */
-  close(): Promise<void>;
 }
 
 /** Fewer than a database lends connections to, so that an inbox that is opened already gets one. */
@@ -59,26 +51,29 @@ interface Received extends Addressee {
  * used; a source whose inbox cannot be does not keep the others from theirs, and answers 503 until it can.
  */
 export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
-  const opened = new AsyncDisposableStack();
-  try {
-    const masked = maskedSecrets(setup.secrets ?? []);
-    const until = host.clock.monotonic() + OPENING_MS;
-    const open = async (source: ReceivedSource): Promise<[string, Received]> => {
-      const isOpenedNow = host.clock.monotonic() < until;
-      const received = await openSource(source, { setup, host, masked, isOpenedNow });
-      opened.defer(() => received.inbox.close());
-      return [source.name, received];
-    };
-    // All are opened or refused before an error is thrown, so that all that are open are closed again.
-    const all = await pMap(setup.sources, open, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
-    const sources = new Map(all);
-    refuseWithoutInbox([...sources.values()]);
-    const serving = await serve(setup, host, sources, opened);
-    return { ...serving, mask: (secrets) => void masked.push(...maskedSecrets(secrets)) };
-  } catch (error) {
-    await opened.disposeAsync();
-    throw error;
-  }
+  await using opened = new AsyncDisposableStack();
+  const masked = maskedSecrets(setup.secrets ?? []);
+  const until = host.clock.monotonic() + OPENING_MS;
+  const openOne = async (source: ReceivedSource): Promise<[string, Received]> => {
+    const isOpenedNow = host.clock.monotonic() < until;
+    const received = await openSource(source, { setup, host, masked, isOpenedNow });
+    opened.defer(() => received.inbox.close());
+    return [source.name, received];
+  };
+  // All are opened or refused before an error is thrown, so that all that are open are closed again.
+  const all = await pMap(setup.sources, openOne, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
+  const sources = new Map(all);
+  refuseWithoutInbox([...sources.values()]);
+  const { stop, ...serving } = await serve(setup, host, sources, opened);
+  const open = opened.move();
+  return {
+    ...serving,
+    mask: (secrets) => void masked.push(...maskedSecrets(secrets)),
+    close: () => {
+      stop();
+      return open.disposeAsync();
+    },
+  };
 }
 
 function throwFirst(error: unknown): never {
@@ -116,7 +111,7 @@ async function serve(
   host: ReceiverHost,
   sources: ReadonlyMap<string, Received>,
   opened: AsyncDisposableStack,
-): Promise<Omit<OpenReceiver, 'mask'>> {
+): Promise<Omit<OpenReceiver, 'mask' | 'close'> & { stop: () => void }> {
   const unclaimed: Record<string, number> = {};
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
@@ -132,10 +127,7 @@ async function serve(
     figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
     reopen: async (source) => sources.get(source)?.inbox.reopen(),
     hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
-    close: () => {
-      isStopping = true;
-      return opened.disposeAsync();
-    },
+    stop: () => void (isStopping = true),
   };
 }
 

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../../model/errors.ts';
 import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
-import type { Connections } from './connections.ts';
+import type { Connections } from './server.ts';
 import { countUp } from '../figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
 
-/** What a request is for. */
+/** The purpose of a request. */
 type Route =
   | { kind: 'webhook'; source: string }
   | { kind: 'health' }

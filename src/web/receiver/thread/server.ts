@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type IncomingMessage, type ServerResponse, createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ReceiverLimits } from '../setup.ts';
+import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { ConfigError } from '../../../model/errors.ts';
-import type { ReceiverLimits } from '../setup.ts';
 
 export interface ServerHandlers {
   connection: (socket: Socket) => void;
@@ -67,19 +68,14 @@ const LISTEN_FAULTS: Readonly<Record<string, { code: string; hint: string }>> = 
 };
 
 /** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
-export function listen(server: Server, host: string, port: number): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const fail = (error: NodeJS.ErrnoException): void => {
+export async function listen(server: Server, host: string, port: number): Promise<number> {
+  server.listen({ host, port });
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const known = LISTEN_FAULTS[error.code ?? ''];
-    reject(known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint }));
-  };
-  server.once('error', fail);
-  server.listen({ host, port }, () => {
-    const address = server.address();
-    server.off('error', fail);
-    resolve(typeof address === 'object' && address !== null ? address.port : port);
+    throw known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint });
   });
-  return promise;
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
 }
 
 /** Takes nothing new, lets open requests end, and cuts those that have not after `graceMs`. */
@@ -90,4 +86,75 @@ export async function closeServer(server: Server, graceMs: number): Promise<void
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await promise;
   clearTimeout(timer);
+}
+
+interface ConnectionState {
+  /** Requests that are not answered yet. */
+  open: number;
+  /** In a row, since the last one that was not refused. */
+  refused: number;
+  /** True once something on it was believed. */
+  proven: boolean;
+}
+
+/** Keeps connections that only take up room from keeping others out. */
+export interface Connections {
+  opened: (socket: Socket) => void;
+  /** False if the connection asks for more at once than anybody honest does, and was cut. */
+  begin(request: IncomingMessage, response: ServerResponse): boolean;
+  believed(request: IncomingMessage): void;
+  /** True if the connection should be closed with this answer. */
+  refused(request: IncomingMessage): boolean;
+  readonly count: number;
+}
+
+/**
+ * If all places are taken, the connection goes that has waited longest without having sent anything that was believed,
+ * rather than the new one. A connection on which everything is refused is closed after a while.
+ */
+export function guardConnections(limits: ReceiverLimits): Connections {
+  const known = new Map<Socket, ConnectionState>();
+  // In the order in which they came.
+  const unproven = new Set<Socket>();
+
+  return {
+    opened: (socket) => {
+      if (known.size >= limits.connections) {
+        const [oldest = socket] = unproven;
+        oldest.destroy();
+      }
+      known.set(socket, { open: 0, refused: 0, proven: false });
+      unproven.add(socket);
+      socket.once('close', () => {
+        known.delete(socket);
+        unproven.delete(socket);
+      });
+    },
+    begin: ({ socket }, response) => {
+      const state = known.get(socket);
+      if (state === undefined || state.open >= limits.pipelined) {
+        socket.destroy();
+        return false;
+      }
+      state.open += 1;
+      response.once('close', () => (state.open -= 1));
+      return true;
+    },
+    believed: ({ socket }) => {
+      const state = known.get(socket);
+      if (state === undefined) return;
+      state.refused = 0;
+      state.proven = true;
+      unproven.delete(socket);
+    },
+    refused: ({ socket }) => {
+      const state = known.get(socket);
+      if (state === undefined) return true;
+      state.refused += 1;
+      return state.refused >= limits.refusals;
+    },
+    get count() {
+      return known.size;
+    },
+  };
 }

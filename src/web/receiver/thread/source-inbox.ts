@@ -1,8 +1,7 @@
 import type { Clock } from '../../../model/clock.ts';
 import { SyncError, messageOf } from '../../../model/errors.ts';
 import { timestampText } from '../../../model/timestamp-text.ts';
-import { askDrain } from '../../../serve/work-items/insert-item.ts';
-import { queueName } from '../../../serve/work-items/work-items.ts';
+import { askDrain, queueName } from '../../../serve/work-items/work-items.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../../model/waiting.ts';
 import {
   TO_WORK_ON,
