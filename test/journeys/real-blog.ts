@@ -82,7 +82,7 @@ function asked(isWhole: boolean): string[] {
 }
 
 /** All sums and types of the blog's copy; without those of analytics unless `isWhole`. */
-export function expectSums(db: Database.Database, isWhole = true): void {
+function expectSums(db: Database.Database, isWhole = true): void {
   const isAsked = ([name]: [string, unknown]): boolean => isWhole || !/^(analytics\b|views$|no_referrer$)/.test(name);
   expect(sumsIn(db, isAsked)).toEqual(Object.fromEntries(Object.entries(SUMS).filter(isAsked)));
   expect(typesIn(db, isAsked)).toEqual(Object.fromEntries(Object.entries(TYPES).filter(isAsked)));
