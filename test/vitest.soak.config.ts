@@ -3,10 +3,11 @@ import { defineConfig } from 'vitest/config';
 /** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
 const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
-  'journeys/{incremental,long-waits,long-walk,schedule,signals}.test.ts',
+  'journeys/{incremental,killed-figures,long-waits,long-walk,schedule,signals,two-processes}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/{filter-proof,refetch,refused-state,soft-delete-gone}.test.ts',
   'trigger/{drain,drain-ahead}.test.ts',
+  'web/receiver-kill.test.ts',
 ];
 
 /** The long versions of the loops that `npm test` runs shortly, and its own tests once more on Postgres: hours are fine. */

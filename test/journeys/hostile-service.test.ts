@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest';
 import { requireHarmless, tellHostileStory } from '../support/hostile/hostile-story.ts';
 
-/** A sync that is stopped, two backfills, one of them over an honest copy, and a `serve`. The soak plays more. */
-const SEEDS = [13, 17, 19, 26];
+/** A sync that is stopped, a backfill over an honest copy, and a `serve`. The soak plays more. */
+const SEEDS = [13, 19, 26];
 
 describe('a hostile service', () => {
   it.for(SEEDS)('does no harm, and once it is honest the copy is right (SEED=%d)', async (seed) => {

@@ -13,11 +13,11 @@ function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** What the first runs ended with, one for each resource. */
-async function codesOf(serving: Serving): Promise<string[]> {
+/** What the first runs of a source ended with, one for each resource. */
+async function codesOf(serving: Serving, source: string): Promise<string[]> {
   let codes: string[] = [];
   await until('told', async () => {
-    const { resources } = sourceIn(await serving.status());
+    const { resources } = sourceIn(await serving.status(), source);
     codes = resources.flatMap(({ runs }) => runs.at(-1)?.error?.code ?? []);
     return codes.length === resources.length || resources.map(({ runs }) => runs);
   });
@@ -25,38 +25,31 @@ async function codesOf(serving: Serving): Promise<string[]> {
 }
 
 describe('a text that nearly is a secret everywhere', { timeout: 120_000 }, () => {
-  it('keeps no receiver from the deliveries of other sources when it comes in a signed delivery', async () => {
-    const sources = { loud: { ping: { success: PING } }, blog: {} };
+  it('keeps no serve from other deliveries or from stopping when it comes in one, as a token, or as an answer', async () => {
+    const token = `/${BACKSLASHES.slice(0, 60)}x`;
+    const noToken = await serveOauth({
+      token: (response) => answer(response, 200, { access_token: token, token_type: 'bearer', expires_in: 60 }),
+      refuses: (response) => answer(response, 400, { error: BACKSLASHES }),
+    });
+    const isToken = await serveOauth({
+      token: (response) => void response.end(JSON.stringify({ access_token: '/-_-_-_-_-_', token_type: 'bearer' })),
+      refuses: (response) => void response.writeHead(400).end(BACKSLASHES + '-_'.repeat(10_000)),
+    });
+    const sources = {
+      loud: { ping: { success: PING } },
+      blog: {},
+      no_token: { base_url: noToken.origin, auth: AUTH },
+      is_token: { base_url: isToken.origin, auth: AUTH },
+    };
     const stage = await servingStage({ sandbox: NONE, sources });
     const serving = await stage.serve();
     const loud = serving.deliver({ id: 'loud', source: 'loud', body: `{"type":"x","text":"${BACKSLASHES}"}` });
     expect(await serving.deliver({ id: 'quiet', body: '{"type":"x"}' })).toBe(202);
     expect(await loud).toBe(202);
     expect((await serving.page('/healthz')).status).toBe(200);
-    expect(await serving.stop()).toMatchObject({ code: 0 });
-  });
-
-  it('keeps no serve from stopping when it comes as a token, and again as the answer to it', async () => {
-    const token = `/${BACKSLASHES.slice(0, 60)}x`;
-    const service = await serveOauth({
-      token: (response) => answer(response, 200, { access_token: token, token_type: 'bearer', expires_in: 60 }),
-      refuses: (response) => answer(response, 400, { error: BACKSLASHES }),
-    });
-    const stage = await servingStage({ sandbox: NONE, source: { base_url: service.origin, auth: AUTH } });
-    const serving = await stage.serve();
-    expect(await codesOf(serving)).toEqual(['bad_token', 'bad_token', 'bad_token']);
-    expect(service.apiCalls()).toEqual([]);
-    expect(await serving.stop()).toMatchObject({ code: 0 });
-  });
-
-  it('keeps no serve from stopping when it comes as the answer to a token that is one', async () => {
-    const service = await serveOauth({
-      token: (response) => void response.end(JSON.stringify({ access_token: '/-_-_-_-_-_', token_type: 'bearer' })),
-      refuses: (response) => void response.writeHead(400).end(BACKSLASHES + '-_'.repeat(10_000)),
-    });
-    const stage = await servingStage({ sandbox: NONE, source: { base_url: service.origin, auth: AUTH } });
-    const serving = await stage.serve();
-    expect(await codesOf(serving)).toHaveLength(3);
+    expect(await codesOf(serving, 'no_token')).toEqual(['bad_token', 'bad_token', 'bad_token']);
+    expect(noToken.apiCalls()).toEqual([]);
+    expect(await codesOf(serving, 'is_token')).toHaveLength(3);
     expect(await serving.stop()).toMatchObject({ code: 0 });
   });
 });

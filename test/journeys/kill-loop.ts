@@ -14,11 +14,13 @@ interface KillPlan {
   kills: number;
   seed: number;
   pagination: Pagination;
+  /** Records of a page, and so of all the pages; 40 where absent. */
+  pageSize?: number;
 }
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
-const RECORDS = { content: 1_600, images: 240, analytics: 1_600 };
-const PAGE_SIZE = 40;
+/** Pages of each resource. */
+const PAGES = { content: 40, images: 6, analytics: 40 };
 const LATENCY_MS = 12;
 /** Requests under way at once: the profile's default. */
 const CONCURRENCY = 8;
@@ -37,12 +39,14 @@ export async function killLoop({
   kills,
   seed,
   pagination,
+  pageSize = 40,
 }: KillPlan): Promise<{ midWalk: number; walks: number }> {
   const random = randomFrom(seed);
   const base = pagination === 'cursor' ? 'content-service' : `content-service-${pagination}`;
-  const page = { size: PAGE_SIZE };
+  const page = { size: pageSize };
+  const generate = Object.fromEntries(RESOURCES.map((name) => [name, PAGES[name] * pageSize]));
   const resources = Object.fromEntries(RESOURCES.map((name) => [name, { page }]));
-  const sandbox = { generate: RECORDS, latency: LATENCY_MS, pagination };
+  const sandbox = { generate, latency: LATENCY_MS, pagination };
   const stage = await journey({ database, base, sandbox, profile: { resources } });
   let asked: Asked = new Map();
   let compared: string | null = null;
@@ -111,8 +115,8 @@ interface Attempt {
 async function startAndKill(stage: Journey, kill: { random: Random; number: number } | null): Promise<Attempt> {
   const { requests } = stage.sandbox;
   requests.clear();
-  const command = stage.start('backfill');
-  if (kill !== null) {
+  const command = kill === null ? { ended: stage.command('backfill') } : stage.start('backfill');
+  if (kill !== null && 'kill' in command) {
     const fromStart = kill.number % 3 === 0;
     const wait = logUniform(kill.random, fromStart ? 20 : 1, EXPECTED_MS);
     if (!fromStart) await firstRequest(stage, command);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { DATABASES } from '../support/databases.ts';
+import { USUAL } from '../support/databases.ts';
 import { ownService, type OwnService } from '../support/own-service.ts';
 
 const PAGE = 10;
@@ -38,7 +38,7 @@ async function stored(stage: OwnService, pages: number): Promise<void> {
 /** Of the pages, in order: such as tell nothing of a number. */
 const TOKENS = ['', 'second', 'third', 'fourth', 'fifth'];
 
-describe.for(DATABASES)('a run that is killed on $name', (database) => {
+describe.for([USUAL])('a run that is killed on $name', (database) => {
   it('leaves the figures of the pages that it has stored, and the next run those of its own', async () => {
     let stuckAt = 3;
     const stage = await ownService(database, { updated: null }, (url) => {

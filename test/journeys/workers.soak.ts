@@ -10,10 +10,12 @@ import type { Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { differences } from '../support/compare-copy.ts';
 import { eventBody, resourceIn, servingStage, until, type ServingStage } from '../support/serving.ts';
+import { becomesRows, handsOver, walksOnce } from './workers-story.ts';
 import { isWhole, ownersIn, startWorker, walksOf } from './working.ts';
 
 /** A walk of content of most of a minute. */
 const SLOW = { generate: { content: 2_400 }, latency: 1_000 };
+const TWO = { workers: 2, pageSize: 40 };
 const PATIENCE_MS = 240_000;
 const NEVER = new AbortController().signal;
 
@@ -87,6 +89,21 @@ function stormInto(address: string): { stop(): Promise<void> } {
 }
 
 describe('workers on one Postgres, in real time', { timeout: PATIENCE_MS }, () => {
+  it('F133 two of them and two serves do what the schedule asks for once, and no page twice', () => walksOnce(TWO));
+
+  it('a delivery becomes a row at once in the process that received it, and soon in another', async () => {
+    const stage = await servingStage({
+      sandbox: { generate: { content: 80, images: 20, analytics: 40 } },
+      database: POSTGRES,
+    });
+    const first = await stage.serve();
+    await stage.fresh(first);
+    await becomesRows(stage, [first, await stage.serve()]);
+  });
+
+  it('F133 one that is told to stop gives its walk to another at once, which goes on at the same page', () =>
+    handsOver(TWO));
+
   it('T15 one that is killed in the middle of a walk is replaced within 60 s', async () => {
     const all = await walking();
     all.walker.kill('SIGKILL');

@@ -19,7 +19,7 @@ describe('the package', () => {
   it('runs from its build with its production dependencies alone, in a folder that holds nothing but data', async (context) => {
     const folder = tempFolder();
     const [app, data] = [path.join(folder, 'app'), path.join(folder, 'data')];
-    buildInto(app);
+    buildInto(app, { areChecked: true });
     const packed: { files: { path: string }[] }[] = JSON.parse(
       run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], app).stdout,
     );

@@ -1,71 +1,22 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { WorkQueue } from '../../src/serve/work-items/work-queue.ts';
-import type { ReceivedSource } from '../../src/web/receiver/setup.ts';
-import { startScript } from '../support/child-script.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts';
-import { freshSeed, randomFrom } from '../support/random.ts';
+import { freshSeed } from '../support/random.ts';
+import {
+  CONNECTIONS,
+  crashUnder,
+  endConnections,
+  receiving,
+  receivingHere,
+  untilTaken,
+} from './receiver-postgres-story.ts';
 import { receivedSource, receiverStage, rowsOf, send, signed } from './receiver-stage.ts';
-import { sendUnderLoad, type LoadTally } from './sending-load.ts';
 
 const seed = freshSeed();
-const RECEIVING = new URL('receiving.ts', import.meta.url);
-
-interface Received {
-  source: ReceivedSource;
-  port: number;
-  /** Ends it as an operator does; resolves with how it ended. */
-  stop: () => Promise<unknown>;
-  /** The events that it has told of. */
-  events: () => string[];
-}
-
-/** A receiver in a process of its own; for further sources beside the one where they are given. */
-async function receiving(address: string, others: readonly ReceivedSource[] = []): Promise<Received> {
-  const source = receivedSource(address);
-  const { child, ready, ended } = startScript(RECEIVING, [JSON.stringify([source, ...others])]);
-  const lines: string[] = [];
-  child.stdout?.on('data', (chunk: Buffer) => lines.push(...chunk.toString().split('\n').filter(Boolean)));
-  const port = Number((await Promise.race([ready, ended.then(({ stderr }) => stderr)])).trim());
-  const stop = (): Promise<unknown> => {
-    child.kill('SIGTERM');
-    return ended;
-  };
-  const events = (): string[] => lines.flatMap((line) => /"event":"(\w+)"/.exec(line)?.[1] ?? []);
-  return { source, port, stop, events };
-}
-
-function underLoad({ source, port }: Received, name: string, senders = 12) {
-  const delivery = (number: string) => signed(source, { id: `msg_${name}_${number}` });
-  return sendUnderLoad({ port: () => port, senders, pauseMs: 50, delivery });
-}
-
-async function expectKept({ source }: Received, { ids, faults, answers }: LoadTally): Promise<void> {
-  const stored = (await rowsOf(source, POSTGRES)).map((row) => row.delivery_id);
-  const held = new Set(stored);
-  expect({ lost: ids.filter((id) => !held.has(id)), doubled: stored.length - held.size, faults }).toEqual({
-    lost: [],
-    doubled: 0,
-    faults: [],
-  });
-  const refused = answers.filter(({ status }) => status === 503);
-  expect(refused.every(({ retryAfter }) => retryAfter === '2')).toBe(true);
-}
-
-/** Milliseconds until the first delivery that was taken after a moment. */
-function takenAfter(moment: number, { answers }: LoadTally): number {
-  return Math.min(...answers.filter(({ status, at }) => status === 202 && at > moment).map(({ at }) => at)) - moment;
-}
-
-/** Sends it again and again, as a sender does; the milliseconds until it was taken. */
-async function untilTaken({ source, port }: Received, delivery = signed(source)): Promise<number> {
-  const began = performance.now();
-  while ((await send(port, delivery)).status !== 202) await delay(50);
-  return performance.now() - began;
-}
+/** The soak sends without any rest. */
+const REST_MS = 25;
 
 /** A role of its own in a database of its own, as an installation has it; the server's own may do anything. */
 async function asRole(): Promise<{ address: string; admin: string; role: string }> {
@@ -81,40 +32,15 @@ async function asRole(): Promise<{ address: string; admin: string; role: string 
   return { address: `${admin.replace('postgres@', `${role}@`)}?schema=blog`, admin, role };
 }
 
-const CONNECTIONS = 'FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
-
-describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server', () => {
+describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server crashes', () => {
   const servers: PostgresServer[] = [];
   afterAll(() => Promise.all(servers.map((server) => server.remove())));
 
-  it('F136 F141 crashes every two seconds keeps what it acknowledged, says 503 meanwhile, and is back at once', async () => {
+  it('F136 F141 keeps what it acknowledged, says 503 meanwhile, is back at once, and ends while it is gone', async () => {
     const server = await startPostgres();
     servers.push(server);
     const receiver = await receiving(`${server.url()}?schema=blog`);
-    const load = underLoad(receiver, 'crash');
-    const backs: number[] = [];
-    for (let crash = 0; crash < 3; crash += 1) {
-      await delay(2_000);
-      await server.crash();
-      // Senders are told, and nobody waits for the server.
-      await delay(1_200);
-      await server.start();
-      backs.push(performance.now());
-    }
-    await delay(3_000);
-    const tally = await load.stop();
-    for (const back of backs) expect(takenAfter(back, tally)).toBeLessThan(5_000);
-    expect(tally.answers.some(({ status }) => status === 503)).toBe(true);
-    expect(tally.ids.length).toBeGreaterThan(100);
-    await expectKept(receiver, tally);
-    expect(new Set(receiver.events())).toEqual(new Set(['inbox_refuses', 'inbox_recovered']));
-    expect(await receiver.stop()).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('is gone when it is told to stop ends all the same', async () => {
-    const server = await startPostgres();
-    servers.push(server);
-    const receiver = await receiving(`${server.url()}?schema=blog`);
+    await crashUnder(receiver, server, { crashes: 2, restMs: REST_MS });
     expect((await send(receiver.port, signed(receiver.source))).status).toBe(202);
     await server.crash();
     expect((await send(receiver.port, signed(receiver.source))).status).toBe(503);
@@ -124,32 +50,12 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver whose database server', (
 
 describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
   it(`F137 loses nothing when its connections are ended at random (SEED=${seed})`, async () => {
-    const address = await POSTGRES.address();
-    const receiver = await receiving(address);
-    const load = underLoad(receiver, 'ended');
-    const random = randomFrom(seed);
-    const ended = await asOtherClient(address, async (client: Client) => {
-      let count = 0;
-      for (let round = 0; round < 60; round += 1) {
-        const { rowCount } = await client.query(
-          `SELECT pg_terminate_backend(pid) FROM (SELECT pid ${CONNECTIONS} ORDER BY random() LIMIT 1) AS one`,
-        );
-        count += rowCount ?? 0;
-        await delay(random.whole(5, 60));
-      }
-      return count;
-    });
-    const tally = await load.stop();
-    expect(ended).toBeGreaterThan(20);
-    expect(tally.ids.length).toBeGreaterThan(100);
-    await expectKept(receiver, tally);
-    expect(await untilTaken(receiver)).toBeLessThan(5_000);
-    expect(await receiver.stop()).toMatchObject({ code: 0, stderr: '' });
+    await endConnections({ address: await POSTGRES.address(), rounds: 60, seed });
   });
 
   it('F141 says 503 while the server has no connection left, or is read-only, and goes on by itself', async () => {
     const { address, admin, role } = await asRole();
-    const receiver = await receiving(address);
+    const receiver = await receivingHere(address);
     expect((await send(receiver.port, signed(receiver.source))).status).toBe(202);
     const troubles = [
       [`ALTER ROLE ${role} CONNECTION LIMIT 0`, `ALTER ROLE ${role} CONNECTION LIMIT -1`],
@@ -174,7 +80,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
 
   it('F178 says 503 within a second while its table is locked, and takes the repeat', async () => {
     const address = await POSTGRES.address();
-    const receiver = await receiving(address);
+    const receiver = await receivingHere(address);
     const deliveries = Array.from({ length: 20 }, () => signed(receiver.source));
     const post = () => Promise.all(deliveries.map((delivery) => send(receiver.port, delivery)));
     await asOtherClient(address, async (client) => {
@@ -212,7 +118,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
     const others = Array.from({ length: 40 }, (_, number) =>
       receivedSource(address.replace('schema=blog', `schema=other_${number}`), { name: `other_${number}` }),
     );
-    const receiver = await receiving(address, others);
+    const receiver = await receivingHere(address, others);
     const deliveries = [receiver.source, ...others].map((source) =>
       signed(source, { path: `/webhooks/${source.name}` }),
     );
@@ -224,7 +130,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
 
   it('F172 is one of several on the same inbox: a delivery that reaches all of them is one row, and counted', async () => {
     const address = await POSTGRES.address();
-    const receivers = await Promise.all([1, 2, 3].map(() => receiving(address)));
+    const receivers = await Promise.all([1, 2, 3].map(() => receivingHere(address)));
     const [first] = receivers;
     if (first === undefined) throw new Error('there are three');
     const deliveries = Array.from({ length: 100 }, (_, number) => signed(first.source, { id: `msg_${number}` }));

@@ -10,6 +10,8 @@ interface LoadPlan {
   delivery: (name: string) => Required<Sent> & { headers: Readonly<Record<string, string>> };
   /** A sender's wait after one that was not taken; where absent, it ends when its connection breaks. */
   pauseMs?: number;
+  /** A sender's wait after one that was taken; where absent, the next one follows at once. */
+  restMs?: number;
 }
 
 /** How one request was answered, and when. */
@@ -29,7 +31,7 @@ export interface LoadTally {
 
 /** Sends deliveries from many connections until it is stopped. */
 export function sendUnderLoad(plan: LoadPlan): { underWay: () => number; stop: () => Promise<LoadTally> } {
-  const { senders, delivery, pauseMs } = plan;
+  const { senders, delivery, pauseMs, restMs } = plan;
   const agent = new Agent({ keepAlive: true });
   const tally: LoadTally = { ids: [], answers: [], faults: [] };
   const state = { isStopped: false, underWay: 0 };
@@ -50,7 +52,8 @@ export function sendUnderLoad(plan: LoadPlan): { underWay: () => number; stop: (
     for (let number = 0; !state.isStopped; number += 1) {
       const status = await one(`${sender}_${number}`);
       if (status === 0 && pauseMs === undefined) return;
-      if (status !== 202 && pauseMs !== undefined) await delay(pauseMs);
+      const waitMs = status === 202 ? restMs : pauseMs;
+      if (waitMs !== undefined) await delay(waitMs);
     }
   });
   return {

@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { Command } from '../support/command.ts';
+import { POSTGRES } from '../support/databases.ts';
+import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
+import { askedTwice, FIRST_WALKS, isWhole, ownersIn, startWorker, walksOf } from './working.ts';
+
+/** How many workers there are beside two processes of `serve`, and how large their pages are. */
+export interface WorkersPlan {
+  workers: number;
+  pageSize: number;
+}
+
+interface Together {
+  stage: ServingStage;
+  workers: Command[];
+  serves: [Serving, Serving];
+}
+
+/** Twenty pages of content, ten of analytics, and a few images. */
+async function together({ workers: count, pageSize }: WorkersPlan, latency: number): Promise<Together> {
+  const page = { size: pageSize };
+  const stage = await servingStage({
+    sandbox: { generate: { content: 20 * pageSize, images: pageSize + 1, analytics: 10 * pageSize }, latency },
+    profile: { resources: { content: { page }, images: { page }, analytics: { page } } },
+    database: POSTGRES,
+  });
+  const workers = await Promise.all(Array.from({ length: count }, () => startWorker(stage)));
+  return { stage, workers, serves: await Promise.all([stage.serve(), stage.serve()]) };
+}
+
+/** They do what the schedule asks for once, and no page twice; `then` may ask more of them before they are stopped. */
+export async function walksOnce(
+  plan: WorkersPlan,
+  then: (together: Together) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const all = await together(plan, 30);
+  const { stage, workers, serves } = all;
+  await stage.fresh(serves[0]);
+  expect(await walksOf(stage)).toEqual(FIRST_WALKS);
+  expect(askedTwice(stage)).toEqual([]);
+  await stage.settled();
+  await then(all);
+  for (const serving of serves) expect(await serving.stop()).toMatchObject({ code: 0 });
+  for (const each of workers) each.kill('SIGTERM');
+  for (const each of workers) expect(await each.ended).toMatchObject({ code: 0 });
+}
+
+/** A delivery to either becomes a row, and each record is read once for it. */
+export async function becomesRows(stage: ServingStage, [first, second]: readonly [Serving, Serving]): Promise<void> {
+  for (const [n, { url }] of [first, second, first, second].entries()) {
+    const title = `told ${n}`;
+    stage.write('content', 'new', { title });
+    const body = eventBody({ resource: 'content', id: 'new' });
+    expect(await stage.deliver(url, { id: `msg_${n}`, body })).toBe(202);
+    await until(title, () =>
+      stage.read((db) => db.prepare('SELECT title FROM content WHERE id = ?').pluck().get('new') === title),
+    );
+  }
+  await stage.settled();
+  const readAlone = stage.sandbox.requests.entries().filter(({ path }) => path.startsWith('/v1/content/new'));
+  expect(readAlone).toHaveLength(4);
+  const { attention } = await second.status();
+  expect(attention).toEqual([]);
+}
+
+/** One that is told to stop in the middle of a walk gives it to another, which goes on at the same page. */
+export async function handsOver(plan: WorkersPlan): Promise<void> {
+  const { stage, workers, serves } = await together(plan, 400);
+  // Whichever of them walks: a serve does walks too, and who takes what is a matter of milliseconds.
+  const commands = [...workers, ...serves.map(({ command }) => command)];
+  const walking = async () => {
+    const owners = await ownersIn(stage);
+    return commands.find(({ pid }) => owners.some((owner) => owner.includes(`pid ${pid} `)));
+  };
+  await until('under way', async () => (await walking()) !== undefined);
+  const doomed = await walking();
+  await delay(300);
+  doomed?.kill('SIGTERM');
+  expect(await doomed?.ended).toMatchObject({ code: 0 });
+  const left = serves.find(({ command }) => command !== doomed);
+  if (left === undefined) throw new Error('both serves are gone');
+  await stage.fresh(left);
+  await stage.settled();
+  expect((await walksOf(stage)).filter((walk) => !isWhole(walk))).not.toEqual([]);
+  // What was on its way when it was told.
+  expect(askedTwice(stage).length).toBeLessThan(8);
+}
