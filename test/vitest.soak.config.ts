@@ -5,9 +5,24 @@ const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,starting,status,transport,waits}.test.ts',
   'journeys/{incremental,long-waits,long-walk,schedule,signals}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
-  'sync/{filter-proof,refetch,refused-state,soft-delete-gone}.test.ts',
+  'sync/deletes/{older-states,soft-delete-gone}.test.ts',
+  'sync/{filter/prove-filter,refetch,refused-state}.test.ts',
   'trigger/{drain,drain-ahead}.test.ts',
 ];
+
+/** What `npm test` runs shortly and that has no `*.soak.ts`: it looks at `TEST_LENGTH` itself. */
+const AT_LENGTH = [
+  'cli/demo.test.ts',
+  'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,secrets,set-back,status}.test.ts',
+  'http/auth/shared-token.test.ts',
+  'load/{child-rows,reshape}.test.ts',
+  'queue/{pace,shared-budget,shared-budget-processes}.test.ts',
+  'sync/walk/damaged-walk.test.ts',
+  'warehouse/{migrate,names-in-statements,values,widening-kills,widening-vacuum}.test.ts',
+  'warehouse/postgres/**/{grow-tables,schema-strangers}.test.ts',
+];
+
+const TEST_LENGTH = 'long';
 
 /** The long versions of the loops that `npm test` runs shortly, and its own tests once more on Postgres: hours are fine. */
 export default defineConfig({
@@ -18,8 +33,12 @@ export default defineConfig({
     testTimeout: 3_600_000,
     fileParallelism: false,
     projects: [
-      { extends: true, test: { name: 'soak', include: ['**/*.soak.ts'] } },
-      { extends: true, test: { name: 'on postgres', include: ON_POSTGRES, env: { TEST_DATABASE: 'postgres' } } },
+      { extends: true, test: { name: 'soak', include: ['**/*.soak.ts'], env: { TEST_LENGTH } } },
+      { extends: true, test: { name: 'at length', include: AT_LENGTH, env: { TEST_LENGTH } } },
+      {
+        extends: true,
+        test: { name: 'on postgres', include: ON_POSTGRES, env: { TEST_DATABASE: 'postgres', TEST_LENGTH } },
+      },
     ],
   },
 });
