@@ -120,7 +120,7 @@ describe('a page says something odd about the pages after it', () => {
       stage: byOffset,
       ends: 'ok',
     },
-    ...TOTALS.flatMap((total, at): FaultRow[] =>
+    ...sampled(TOTALS, 2).flatMap((total, at): FaultRow[] =>
       sampled(Object.entries({ cursor: {}, page: numbered, offset: byOffset }), 3, at).map(([style, stage]) => ({
         title: `F053 a total that is ${total} on page 2, ${style}`,
         faults: [
