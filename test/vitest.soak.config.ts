@@ -12,11 +12,12 @@ const ON_POSTGRES = [
 
 /** What `npm test` runs shortly and that has no `*.soak.ts`: it looks at `TEST_LENGTH` itself. */
 const AT_LENGTH = [
-  'cli/demo.test.ts',
+  'cli/{demo,reading}.test.ts',
   'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
   'http/auth/shared-token.test.ts',
   'load/{child-rows,reshape}.test.ts',
   'queue/{pace,shared-budget,shared-budget-processes}.test.ts',
+  'sandbox/blog.test.ts',
   'sync/walk/damaged-walk.test.ts',
   'warehouse/{disk-full,migrate,names-in-statements,values,widening-kills,widening-vacuum}.test.ts',
   'warehouse/postgres/**/{grow-tables,opening,schema-strangers}.test.ts',

@@ -75,6 +75,8 @@ export interface SecretsStage {
   leaks: () => Leak[];
 }
 
+/** The page tells of all sources at length. */
+const PAGE_EVERY_MS = 500;
 const OWN_FILES = /\.(yaml|secret|json)$/;
 
 /** Resources of the echoing service; those that limit a client have a source of their own. */
@@ -269,7 +271,7 @@ export function firstRuns(stage: SecretsStage): Promise<Status> {
     const awaited = status.sources.filter(({ source }) => source !== 'echo-limit-headers');
     const runs = awaited.flatMap(({ resources }) => resources.map((resource) => resource.runs[0]?.status));
     return runs.every((run) => run !== undefined && run !== 'running' && run !== 'interrupted') ? status : null;
-  });
+  }, PAGE_EVERY_MS);
 }
 
 function contentEvent(id: unknown, more: object = {}): object {
