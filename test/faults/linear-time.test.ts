@@ -30,7 +30,12 @@ const TEXTS: readonly ((size: number) => string)[] = [
 
 describe('twice the text takes at most two and a half times as long', () => {
   // In the short form each does a part of the texts, and all together do all of them.
-  const works = [...TEXT_WORKS, ...VALUE_WORKS].map((work, at) => ({ ...work, texts: sampled(TEXTS, 4, at) }));
+  const works = [...TEXT_WORKS, ...VALUE_WORKS].map(({ name, work, frames }, at) => ({
+    name,
+    work,
+    frames,
+    texts: sampled(TEXTS, 4, at),
+  }));
   it.each(works)('$name', ({ work, texts, frames = [['', '']] }) => {
     const slow = texts.flatMap((text) =>
       frames.flatMap(([before, after]) => {

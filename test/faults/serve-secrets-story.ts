@@ -83,11 +83,11 @@ const OWN_FILES = /\.(yaml|secret|json)$/;
 const LIMITING = ['limit-headers', 'long-wait'];
 const ALL_WAYS = Object.keys(ECHOES).filter((way) => !LIMITING.includes(way));
 /** Those that `check` is asked about as well. */
-const CHECKED = ['web-page', 'cut-request-id'];
+const CHECKED = new Set(['web-page', 'cut-request-id']);
 /** In the short form the two sources that give back what they were sent share the ways. */
 const WAYS: Readonly<Record<string, readonly string[]>> = {
   'echo-key': sampled(ALL_WAYS, 2),
-  'echo-token': ALL_WAYS.filter((way) => CHECKED.includes(way) || sampled(ALL_WAYS, 2, 1).includes(way)),
+  'echo-token': ALL_WAYS.filter((way) => CHECKED.has(way) || sampled(ALL_WAYS, 2, 1).includes(way)),
 };
 const LEAST_WAYS = Math.min(...Object.values(WAYS).map(({ length }) => length));
 

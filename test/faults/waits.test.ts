@@ -185,7 +185,7 @@ const ROWS: readonly WaitRow[] = [
   },
 ];
 
-const numberOf = ({ title }: WaitRow): string => title.slice(0, 'F000'.length);
+const numberOf = ({ title }: WaitRow): string => title.split(' ')[0] ?? '';
 /** In the short form the first of each number, and every second of the others. */
 const PLAYED = ROWS.filter((row, at) => {
   const isFirst = ROWS.findIndex((other) => numberOf(other) === numberOf(row)) === at;
