@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { longOrShort } from '../support/length.ts';
 import { list, record, rejectsIn } from './listing.ts';
 import { endsOf, expectWholeCopy, onStage, reportOf, rowsIn, type StageOptions } from './stage.ts';
 
@@ -9,6 +10,9 @@ const nested = (levels: number): string => `${'['.repeat(levels)}1${']'.repeat(l
 const withId = (id: string): string => `{"id":${id},"updated_at":"2026-01-01T00:00:00Z","title":"bad"}`;
 const withField = (id: string, value: string): string =>
   `{"id":"${id}","updated_at":"2026-01-01T00:00:00Z","deep":${value}}`;
+
+/** More fields or elements than a record may have. */
+const MANY = longOrShort(1_000_000, 110_000);
 
 /** Records that cannot become a row, by reason; all of them have to stand in `_sync_rejects` as they came. */
 const BAD: readonly [title: string, text: string, reason: string][] = [
@@ -24,24 +28,24 @@ const BAD: readonly [title: string, text: string, reason: string][] = [
   ['F104 F095 an id that is half a character', withId('"a\\ud800"'), 'id_characters'],
   ['F104 a record that is no object', '"just a text"', 'id_missing'],
   ['F104 a record that is null', 'null', 'id_missing'],
-  ['F096 nested 1,000 levels', withField('deep', nested(1_000)), 'too_deep'],
-  ['F096 nested 10,000 levels', withField('deep', nested(10_000)), 'too_deep'],
-  ['F096 T13 nested 100,000 levels', withField('deep', nested(100_000)), 'too_deep'],
+  ['F096 nested 1,000 levels', withField('deep-1', nested(1_000)), 'too_deep'],
+  ['F096 nested 10,000 levels', withField('deep-2', nested(10_000)), 'too_deep'],
+  ['F096 T13 nested 100,000 levels', withField('deep-3', nested(100_000)), 'too_deep'],
   [
     'F096 nested 10,000 levels of objects',
-    withField('deep', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`),
+    withField('deep-4', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`),
     'too_deep',
   ],
   [
     'F096 T12 nested 10,000 levels around a long number',
-    withField('deep', nested(10_000).replace('1', '12345678901234567890')),
+    withField('deep-5', nested(10_000).replace('1', '12345678901234567890')),
     'too_deep',
   ],
   ['F097 a field name of 1 MB', `{"id":"wide","${'k'.repeat(1_000_000)}":1}`, 'key_too_long'],
-  ['F097 an array of a million', withField('wide', `[${'1,'.repeat(999_999)}1]`), 'too_wide'],
+  [`F097 an array of ${MANY}`, withField('wide-6', `[${'1,'.repeat(MANY - 1)}1]`), 'too_wide'],
   [
-    'F097 a million fields',
-    withField('wide', `{${Array.from({ length: 1_000_000 }, (_, at) => `"k${at}":1`).join(',')}}`),
+    `F097 ${MANY} fields`,
+    withField('wide-7', `{${Array.from({ length: MANY }, (_, at) => `"k${at}":1`).join(',')}}`),
     'too_wide',
   ],
 ];
@@ -50,34 +54,46 @@ describe('a record that cannot become a row is set aside, and its page goes on',
   // The good ones are gone from the second listing, and with so few that would be held.
   const believing = { source: { deletes: { max_part: 1 } } };
 
-  it.each(BAD)('%s', async (_title, text, reason) => {
+  // Each alone in the long form, several on a page in the short one.
+  const pages = longOrShort(
+    BAD.map((one) => [one]),
+    [BAD.slice(0, 12), BAD.slice(12, 17), BAD.slice(17)],
+  ).map((bad) => ({ title: bad.map(([title]) => title).join(', '), bad }));
+
+  it.each(pages)('$title', async ({ bad }) => {
     await onStage(believing, async (stage) => {
-      list(stage, [GOOD[0] ?? '', text, ...GOOD.slice(1)]);
+      list(stage, [GOOD[0] ?? '', ...bad.map(([, text]) => text), ...GOOD.slice(1)]);
       const ended = await stage.backfill();
       expect(endsOf(ended)).toEqual({ content: 'partial', images: 'ok', analytics: 'ok' });
       expect(ended.code).toBe(3);
-      expect(reportOf(ended)).toMatchObject({ records: 4, inserted: 3, rejected: 1 });
+      const rejected = bad.length;
+      expect(reportOf(ended)).toMatchObject({ records: 3 + rejected, inserted: 3, rejected });
       expect(await stage.query('SELECT id FROM content ORDER BY id')).toEqual(GOOD_IDS.map((id) => ({ id })));
-      const [reject, ...others] = await rejectsIn(stage);
-      expect(others).toEqual([]);
-      expect(reject).toMatchObject({ reason, resolved_at: null });
-      expect(reject?.body === text).toBe(true);
+      const rejects = await rejectsIn(stage);
+      expect(rejects).toHaveLength(rejected);
+      for (const [title, text, reason] of bad) {
+        const reject = rejects.find(({ body }) => body === text);
+        expect([title, reject?.reason, reject?.resolved_at]).toEqual([title, reason, null]);
+      }
 
       stage.sandbox.faults.clear();
       expect((await stage.backfill()).code).toBe(0);
-      expect((await rejectsIn(stage))[0]?.resolved_at).not.toBeNull();
+      const mended = await rejectsIn(stage);
+      expect(mended.filter(({ resolved_at }) => resolved_at === null)).toEqual([]);
+      expect(mended).toHaveLength(rejected);
     });
   });
 
-  it('F105 one of 10,000: 9,999 rows and one reject with its body', async () => {
-    const options: StageOptions = { records: { content: 9_999 }, resource: { page: { size: 1_000 } } };
+  it('F105 one of thousands: all others are rows, and there is one reject with its body', async () => {
+    const good = longOrShort(9_999, 1_999);
+    const options: StageOptions = { records: { content: good }, resource: { page: { size: 1_000 } } };
     await onStage(options, async (stage) => {
       const bad = withField('bad', nested(200));
       stage.sandbox.store.put('content', bad);
       const ended = await stage.backfill();
       expect([ended.code, reportOf(ended).status]).toEqual([3, 'partial']);
-      expect(reportOf(ended)).toMatchObject({ records: 10_000, inserted: 9_999, rejected: 1 });
-      expect(await rowsIn(stage)).toBe(9_999);
+      expect(reportOf(ended)).toMatchObject({ records: good + 1, inserted: good, rejected: 1 });
+      expect(await rowsIn(stage)).toBe(good);
       expect(await rejectsIn(stage)).toEqual([{ reason: 'too_deep', record_id: 'bad', body: bad, resolved_at: null }]);
 
       stage.sandbox.store.put('content', record('bad', { title: 'good now' }, 59));

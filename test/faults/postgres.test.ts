@@ -7,6 +7,7 @@ import { flakyProxy } from '../support/flaky-proxy.ts';
 import { startPostgres, type ServerOptions } from '../support/postgres-server.ts';
 import { isCommitted } from '../support/postgres-wire.ts';
 import { transactionPooler } from '../support/transaction-pooler.ts';
+import { longOrShort } from '../support/length.ts';
 import { crashMeanwhile, expectWhole, slowStage, terminateMeanwhile } from './losing-postgres.ts';
 
 async function ownServer(options: ServerOptions = {}) {
@@ -18,17 +19,18 @@ async function ownServer(options: ServerOptions = {}) {
 describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
   it('F136 F141 a server that crashes every few seconds: all is there once, and it goes on within 5 s', async () => {
     const server = await ownServer();
-    const stage = await slowStage(postgresAt(server.url()), 40);
+    const stage = await slowStage(postgresAt(server.url()), longOrShort(40, 24));
     const command = await stage.startUntil(6, 'backfill');
-    const longest = await crashMeanwhile(command, stage, server, { times: 3, everyMs: 700 });
+    const longest = await crashMeanwhile(command, stage, server, { times: longOrShort(3, 2), everyMs: 700 });
     expect(longest).toBeLessThan(5_000);
     await expectWhole(stage, command);
   });
 
-  it('F137 sessions that are ended at random, 20 times: all is there once', async () => {
-    const stage = await slowStage(POSTGRES, 30);
+  it('F137 sessions that are ended at random, time and again: all is there once', async () => {
+    const times = longOrShort(20, 8);
+    const stage = await slowStage(POSTGRES, longOrShort(30, 14));
     const command = await stage.startUntil(4, 'backfill');
-    expect(await terminateMeanwhile(command, stage, 20)).toBe(20);
+    expect(await terminateMeanwhile(command, stage, times)).toBe(times);
     await expectWhole(stage, command);
   });
 
@@ -36,15 +38,15 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres that gets lost', () => {
     const url = await postgresDatabase();
     let commits = 0;
     const proxy = await flakyProxy(url, (message) => isCommitted(message) && (commits += 1) % 4 === 0);
-    const stage = await slowStage(postgresAt(url, proxy.through), 12);
-    await expectWhole(stage, stage.start('backfill'));
-    expect(proxy.cuts()).toBeGreaterThan(5);
+    const stage = await slowStage(postgresAt(url, proxy.through), longOrShort(12, 8));
+    await expectWhole(stage, { ended: stage.command('backfill') });
+    expect(proxy.cuts()).toBeGreaterThan(longOrShort(5, 3));
   });
 
   it('F141 a server with few connections, some of them taken: the pool waits, and lets all of them go', async () => {
     const server = await ownServer({ settings: { max_connections: '5', superuser_reserved_connections: '0' } });
     const stage = await slowStage(postgresAt(server.url()), 8);
-    await asOtherClient(server.url(), () => expectWhole(stage, stage.start('backfill')));
+    await asOtherClient(server.url(), () => expectWhole(stage, { ended: stage.command('backfill') }));
     const left = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
     const sessions = (): Promise<unknown[]> =>
       asOtherClient(server.url(), async (client) => (await client.query(left, ['content-sync'])).rows);
@@ -77,7 +79,7 @@ describe.skipIf(POSTGRES.missing !== null)('a pooler in transaction mode', () =>
     const url = await postgresDatabase();
     const pooler = await transactionPooler(url, 2);
     const stage = await slowStage(postgresAt(url, pooler.through), 4);
-    await expectWhole(stage, stage.start('backfill'));
+    await expectWhole(stage, { ended: stage.command('backfill') });
     const [first] = stage.sandbox.store.list('content');
     const id = first?.id ?? '';
     const put = (title: string, at: number): void =>

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
+import { sampled } from '../support/length.ts';
 import { testFaults, type FaultRow } from './fault-rows.ts';
 import { portOf } from './port-of.ts';
 import { endsOf, expectWholeCopy, onStage, rowsIn, useOauth, type StageOptions } from './stage.ts';
@@ -32,8 +33,8 @@ async function withCanary(play: (origin: string, seen: IncomingHttpHeaders[]) =>
 
 describe('the service redirects', () => {
   testFaults([
-    ...REFUSED.flatMap(([what, to, code]): FaultRow[] =>
-      [302, 307].map((status) => ({
+    ...REFUSED.flatMap(([what, to, code], at): FaultRow[] =>
+      sampled([302, 307], 2, at).map((status) => ({
         title: `F205 with ${status} to ${what}`,
         faults: [{ fault: 'redirect', page: 2, to, status }],
         ends: `failed ${code}`,
@@ -73,7 +74,7 @@ describe('the service redirects', () => {
     });
   });
 
-  it.concurrent.each([302, 307, 308])(
+  it.concurrent.each(sampled([302, 307, 308], 2))(
     'F208 the token endpoint with %i: the client secret stays at home',
     async (status) => {
       await withCanary(async (origin, seen) => {

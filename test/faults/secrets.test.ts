@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FaultScript } from '../../src/sandbox/faults/fault-script.ts';
 import { expectWholeCopy, onStage, reportOf, useOauth, type Stage } from './stage.ts';
+import { sampled } from '../support/length.ts';
 
 /** All bytes of all files that a stage's commands have written, and all that they have printed. */
 function everything(stage: Stage): string {
@@ -74,7 +75,7 @@ describe('F211 secrets stay where they are', () => {
     });
   });
 
-  it.concurrent.each(CHANNELS)(
+  it.concurrent.each(sampled(CHANNELS, 3))(
     'F211 a client secret and a token that come back in %s are written nowhere',
     async (_what, fault) => {
       const clientSecret = 'canary-client/secret+4711';

@@ -53,23 +53,19 @@ describe('F211 a service that runs for long keeps its secrets', () => {
 });
 
 describe('F214 secrets of webhooks', () => {
-  it('are read from files without what editors and platforms add; one that has run out is told at the start', async () => {
+  it('are read from files without what editors and platforms add; those that have run out are told at the start', async () => {
     const folder = servable();
     writeFileSync(path.join(folder, 'mounted'), `\uFEFF${WHSEC}\r\n\n`);
     const secrets = [`\${file:${folder}/mounted}`, { value: OLD, until: '2021-02-03T04:05:06Z' }];
-    const serve = await startServe(servable(folder, { secrets }));
-    const post = async (secret: string) =>
-      (await serve.ask(signed('standard-webhooks', secret, 'blog', '{}', 'm'))).status;
-    expect([await post(WHSEC), await post(OLD)]).toEqual([202, 401]);
-    const warning = { source: 'blog', message: expect.stringMatching(/^1 of 2 webhook secrets .*2021-02-03T04:05:06/) };
-    expect(warnings(serve.written())).toEqual([warning]);
-  });
-
-  it('that have all run out are told as what they are: no delivery is believed', async () => {
-    const serve = await startServe(servable(undefined, { secrets: [{ value: OLD, until: '2021-02-03T04:05:06Z' }] }));
-    expect((await serve.ask(signed('standard-webhooks', OLD, 'blog', '{}', 'm'))).status).toBe(401);
+    const serve = await startServe(servable(folder, { blog: { secrets }, closed: { secrets: secrets.slice(1) } }));
+    const post = async (source: string, secret: string) =>
+      (await serve.ask(signed('standard-webhooks', secret, source, '{}', 'm'))).status;
+    expect([await post('blog', WHSEC), await post('blog', OLD)]).toEqual([202, 401]);
+    // Where all have run out, no delivery is believed.
+    expect([await post('closed', WHSEC), await post('closed', OLD)]).toEqual([401, 401]);
     expect(warnings(serve.written())).toEqual([
-      { source: 'blog', message: expect.stringContaining('every delivery is refused') },
+      { source: 'blog', message: expect.stringMatching(/^1 of 2 webhook secrets .*2021-02-03T04:05:06/) },
+      { source: 'closed', message: expect.stringContaining('every delivery is refused') },
     ]);
   });
 });
@@ -97,12 +93,16 @@ function breaking(thread: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(script)}`;
 }
 
-/** A folder with the config of one source that nobody answers for. */
-function servable(folder = tempFolder(), webhook: object = { secrets: ['${WH_TEXT:-}'] }): string {
+/** A folder with the config of sources that nobody answers for, by name with what they say of webhooks. */
+function servable(
+  folder = tempFolder(),
+  webhooks: Record<string, object> = { blog: { secrets: ['${WH_TEXT:-}'] } },
+): string {
   const auth = { type: 'api_key', key: 'k'.repeat(20) };
   const schedule = { incremental: null, full: null };
-  const blog = { base_url: 'http://127.0.0.1:1', auth, profile: 'content-service', schedule, webhook };
-  writeYaml(folder, { config: { warehouse: 'sqlite:blog.db', sources: { blog }, serve: { port: 0 } } });
+  const source = { base_url: 'http://127.0.0.1:1', auth, profile: 'content-service', schedule };
+  const sources = Object.fromEntries(Object.entries(webhooks).map(([name, webhook]) => [name, { ...source, webhook }]));
+  writeYaml(folder, { config: { warehouse: 'sqlite:{source}.db', sources, serve: { port: 0 } } });
   return folder;
 }
 

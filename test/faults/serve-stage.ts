@@ -84,16 +84,17 @@ export async function startServe(
   };
 }
 
-/** What `look` finds, once it finds something. */
+/** What `look` finds, once it finds something; what costs much to look at is looked at less often. */
 export async function until<T>(
   look: () => T | undefined | false | null | Promise<T | undefined | false | null>,
+  everyMs = 100,
 ): Promise<T> {
   const ends = performance.now() + PATIENCE_MS;
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false && found !== null) return found;
     if (performance.now() > ends) throw new Error('it did not come');
-    await delay(100);
+    await delay(everyMs);
   }
 }
 

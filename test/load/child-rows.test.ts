@@ -4,6 +4,7 @@ import { DATABASES, warehouseOn, type OpenWarehouse, type TestDatabase } from '.
 import { canonicalJson } from '../support/expected-rows.ts';
 import { loading } from '../support/page-loading.ts';
 import { ownService } from '../support/own-service.ts';
+import { longOrShort } from '../support/length.ts';
 
 /** Elements of lists that have nothing in them, and such that have; each family has one kind of the latter. */
 const EMPTY = ['null', '{}', '{"x":null}', '[]', '{"in":[]}', '{"in":{}}'];
@@ -68,7 +69,7 @@ async function load(opened: OpenWarehouse, resource: string, records: readonly s
   }
 }
 
-const RUNS: Record<TestDatabase['name'], number> = { sqlite: 30, postgres: 4 };
+const RUNS: Record<TestDatabase['name'], number> = { sqlite: longOrShort(30, 10), postgres: longOrShort(4, 2) };
 
 describe.for(DATABASES)('rows of lists on $name', (database) => {
   it.each(Object.entries(FAMILIES))('are the same in whatever order they come, among %s', async (_, family) => {

@@ -3,6 +3,7 @@ import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { startScript } from '../support/child-script.ts';
 import { DATABASES, readerOf, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
+import { sampled } from '../support/length.ts';
 import { driftingPages } from '../sync/drifting-pages.ts';
 
 const PROFILE = { updated: null };
@@ -11,24 +12,27 @@ const NEW_FORM = '2024-01-01T10:00:00+02:00';
 const AT = 'SELECT at FROM content WHERE id = ?';
 
 describe.for(DATABASES)('rows whose stored form a widening cannot tell on $name', (database) => {
-  it.each([0, 1, 3])('are written anew to the end, also after kill -9 behind rewrite %i', async (rewrites) => {
-    const address = await database.address();
-    const { rows } = readerOf(database, address);
-    const script = new URL('killed-reshape.ts', import.meta.url);
-    expect(await startScript(script, [address, String(rewrites)]).ended).toMatchObject({
-      signal: 'SIGKILL',
-      stderr: '',
-    });
-    // What the kill left is not silent: it is noted, and partly in the old form.
-    expect(await rows('SELECT resource FROM _sync_reshapes')).toEqual([{ resource: 'content' }]);
-    expect(await rows('SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).not.toEqual([{ n: 0n }]);
+  it.each(sampled([0, 1, 3], 2, DATABASES.indexOf(database)))(
+    'are written anew to the end, also after kill -9 behind rewrite %i',
+    async (rewrites) => {
+      const address = await database.address();
+      const { rows } = readerOf(database, address);
+      const script = new URL('killed-reshape.ts', import.meta.url);
+      expect(await startScript(script, [address, String(rewrites)]).ended).toMatchObject({
+        signal: 'SIGKILL',
+        stderr: '',
+      });
+      // What the kill left is not silent: it is noted, and partly in the old form.
+      expect(await rows('SELECT resource FROM _sync_reshapes')).toEqual([{ resource: 'content' }]);
+      expect(await rows('SELECT count(*) AS n FROM content WHERE at = ?', OLD_FORM)).not.toEqual([{ n: 0n }]);
 
-    const opened = await warehouseOn(database, address);
-    const { load } = await loading(opened.warehouse, { profile: PROFILE });
-    expect(await rows('SELECT * FROM _sync_reshapes')).toEqual([]);
-    for (const page of driftingPages()) await load(page);
-    expect(await contentOf(opened)).toEqual(await contentOf(await freshCopy(database)));
-  });
+      const opened = await warehouseOn(database, address);
+      const { load } = await loading(opened.warehouse, { profile: PROFILE });
+      expect(await rows('SELECT * FROM _sync_reshapes')).toEqual([]);
+      for (const page of driftingPages()) await load(page);
+      expect(await contentOf(opened)).toEqual(await contentOf(await freshCopy(database)));
+    },
+  );
 
   it('keep their version, their hash, their time and their history', async () => {
     const { warehouse, rows } = await warehouseOn(database);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { POSTGRES } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { askingStage, figuresOf } from './asking-stage.ts';
 
 const LONG_MS = 90_000;
@@ -11,7 +12,7 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
     'are never over its limit, also while one is killed and one is frozen',
     async () => {
       const { sandbox, ask } = await askingStage({ rate: 50, burst: 10, rateHeaders: 'ietf', latency: 20 });
-      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: 9_000 })));
+      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(9_000, 5_000) })));
       await vi.waitFor(() => expect(sandbox.requests.total).toBeGreaterThan(10), LONG_MS);
       killed?.child.kill('SIGKILL');
       frozen?.child.kill('SIGSTOP');
@@ -29,7 +30,7 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
     'are all told by the 429 of one, and one request goes first when the wait is over',
     async () => {
       const { sandbox, ask } = await askingStage({ rate: null, latency: 60 });
-      const scripts = await Promise.all([1, 2, 3].map(() => ask({ forMs: 5_000 })));
+      const scripts = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(5_000, 4_000) })));
       await sleep(1_000);
       sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '2', nth: 1 });
       await Promise.all(scripts.map(figuresOf));

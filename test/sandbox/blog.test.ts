@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PAGINATIONS } from '../../src/sandbox/pages/listing-page.ts';
+import { IS_LONG } from '../support/length.ts';
 import { ask, bodyOf, sandboxFor, walk } from './service-client.ts';
 
 const BLOG = fileURLToPath(new URL('../../../shared/data/blog', import.meta.url));
@@ -24,7 +25,9 @@ describe.skipIf(!here)('the blog of shared/data', () => {
 
   it.for(cases)('is served whole and byte for byte by $pagination, sorted by $sort', async ({ pagination, sort }) => {
     const sandbox = await sandboxFor({ data: BLOG, pagination, sort });
-    for (const [resource, count, limit] of FACTS) {
+    // The short form walks over the many small records in one style.
+    const walked = FACTS.filter(([resource]) => IS_LONG || resource !== 'analytics' || pagination === 'cursor');
+    for (const [resource, count, limit] of walked) {
       const pages = await walk(sandbox, pagination, `/v1/${resource}`, limit);
       const served = [...sandbox.store.list(resource)].map((record) => record.text);
       const lines = linesOf(resource);

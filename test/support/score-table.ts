@@ -3,9 +3,10 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import { asOtherClient, POSTGRES } from './databases.ts';
 import { loadOnce } from './content-loader.ts';
+import { longOrShort } from './length.ts';
 
 /** Far more rows than are widened in place, and few. */
-export const BIG = 25_000;
+export const BIG = longOrShort(25_000, 17_000);
 export const SMALL = 20;
 
 /** A record that makes `score` (integer) and `rate` (double) texts. */

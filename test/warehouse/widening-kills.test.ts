@@ -4,11 +4,12 @@ import { shadowColumn } from '../../src/warehouse/postgres/widening/widening.ts'
 import { startScript } from '../support/child-script.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, POSTGRES } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { freshSeed, randomFrom } from '../support/random.ts';
 import { BIG, LEFT_OVER, scoreTable, SUMS, sumsOf, WIDER } from '../support/score-table.ts';
 
 const SCRIPT = new URL('widening-child.ts', import.meta.url);
-const KILLS = 6;
+const KILLS = longOrShort(6, 2);
 /** About as long as the widening takes here. */
 const LONGEST_MS = 1_200;
 
