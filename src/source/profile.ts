@@ -1,50 +1,25 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
-import { eventFieldSchema } from './delivery-field.ts';
 import { byteSize, duration } from './duration-and-size.ts';
+import { incrementalFields } from './incremental.ts';
+import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
-import { bodyPath, pageSchema } from './page-style.ts';
+import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import { signatureSchema } from './signature-scheme.ts';
-
-/** How to request what changed since a moment; null in a resource that has no such filter. */
-const incrementalSchema = z.strictObject({
-  /** Query parameter that takes the moment. */
-  param: z.string().min(1),
-  /** How the moment is written: as the service writes it itself, or as a Unix time. */
-  format: z.enum(['as_sent', 'iso', 'epoch_s', 'epoch_ms']).default('as_sent'),
-  /** How far before the cursor the walk starts; covers late commits and ties. */
-  overlap: duration.prefault('10m'),
-});
+import { recordFields } from './record-fields.ts';
+import { requestFields } from './request-fields.ts';
+import { webhooksSchema } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
 const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 const resourceFields = z.strictObject({
-  /** Collection path below the version prefix. */
-  path: z.string().regex(/^\//, 'expected a path that begins with /'),
-  /** Path of the array of records in a page's body; the empty string if the body is the array. */
-  records: bodyPath.default('data'),
-  /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
-  id: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).default('id'),
-  /** The field with the time of a record's last change; null if there is none. */
-  updated: z.string().min(1).nullable().default('updated_at'),
+  ...requestFields,
+  ...recordFields,
+  ...incrementalFields,
   page: pageSchema,
-  incremental: incrementalSchema.nullable().default(null),
-  /** Further query parameters of every listing request. */
-  query: z.record(z.string(), z.string()).default({}),
-  /** Path of one record, with `{id}`; null if a record cannot be read alone. */
-  item: z
-    .string()
-    .includes('{id}')
-    .regex(/^[^?#]*$/, 'expected a path without ? or #: query parameters of a single record stand in item_query')
-    .nullable()
-    .default(null),
-  /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
-  item_query: z.union([z.literal('inherit'), z.record(z.string(), z.string())]).default('inherit'),
-  /** Path of the record in the body of that answer; the empty string if the body is the record. */
-  item_record: bodyPath.default(''),
+  ...itemFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
@@ -94,30 +69,6 @@ const oauthSchema = z.strictObject({
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/** `content.*`: a star matches any text. */
-const kindPattern = z.string().min(1);
-
-/** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
-const webhooksSchema = z.strictObject({
-  signature: signatureSchema.prefault('standard-webhooks'),
-  /** Path of the body's list of events; null if one delivery is one event. */
-  events: bodyPath.nullable().default(null),
-  /** The kind of event; within the event, or in a header of the delivery. */
-  kind: eventFieldSchema.prefault('json:type'),
-  /** The resource, by the service's own name. */
-  resource: eventFieldSchema.nullable().prefault('json:data.resource'),
-  /** The service's name for a resource, if it is not the profile's. */
-  resource_names: z.record(z.string(), z.string()).default({}),
-  /** Resource by event kind, checked before `resource`; the first pattern that matches. */
-  kinds: z.record(kindPattern, z.string()).default({}),
-  /** The record's id. */
-  id: eventFieldSchema.prefault('json:data.id'),
-  /** The record's time of change after the event, if the event holds it: an older reading is read again. */
-  updated: eventFieldSchema.nullable().prefault('json:data.updated_at'),
-  /** Kinds that mean that a record is gone. */
-  deleted: z.array(kindPattern).default(['*.deleted']),
-});
-
 /**
  * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
  * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
@@ -148,6 +99,4 @@ export const profileSchema = z.strictObject({
 
 export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];
-export type IncrementalProfile = z.output<typeof incrementalSchema>;
 export type HttpProfile = z.output<typeof httpSchema>;
-export type WebhookProfile = z.output<typeof webhooksSchema>;

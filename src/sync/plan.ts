@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { zoneAt } from '../model/time-zone.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
@@ -66,12 +68,19 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
   return { ...base, ...NO_WALK, walk_credential: base.walk_credential, due_at: null, ...begun };
 }
 
+/**
+ * Fields that came later, with the value that means what was so before: with it they are left out, as in everything
+ * that was stored before they existed.
+ */
+const LATER_FIELDS: Readonly<Record<string, JsonValue>> = { times: {} };
+
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
-  const { path, records, id, updated, query, page, depth, json, times } = profile;
-  // Left out if there are none, as in everything that was stored before this setting existed.
-  const zones = Object.keys(times).length === 0 ? {} : { times };
-  const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...zones });
+  const { path, records, id, updated, query, page, depth, json } = profile;
+  const later = Object.entries(profile).filter(
+    ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
+  );
+  const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...Object.fromEntries(later) });
   return `${rows}.${canonicalHash(page)}`;
 }
 

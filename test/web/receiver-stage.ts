@@ -1,7 +1,8 @@
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { profileSchema, type WebhookProfile } from '../../src/source/profile.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+import type { WebhookProfile } from '../../src/source/webhooks.ts';
 import { signDelivery } from '../../src/trigger/signature/sign-delivery.ts';
 import type { DeliveryRow } from '../../src/warehouse/inbox.ts';
 import { inboxAddress } from '../../src/warehouse/databases.ts';

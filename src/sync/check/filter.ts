@@ -1,6 +1,6 @@
 import type { Page } from '../../extract/page.ts';
 import { zoneAt } from '../../model/time-zone.ts';
-import type { IncrementalProfile } from '../../source/profile.ts';
+import type { IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
 import type { RequestContext } from '../resource-context.ts';
 import type { CheckFinding } from './finding.ts';

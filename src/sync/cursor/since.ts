@@ -1,6 +1,6 @@
 import type { TimeZone } from '../../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
-import type { IncrementalProfile } from '../../source/profile.ts';
+import type { IncrementalProfile } from '../../source/incremental.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
 interface Looks {

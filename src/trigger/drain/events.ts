@@ -8,7 +8,8 @@ import { limitRejection } from '../../shape/records/record-limits.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
-import type { ResourceProfile, WebhookProfile } from '../../source/profile.ts';
+import type { ResourceProfile } from '../../source/profile.ts';
+import type { WebhookProfile } from '../../source/webhooks.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
 
 /** The content of one event. It is only a hint: the record itself is read from the service. */

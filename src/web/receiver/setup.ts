@@ -1,5 +1,5 @@
 import type { WebhookSettings } from '../../settings/settings.ts';
-import type { WebhookProfile } from '../../source/profile.ts';
+import type { WebhookProfile } from '../../source/webhooks.ts';
 
 /** `workers`: any process on the same Postgres that has time. `nobody`: the main thread of this one, which is notified. */
 export type Asks = 'nobody' | 'workers';

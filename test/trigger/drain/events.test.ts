@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { profileSchema, type WebhookProfile } from '../../../src/source/profile.ts';
+import { profileSchema } from '../../../src/source/profile.ts';
+import type { WebhookProfile } from '../../../src/source/webhooks.ts';
 import { readDelivery, type DeliveryContent, type EventTarget } from '../../../src/trigger/drain/events.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 

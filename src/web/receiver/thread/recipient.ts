@@ -1,5 +1,5 @@
 import type { DeliveryField } from '../../../source/delivery-field.ts';
-import type { WebhookProfile } from '../../../source/profile.ts';
+import type { WebhookProfile } from '../../../source/webhooks.ts';
 import { answerChallenge, type ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
 import { createVerifier, verifierForNobody, type Verify } from '../../../trigger/signature/create-verifier.ts';
 import type { Delivery } from '../../../trigger/signature/delivery.ts';

@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { duration } from './duration-and-size.ts';
+
+/** How to request what changed since a moment; null in a resource that has no such filter. */
+export const incrementalSchema = z.strictObject({
+  /** Query parameter that takes the moment. */
+  param: z.string().min(1),
+  /** How the moment is written: as the service writes it itself, or as a Unix time. */
+  format: z.enum(['as_sent', 'iso', 'epoch_s', 'epoch_ms']).default('as_sent'),
+  /** How far before the cursor the walk starts; covers late commits and ties. */
+  overlap: duration.prefault('10m'),
+});
+
+/** How changes are found: the fields of a resource. */
+export const incrementalFields = {
+  /** The field with the time of a record's last change; null if there is none. */
+  updated: z.string().min(1).nullable().default('updated_at'),
+  incremental: incrementalSchema.nullable().default(null),
+};
+
+export type IncrementalProfile = z.output<typeof incrementalSchema>;
