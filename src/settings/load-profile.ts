@@ -62,6 +62,15 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
 }
 
+/** A profile that comes with this package. Throws if it has faults, which its tests do not let pass. */
+export function readPackagedProfile(name: string): Profile {
+  const place = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const loaded = loadProfile(name, packageRoot(), place);
+  if ('missing' in loaded) throw new Error(loaded.missing);
+  if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
+  return loaded.profile;
+}
+
 /** Names of the profiles that come with this package. */
 export function packagedProfiles(): string[] {
   const files = readdirSync(join(packageRoot(), 'config', 'profiles'));
@@ -71,7 +80,8 @@ export function packagedProfiles(): string[] {
     .toSorted();
 }
 
-function profilePath(name: string, folder: string): string {
+/** The path of a profile: in this package for a bare name, else relative to `folder`. */
+export function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 

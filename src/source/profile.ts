@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { aboutSchema } from './about.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
@@ -76,6 +77,7 @@ const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASC
 export const profileSchema = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
+  about: aboutSchema.nullable().default(null),
   version_prefix: z
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
