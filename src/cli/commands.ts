@@ -96,6 +96,7 @@ export async function runCli(
   const context: CliContext = {
     env: process.env,
     cwd: process.cwd(),
+    stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     clock: systemClock,

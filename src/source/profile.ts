@@ -77,7 +77,10 @@ const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASC
 export const profileSchema = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
-  about: aboutSchema.nullable().default(null),
+  about: aboutSchema
+    .nullable()
+    .default(null)
+    .meta({ description: 'what a person is told of the profile, and how `init` recognises the service' }),
   version_prefix: z
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')

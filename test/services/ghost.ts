@@ -71,9 +71,14 @@ export function ghost(api: 'content' | 'admin'): LiveService {
   };
   return {
     script: 'ghost',
+    version: 'Ghost 6.65.0',
+    shrink: async (left) => {
+      const { posts } = objectOf(await admin('/posts/?limit=1000&fields=id'));
+      for (const post of listOf(posts).slice(left)) await admin(`/posts/${textAt(post, 'id')}/`, { method: 'DELETE' });
+    },
     profile: api === 'content' ? 'ghost' : 'ghost-admin',
     baseUrl: BASE,
-    auth: { key: api === 'content' ? contentKey : adminKey },
+    auth: api === 'content' ? { type: 'api_key', key: contentKey } : { type: 'jwt', key: adminKey },
     compared: api === 'content' ? ['posts', 'pages', 'tags', 'authors'] : ['posts', 'pages', 'tags', 'users'],
     edited: 'posts',
     edits: ['create', 'update', 'hide', 'show', 'remove'],

@@ -25,6 +25,10 @@ export interface LiveService {
   auth: Record<string, unknown>;
   /** What the account's own collections add to the profile. */
   resources?: Record<string, unknown>;
+  /** Its version, as `tried` of the profile names it. */
+  version: string;
+  /** Deletes records of the edited resource until so many are left. */
+  shrink(left: number): Promise<void>;
   /** Resources that are compared; others are copied too. */
   compared: readonly string[];
   /** Everything that the service has of a resource. */

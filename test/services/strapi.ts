@@ -69,9 +69,18 @@ export function strapi(): LiveService {
   };
   return {
     script: 'strapi',
+    version: 'Strapi 5.54.0',
+    shrink: async (left) => {
+      for (const { id } of (await sides()).filter(({ id }) => id[1] === 'draft').slice(left)) {
+        await api(`/articles/${id[0]}`, { method: 'DELETE' });
+      }
+      const stats = await read('article-stats', '');
+      for (const each of stats.slice(left))
+        await api(`/article-stats/${textAt(each, 'documentId')}`, { method: 'DELETE' });
+    },
     profile: 'strapi',
     baseUrl: BASE,
-    auth: { key: readToken },
+    auth: { type: 'bearer', token: readToken },
     resources: RESOURCES,
     compared: ['articles', 'authors', 'tags', 'article_stats', 'files'],
     edited: 'articles',

@@ -46,9 +46,15 @@ export function wordpress(): LiveService {
   };
   return {
     script: 'wordpress',
+    version: 'WordPress 6.1.9',
+    shrink: async (left) => {
+      for (const post of (await read('posts', `&status=${LIVE},trash`)).slice(left)) {
+        await api(`/posts/${textAt(post, 'id')}?force=true`, { method: 'DELETE' });
+      }
+    },
     profile: 'wordpress',
     baseUrl: BASE,
-    auth: { username: 'admin', password },
+    auth: { type: 'basic', username: 'admin', password },
     compared: ['posts', 'pages', 'media', 'categories', 'tags', 'users', 'comments'],
     edited: 'posts',
     edits: ['create', 'update', 'hide', 'show', 'remove'],
