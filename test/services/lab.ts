@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 const SCRIPTS = process.env['CONTENT_SERVICES'] ?? path.join(import.meta.dirname, '../../../shared/services');
 
 /** Where they keep what they installed. */
-const LAB = process.env['LAB'] ?? path.join(tmpdir(), 'content-services');
+export const LAB = process.env['LAB'] ?? path.join(tmpdir(), 'content-services');
 
 /** Null if real services can be started here, else why not. */
 export function whyNoServices(): string | null {

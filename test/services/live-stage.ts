@@ -9,7 +9,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import type { RunReport } from '../../src/sync/report.ts';
-import { runCommand, type Ended } from '../support/command.ts';
+import { runCommand, startCommand, type Command, type Ended } from '../support/command.ts';
 import { differences } from '../support/compare-copy.ts';
 import type { TestDatabase } from '../support/databases.ts';
 import type { LiveService, TrueRecord } from './live-service.ts';
@@ -19,6 +19,8 @@ export interface LiveStage {
   config: string;
   /** Runs a command line of content-sync on it. */
   command(...args: string[]): Promise<Ended>;
+  /** Starts one as a process. */
+  start(...args: string[]): Command;
   /** Runs it inside this process, by any clock. */
   run(command: SyncCommand, clock?: Clock): Promise<RunReport>;
   /** Everything in which the copy is not what the service holds of the resources, as sentences. */
@@ -30,24 +32,27 @@ const SOURCE = 'live';
 /** JSON is YAML. */
 const write = (file: string, value: object): void => writeFileSync(file, JSON.stringify(value, null, 2));
 
-/** Makes a folder with config and profile. */
+/** Makes a folder with config and profile; `over` is laid over the profile, the source's settings and all settings. */
 export async function liveStage(
   { baseUrl, auth, profile, resources = {} }: Pick<LiveService, 'baseUrl' | 'auth' | 'profile' | 'resources'>,
   database: TestDatabase,
+  over: { profile?: object; source?: object; settings?: object } = {},
 ): Promise<LiveStage> {
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-live-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const warehouse = await database.setting(folder);
   const config = path.join(folder, 'content-sync.yaml');
-  write(path.join(folder, 'profile.yaml'), { extends: profile, resources });
+  write(path.join(folder, 'profile.yaml'), { extends: profile, resources, ...over.profile });
   write(config, {
     warehouse,
     log: { level: 'warn' },
-    sources: { [SOURCE]: { base_url: baseUrl, auth, profile: './profile.yaml' } },
+    sources: { [SOURCE]: { base_url: baseUrl, auth, profile: './profile.yaml', ...over.source } },
+    ...over.settings,
   });
   const address = warehouse.replace('{source}', SOURCE);
   return {
     config,
+    start: (...args) => startCommand([...args, '--config', config], folder),
     command: (...args) => runCommand([...args, '--config', config], folder),
     run: (command, clock = systemClock) => runOnce(config, command, clock),
     differences: async (truth) => {
