@@ -15,6 +15,16 @@ import { webhooksSchema } from './webhooks.ts';
 const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 const resourceFields = z.strictObject({
+  extends: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
+      examples: ['posts'],
+    }),
   ...requestFields,
   ...recordFields,
   ...incrementalFields,
@@ -95,6 +105,14 @@ export const profileSchema = z.strictObject({
    * credential that is ignored ends the run; null if there is none.
    */
   identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
+  defaults: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({
+      description:
+        'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+      examples: [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
+    }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
