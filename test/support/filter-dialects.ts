@@ -84,6 +84,11 @@ const withEpoch: Talk['show'] = (entry) => ({
   updated: Math.floor(lastOf(entry) / 1_000),
 });
 
+/** True for what changed at a moment or later. */
+function isSince(at: number | null, from: string | null): boolean {
+  return at !== null && from !== null && iso(at) >= iso(Date.parse(from));
+}
+
 /** Services as there are, each with the trap that was seen in it. */
 export const TALKS: readonly Talk[] = [
   {
@@ -121,9 +126,9 @@ export const TALKS: readonly Talk[] = [
       );
       const since = { changed: changed ?? null, created: created ?? null };
       if (since.changed === null && since.created === null) return paged(entries, params, withNull);
-      const fits = (at: number | null, from: string | null): boolean =>
-        at !== null && from !== null && iso(at) >= iso(Date.parse(from));
-      const found = entries.filter((entry) => fits(entry.changed, since.changed) || fits(entry.created, since.created));
+      const found = entries.filter(
+        (entry) => isSince(entry.changed, since.changed) || isSince(entry.created, since.created),
+      );
       return paged(found, params, withNull);
     },
     wrong: NONE,
