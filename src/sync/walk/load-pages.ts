@@ -5,7 +5,7 @@ import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -120,7 +120,7 @@ function commitOf(
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate } = page;
-  const zone = zoneAt(profile.times, profile.updated);
+  const zone = updatedZone(profile);
   const completesFull = repetition.behind !== null;
   const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
   const after = checkpointAfter(before, passed, clock.now());
@@ -139,8 +139,8 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    values: walkValues(start.walk_since),
-    from: positionFrom(start.walk_position, profile.query, walkValues(start.walk_since)),
+    values: walkValues(profile, start.walk_since),
+    from: positionFrom(start.walk_position, profile.query, walkValues(profile, start.walk_since)),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -176,7 +176,7 @@ async function rememberedPages({ warehouse, profile }: ResourceContext, planned:
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query, walkValues(walk_since));
+    const place = positionFrom(position, profile.query, walkValues(profile, walk_since));
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;
