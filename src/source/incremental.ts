@@ -14,7 +14,16 @@ export const incrementalSchema = z.strictObject({
 /** How changes are found: the fields of a resource. */
 export const incrementalFields = {
   /** The field with the time of a record's last change; null if there is none. */
-  updated: z.string().min(1).nullable().default('updated_at'),
+  updated: z
+    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .nullable()
+    .default('updated_at')
+    .meta({
+      description:
+        "The field with the time of a record's last change, or several of which the first that is not null counts; " +
+        'null if there is none.',
+      examples: ['updated_at', ['date_updated', 'date_created']],
+    }),
   incremental: incrementalSchema.nullable().default(null),
 };
 

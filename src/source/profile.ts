@@ -38,10 +38,16 @@ const resourceFields = z.strictObject({
 });
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
-const resourceSchema = resourceFields.refine(({ id, item }) => typeof id === 'string' || item === null, {
-  path: ['item'],
-  error: 'expected null, because a record that several fields identify has no id that could stand in a path',
-});
+const resourceSchema = resourceFields
+  .refine(({ id, item }) => typeof id === 'string' || item === null, {
+    path: ['item'],
+    error: 'expected null, because a record that several fields identify has no id that could stand in a path',
+  })
+  // A cursor does not tell which of them it comes from.
+  .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
+    path: ['times'],
+    error: 'expected the same zone for all fields of `updated`',
+  });
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { zoneAt } from '../model/time-zone.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
+import { updatedZone } from '../shape/columns/updated-time.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
@@ -106,7 +106,7 @@ function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput)
   if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, profile.incremental, looks, zoneAt(profile.times, profile.updated));
+  return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -1,9 +1,6 @@
 import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
-import type { SourceRecord } from '../model/json.ts';
-import { zoneAt } from '../model/time-zone.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
+import { updatedTime } from '../shape/columns/updated-time.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 import type { Gone } from './deletes/corroborate.ts';
@@ -72,7 +69,7 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const { proof, clock } = context;
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
-  const updated = reading.isThere ? updatedOf(reading.record, context) : null;
+  const updated = reading.isThere ? (updatedTime(reading.record.value, context.profile)?.at ?? null) : null;
   const event = expected(reading.requestedAt, updated);
   if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
   proof.at = Math.max(proof.at, reading.requestedAt);
@@ -128,11 +125,6 @@ async function cannotBeRead(
     await softDeleteGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
   }
   return 'unreadable';
-}
-
-function updatedOf({ value }: SourceRecord, { profile }: ResourceContext): number | null {
-  if (profile.updated === null) return null;
-  return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
 /** True for a record from before an event. Compared by the second if its own time has nothing finer. */

@@ -1,5 +1,5 @@
 import type { Page } from '../../extract/page.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
 import type { RequestContext } from '../resource-context.ts';
@@ -43,7 +43,7 @@ export async function filterFinding(
     return { check: 'filter', status: 'warn', detail: `${param} cannot be tried on an empty listing` };
   }
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
-  const zone = zoneAt(context.profile.times, context.profile.updated);
+  const zone = updatedZone(context.profile);
   const value = (at: number): string => writtenMoment(at, format, like, zone);
   const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, { [param]: value(at) });
   const aheadAt = (page.serverDate ?? context.clock.now()) + FAR_AHEAD_MS;

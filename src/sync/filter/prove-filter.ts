@@ -1,7 +1,7 @@
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import type { TimeZone } from '../../model/time-zone.ts';
+import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
@@ -47,11 +47,11 @@ export async function proveFilter(
 ): Promise<WholeWalk | null> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
-  const { incremental, times, updated } = profile;
+  const { incremental } = profile;
   const since = plan.checkpoint.walk_since;
   // A walk that may have missed records is partial anyway, and its cursor stays where it was.
   if (incremental === null || since === null || !walked.isProved) return null;
-  const zone = zoneAt(times, updated);
+  const zone = updatedZone(profile);
   const { evidence } = walked;
   const subject = filterOf(context, incremental.param);
   if (evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
@@ -103,7 +103,7 @@ async function doubtedWitness(context: RunContext, filtered: Filtered, first: Wh
     if (reading === null) return key;
     if (!reading.isThere) return (await passOn(context, walked)) ? null : key;
     // Changed after it was asked for, perhaps: then it is listed now.
-    if (updatedOf(context, reading, filtered.zone) <= walked.evidence.cursorAt) return key;
+    if (changedAt(context, reading) <= walked.evidence.cursorAt) return key;
     walked = await walkAgain(context, filtered);
   }
   if (!walked.evidence.hasWitness) return key;
@@ -162,9 +162,8 @@ async function readAlone(context: RunContext, key: string): Promise<ItemReading 
   }
 }
 
-function updatedOf({ profile: { updated } }: RunContext, reading: ItemReading, zone: TimeZone | null): number {
-  const value = reading.isThere && updated !== null ? fieldAt(reading.record.value, updated) : null;
-  return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value), zone) : -Infinity;
+function changedAt({ profile }: RunContext, reading: ItemReading): number {
+  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }
 
 async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {

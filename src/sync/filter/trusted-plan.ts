@@ -1,10 +1,9 @@
 import type { LoadContext } from '../../load/load-context.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
-import type { Column } from '../../model/table.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 
@@ -28,8 +27,8 @@ export async function trustedPlan(
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };
 
   const { cursor } = stored;
-  const zone = zoneAt(profile.times, profile.updated);
-  const [witness] = await latestWitnesses(context, { until: momentOf(cursor, zone), except: null });
+  const until = momentOf(cursor, updatedZone(profile));
+  const [witness] = await latestWitnesses(context, { until, except: null });
   if (witness !== undefined) {
     const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
@@ -58,14 +57,12 @@ export async function latestWitnesses(
   context: LoadContext,
   { until, except }: { until: number; except: string | null },
 ): Promise<Witness[]> {
-  const column = timeColumn(context);
   const table = context.owned.shape?.tables[0];
-  if (column === null || table === undefined) return [];
-  const keys = await context.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
-  const stored = await context.warehouse.stored(table, keys, column.name);
-  // A column of moments holds them in UTC; any other has what the service wrote.
-  const { times, updated: field } = context.profile;
-  const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
+  if (table === undefined) return [];
+  const columns = updatedColumns(table.columns, context.profile);
+  const keys = await context.warehouse.latestKeys(table, columns, MOST_LOOKED_AT);
+  const stored = await context.warehouse.stored(table, keys, columns);
+  const zone = storedZone(columns, context.profile);
   const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
   const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
@@ -74,20 +71,14 @@ export async function latestWitnesses(
 
 /** How many live rows a filter by time can never list. */
 export async function countUntimedRows(context: LoadContext): Promise<number> {
-  const column = timeColumn(context);
   const table = context.owned.shape?.tables[0];
   if (table === undefined) return 0;
-  // A field that never had a value has no column.
-  return column === null ? context.warehouse.count(table.name) : context.warehouse.countUntimed(table, column);
-}
-
-function timeColumn({ owned, profile }: LoadContext): Column | null {
-  return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
+  return context.warehouse.countUntimed(table, updatedColumns(table.columns, context.profile));
 }
 
 /** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
-export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
-  const zone = zoneAt(times, updated);
+export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProfile): string {
+  const zone = updatedZone(profile);
   return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
 }
 

@@ -5,7 +5,7 @@ import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -120,7 +120,7 @@ function commitOf(
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate } = page;
-  const zone = zoneAt(profile.times, profile.updated);
+  const zone = updatedZone(profile);
   const completesFull = repetition.behind !== null;
   const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
   const after = checkpointAfter(before, passed, clock.now());

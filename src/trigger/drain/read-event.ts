@@ -1,9 +1,10 @@
 import type { JsonValue } from '../../model/json.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { EventField, FieldCondition } from '../../source/delivery-field.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { WebhookProfile, WebhookRule } from '../../source/webhooks.ts';
@@ -68,7 +69,7 @@ export function readEvent(occasion: Occasion, rules: EventRules): (EventTarget |
     reading.resources.flatMap((name): (EventTarget | IgnoredEvent)[] => {
       const profile = Object.hasOwn(resources, name) ? resources[name] : undefined;
       if (profile === undefined) return [{ kind, reason: `${quoted(name)} is no resource that is synced` }];
-      const updated = timeAt(occasion, reading.updated, zoneAt(profile.times, profile.updated));
+      const updated = timeAt(occasion, reading.updated, updatedZone(profile));
       const keys = keysOf(occasion, reading.id, profile.id);
       return keys.map((key) => ({ kind, resource: name, key, updated, isDelete: reading.isDelete }));
     }),
