@@ -10,7 +10,7 @@ import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
-import { webhooksSchema } from './webhooks.ts';
+import { webhooksSchema, rulesWithoutResource } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
 const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
@@ -86,11 +86,7 @@ const oauthSchema = z.strictObject({
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/**
- * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
- * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
- */
-export const profileSchema = z.strictObject({
+const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
   about: aboutSchema
@@ -124,6 +120,17 @@ export const profileSchema = z.strictObject({
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+});
+
+/**
+ * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
+ * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
+ */
+export const profileSchema = profileFields.superRefine(({ webhooks, resources }, context) => {
+  const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
+  for (const path of rulesWithoutResource(webhooks, resources)) {
+    context.addIssue({ code: 'custom', path: ['webhooks', ...path], message });
+  }
 });
 
 export type Profile = z.output<typeof profileSchema>;
