@@ -1,7 +1,5 @@
 import { z } from 'zod';
-
-/** A path in a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
-export const bodyPath = z.string();
+import { bodyPath } from './body-path.ts';
 
 /** Location of a number in an answer: a path in its body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
