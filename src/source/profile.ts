@@ -9,7 +9,7 @@ import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
-import { requestFields } from './request-fields.ts';
+import { requestFields, withPostBodies } from './request-fields.ts';
 import { webhooksSchema } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
@@ -39,7 +39,7 @@ const resourceFields = z.strictObject({
 });
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
-const resourceSchema = resourceFields
+const resourceSchema = withPostBodies(resourceFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
