@@ -1,5 +1,5 @@
 import type { Clock } from '../model/clock.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
+import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
@@ -10,6 +10,7 @@ import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
+import type { ReadableResource } from './requests/read-page.ts';
 import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
@@ -17,7 +18,7 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates & Pick<ResourceProfile, 'records' | 'page' | 'id' | 'updated'>;
+  resource: RequestTemplates & Pick<ResourceProfile, 'updated'> & ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;
@@ -101,7 +102,7 @@ function openWalk(options: WalkOptions) {
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
     const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
-    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock, signal });
+    await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
   const source = openSource(options, { style, first }, asked);
@@ -129,7 +130,7 @@ function openSource(
   return new RunAhead({
     get,
     urlOf: (position) => urlAt(first, position),
-    countOf: (answer) => recordsIn(answer, records),
+    countOf: (answer) => countRecords(answer.json, records),
     foresight: style.ahead,
     size: page.size - overlap,
     most: options.runAhead,
@@ -141,10 +142,4 @@ function openSource(
 /** A total that has been passed already says nothing about what is still to come. */
 function likelyTotal(total: number | null, seen: number | null): number | null {
   return total !== null && seen !== null && total < seen ? null : total;
-}
-
-/** Records in an answer, without checking it. */
-function recordsIn({ json }: Pick<PageAnswer, 'json'>, path: string): number {
-  const value = fieldAt(json, path);
-  return Array.isArray(value) ? value.length : 0;
 }

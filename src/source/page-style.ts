@@ -1,8 +1,6 @@
 import { z } from 'zod';
+import { bodyPath } from './body-path.ts';
 import { requestPlace } from './request-place.ts';
-
-/** A path in a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
-export const bodyPath = z.string();
 
 /** Location of a number in an answer: a path in its body, or `header:<name>`. */
 const answerPlace = z.string().min(1);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
+import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
@@ -39,9 +40,9 @@ const resourceFields = z.strictObject({
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
-  json: z.array(z.string().min(1)).default([]),
+  json: z.array(columnPath).default([]),
   /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
-  times: z.record(z.string().min(1), zoneName).default({}),
+  times: z.record(columnPath, zoneName).default({}),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */

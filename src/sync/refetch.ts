@@ -69,12 +69,14 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const { proof, clock } = context;
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
-  const updated = reading.isThere ? (updatedTime(reading.record.value, context.profile)?.at ?? null) : null;
+  const record = reading.isThere ? reading.record : reading.leftOut;
+  const updated = record === undefined ? null : (updatedTime(record.value, context.profile)?.at ?? null);
   const event = expected(reading.requestedAt, updated);
-  if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
+  if (record === undefined) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
   proof.at = Math.max(proof.at, reading.requestedAt);
   if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
-  if ((await checkItemReading(context, key, reading.record, 'refetch')) !== null) return 'unreadable';
+  if ((await checkItemReading(context, key, record, 'refetch')) !== null) return 'unreadable';
+  if (!reading.isThere) return leftOut(context, { key, confirmedAt: reading.requestedAt });
   // Only if the event has a time of its own is it sure that no lagging replica has answered.
   const acceptsOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, acceptsOlder);
@@ -99,6 +101,14 @@ async function loadOne(
   const { inserted, updated, rejected } = await loadRecord(context, key, found, { acceptsOlder });
   if (rejected > 0) return 'rejected';
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
+}
+
+/** The record says itself that it is none of the resource's: nothing else need be asked. */
+async function leftOut(context: ResourceContext, record: Gone): Promise<RefetchOutcome> {
+  const { deleted, held, doubt } = await softDeleteGone(context, [record], 'walked');
+  if (deleted.length > 0) return 'deleted';
+  if (doubt !== null) return 'unconfirmed';
+  return held.length > 0 ? 'held' : 'absent';
 }
 
 async function gone(context: ResourceContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
