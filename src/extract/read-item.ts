@@ -1,4 +1,5 @@
 import type { ApiClient, RequestMeter } from '../http/client.ts';
+import { bodyMatches } from '../http/outcome/outcome.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -7,6 +8,7 @@ import { asRecord } from '../shape/records/as-record.ts';
 import { countRecords, selectRecord } from '../shape/records/select-records.ts';
 import { withField } from '../shape/records/with-field.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { fillTemplate } from '../source/template.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
@@ -36,7 +38,9 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isWanted = (body: JsonValue): boolean => countRecords(body, path) === 1 || isObject(fieldAt(body, path));
-  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, missing: 'skip', isWanted });
+  const isGone = goneBy(profile.gone);
+  const request = itemRequest(source, key);
+  const answer = await client.get({ ...request, lane, meter, signal, missing: 'skip', isGone, isWanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
   const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
@@ -57,6 +61,13 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
 /** Read alone, a record may lie in no map whose key would be its id. */
 function withKeyField(record: SourceRecord, { key_field, id }: ResourceProfile, key: string): SourceRecord {
   return key_field === null || key_field !== id ? record : withField(record, key_field, key);
+}
+
+/** True for an answer that one of the rules names. */
+export function goneBy(rule: GoneRule | null): (answer: { status: number; json: JsonValue | undefined }) => boolean {
+  if (rule === null) return () => false;
+  const { status, body } = rule;
+  return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
 }
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */

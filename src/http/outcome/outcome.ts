@@ -70,8 +70,16 @@ export function meetsConditions(
   return (
     (status === undefined || [status].flat().some((pattern) => isStatus(pattern, seen.status))) &&
     (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
-    (body === undefined || contains(textAt(seen.json, body.path), body.contains))
+    (body === undefined || bodyMatches(seen.json, body))
   );
+}
+
+/** True if the place is there and not null, and holds the text, if one is asked for. */
+export function bodyMatches(
+  json: JsonValue | undefined,
+  place: { path: string; contains?: string | undefined },
+): boolean {
+  return contains(textAt(json, place.path), place.contains);
 }
 
 /** All values of a header as one text; undefined if the header is absent. */
