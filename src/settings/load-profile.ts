@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import { profileSchema, type Profile } from '../source/profile.ts';
 import { checkValue } from './file/check-value.ts';
 import { suggestion } from './file/did-you-mean.ts';
@@ -16,6 +17,7 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
+  deprecations: Deprecation[];
 }
 
 /** The surroundings that profiles are loaded in. */
@@ -52,14 +54,20 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
   const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
-  if (faults.length > 0) return { profile: null, faults, secrets };
+  if (faults.length > 0) return { profile: null, faults, secrets, deprecations: [] };
   const value = layers
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
   const checked = checkValue(profileSchema, value, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
-  if (checked.findings === null) return { profile: checked.data, faults, secrets };
-  return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
+  const deprecations = deprecationsIn(value, 'profile');
+  if (checked.findings === null) return { profile: checked.data, faults, secrets, deprecations };
+  return {
+    profile: null,
+    faults: checked.findings.map((finding) => locateInChain(layers, finding)),
+    secrets,
+    deprecations,
+  };
 }
 
 /** Names of the profiles that come with this package. */
@@ -134,8 +142,8 @@ function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Faul
 
 type Fields = Record<string, unknown>;
 
-/** The field that says of what kind a map is: a map of another kind replaces the base's instead of extending it. */
-const KIND_FIELD = 'style';
+/** Fields that say of what kind a map is: a map of another kind replaces the base's instead of extending it. */
+const KIND_FIELDS = ['style', 'type'];
 
 /**
  * Applies a profile to the one that it extends: maps are merged, texts, numbers and lists replaced. A resource that is
@@ -158,5 +166,5 @@ function merge(base: Fields, over: Fields): Fields {
 }
 
 function isSameKind(below: Fields, value: Fields): boolean {
-  return value[KIND_FIELD] === undefined || value[KIND_FIELD] === below[KIND_FIELD];
+  return KIND_FIELDS.every((field) => value[field] === undefined || value[field] === below[field]);
 }
