@@ -5,6 +5,7 @@ import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
+import { withoutParams } from './auth/credential-query.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
@@ -13,6 +14,9 @@ import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
+
+/** Tokens that may end on the way of one request. */
+const MOST_RENEWALS = 5;
 
 interface LoopParts extends AttemptParts {
   clock: Clock;
@@ -43,7 +47,9 @@ interface Progress {
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
-  renewed: boolean;
+  /** Refusals of the credential, and whether the last one was of one that nothing speaks against. */
+  renewals: number;
+  isDoubted: boolean;
   staleUsed: boolean;
   evenStale: boolean;
 }
@@ -68,8 +74,8 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 }
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
-  const hop = firstHop(request.url, parts.origins);
-  const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  const hop = firstHop(withoutParams(request.url, parts.credentials.queryNames), parts.origins);
+  const begun = { failures: 0, limited: 0, renewals: 0, isDoubted: false, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
@@ -116,7 +122,8 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
     if (methodOf(state) === 'POST') refusePostRedirect(answer, state.hop);
-    state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     const message = `${methodOf(state)} ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
@@ -138,10 +145,11 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   reauth: async (parts, state, judged) => {
-    const { authorization } = judged.sent;
-    if (state.renewed || authorization === '') throw failure(parts, state, judged);
-    if (!parts.credentials.renew(authorization)) throw failure(parts, state, judged);
-    state.renewed = true;
+    const { proof } = judged.sent;
+    const renewal = proof === null ? 'none' : parts.credentials.renew(proof);
+    state.renewals += 1;
+    if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
+    state.isDoubted = renewal === 'doubted';
     return null;
   },
   stop: async (parts, state, judged) => {
@@ -198,6 +206,7 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
     requestedAt: answer.sentAt,
     latencyMs: answer.elapsedMs,
     serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+    withheld: parts.credentials.queryNames,
   };
 }
 

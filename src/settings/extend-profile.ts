@@ -3,8 +3,8 @@ import { isPlainMap } from './file/field-path.ts';
 /** The fields of a part of a profile, unchecked. */
 export type Fields = Record<string, unknown>;
 
-/** The field that says of what kind a map is: a map of another kind replaces the base's instead of extending it. */
-const KIND_FIELD = 'style';
+/** Fields that say of what kind a map is: a map of another kind replaces the base's instead of extending it. */
+const KIND_FIELDS = ['style', 'type'];
 
 /**
  * Applies a profile to the one that it extends: maps are merged, texts, numbers and lists replaced. A resource that is
@@ -28,5 +28,5 @@ export function merge(base: Fields, over: Fields): Fields {
 }
 
 function isSameKind(below: Fields, value: Fields): boolean {
-  return value[KIND_FIELD] === undefined || value[KIND_FIELD] === below[KIND_FIELD];
+  return KIND_FIELDS.every((field) => value[field] === undefined || value[field] === below[field]);
 }
