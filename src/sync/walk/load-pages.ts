@@ -139,7 +139,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    from: positionFrom(start.walk_position, profile.query),
+    from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -171,11 +171,11 @@ async function resumeWalk(
 }
 
 async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
-  const { resource, walk_started_at } = planned;
+  const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query);
+    const place = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;
