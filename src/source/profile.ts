@@ -5,7 +5,7 @@ import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
-import { incrementalFields } from './incremental.ts';
+import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
@@ -60,6 +60,10 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
+  })
+  .refine(asksSince, {
+    path: ['incremental', 'param'],
+    error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
   });
 
 const httpSchema = z.strictObject({

@@ -2,7 +2,7 @@ import type { Page } from '../../extract/page.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { filterName, NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
-import { filledFilter, filterText } from '../listing-walk.ts';
+import { filterSince, filterText } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import type { CheckFinding } from './finding.ts';
 import { askFirstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
@@ -54,7 +54,7 @@ export async function filterFinding(
   const aheadAt = (page.serverDate ?? context.clock.now()) + FAR_AHEAD_MS;
   const asked = { plain, aheadAt };
   const { moment, answers } = await askFilter(context, incremental, asked);
-  const shown = (at: number): string => filterText(incremental, filledFilter(incremental, moment(at)));
+  const shown = (at: number): string => filterText(incremental, filterSince(incremental, moment(at)));
   const fault = filterFault(answers, shown, aheadAt);
   if (fault !== null) {
     const other = await workingFormat(context, incremental, asked);
@@ -84,7 +84,7 @@ async function askFilter(
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
   const zone = updatedZone(context.profile);
   const moment = (at: number): string => writtenMoment(at, incremental, like, zone);
-  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, filledFilter(incremental, moment(at)));
+  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, filterSince(incremental, moment(at)));
   const middleAt = middleOf(plain.records, incremental.overlap);
   const ahead = await since(aheadAt);
   // A request that is refused is not made better by another moment.
@@ -94,7 +94,7 @@ async function askFilter(
     ahead,
     back: await since(FAR_BACK_MS),
     ...(middleAt === null ? {} : { middle: { at: middleAt, page: await since(middleAt) } }),
-    control: await askFirstPage(context, { [CONTROL]: moment(aheadAt) }),
+    control: await askFirstPage(context, { extraQuery: { [CONTROL]: moment(aheadAt) } }),
   };
   return { moment, answers };
 }
