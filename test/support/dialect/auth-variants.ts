@@ -58,7 +58,7 @@ export const AUTHS: readonly AuthVariant[] = [
   },
   {
     name: 'basic',
-    settings: { type: 'basic', user: 'robot', password: SECRET },
+    settings: { type: 'basic', username: 'robot', password: SECRET },
     profile: () => ({ service: { auth: { type: 'basic' } } }),
     door: showing(
       (asked) => header(asked, 'authorization') === `Basic ${Buffer.from(`robot:${SECRET}`).toString('base64')}`,
@@ -78,17 +78,18 @@ export const AUTHS: readonly AuthVariant[] = [
   },
   {
     name: 'jwt',
-    settings: { type: 'jwt', key: HEX_SECRET },
+    settings: { type: 'jwt', key: `kid-7:${HEX_SECRET}` },
     profile: () => ({
       service: {
         auth: {
           type: 'jwt',
           algorithm: 'HS256',
           key_encoding: 'hex',
-          kid: 'kid-7',
+          key_format: 'id:secret',
+          header: { kid: '{key_id}' },
           claims: { aud: '/admin/' },
           lifetime: '5m',
-          prefix: 'Cms ',
+          prefix: 'Cms',
         },
       },
     }),
@@ -96,15 +97,14 @@ export const AUTHS: readonly AuthVariant[] = [
   },
   {
     name: 'session',
-    settings: { type: 'session', user: 'robot', password: SECRET },
+    settings: { type: 'session', username: 'robot', password: SECRET },
     profile: () => ({
       service: {
         auth: {
           type: 'session',
-          login: { path: '/auth/login', body: { email: '{user}', password: '{password}' } },
+          login: { path: '/auth/login', body: { email: '{username}', password: '{password}' } },
           token: 'data.access_token',
-          expires_in: 'data.expires_ms',
-          expires_unit: 'ms',
+          expires: { field: 'data.expires_ms', unit: 'ms' },
         },
       },
     }),

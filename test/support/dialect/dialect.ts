@@ -69,6 +69,10 @@ export interface PageVariant extends Variant {
   isLinked?: boolean;
   /** It goes on behind the last record of the page before. */
   isKeyset?: boolean;
+  /** A page that holds fewer than asked for is the last one. */
+  isShortEnd?: boolean;
+  /** Further arguments come with the answer, under their own names. */
+  isContinued?: boolean;
   /** Everything comes at once. */
   isWhole?: boolean;
   cut: (cutting: Cutting) => Cut;
@@ -157,6 +161,8 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ page, envelope }) => page.signal === 'body' && envelope.isBare === true,
   ({ page, request }) => page.isLinked === true && request.place('a') !== 'a',
   ({ page, envelope }) => page.isKeyset === true && envelope.isMap === true,
+  ({ page, size }) => page.isShortEnd === true && size.most < size.asked,
+  ({ page, request }) => page.isContinued === true && request.place('a').startsWith('header:'),
   ({ filter, envelope }) => filter.isNewestFirst === true && envelope.isMap === true,
   ({ filter, page }) => filter.isNewestFirst === true && page.isKeyset === true,
   ({ filter, times }) => filter.forms?.(times) === false,

@@ -1,6 +1,6 @@
 import { Digits, type Value } from '../world/json-value.ts';
 import { tokenOf } from './order.ts';
-import type { Dialect, PageVariant, Said } from './dialect.ts';
+import type { Cut, Cutting, Dialect, PageVariant, Said } from './dialect.ts';
 import { behindId, behindToken, linkTo, numbered, pagesOf, skipped } from './pieces.ts';
 
 type Beside = readonly (readonly [string, Value])[];
@@ -20,9 +20,26 @@ const byOffset = (dialect: Dialect, fields: Record<string, unknown>): Said =>
   page(dialect, { style: 'offset', offset_param: dialect.request.place('skip'), ...fields });
 
 const byKey = (dialect: Dialect, fields: Record<string, unknown>): Said =>
-  page(dialect, { style: 'keyset', key: 'id', key_param: dialect.request.place('starting_after'), ...fields });
+  page(dialect, {
+    style: 'keyset',
+    cursor_field: 'id',
+    cursor_param: dialect.request.place('starting_after'),
+    ...fields,
+  });
+
+/** Where the entries of a continuation stand, if not in the query. */
+function belowIn({ request }: Dialect): Record<string, unknown> {
+  const place = request.place('x');
+  return place.startsWith('body:') ? { continuation_param: place.slice(0, -'.x'.length) } : {};
+}
 
 const cursorAt = (path: string, next: string | null): Beside => [[path, next]];
+
+/** A page behind the end is refused. */
+function pastIs400(cutting: Cutting): Cut {
+  const piece = numbered(cutting);
+  return piece.isPast ? { ...piece, refusal: 400 } : piece;
+}
 
 /** How a listing is cut, and by what a page says how it goes on. The first one is the usual one. */
 export const PAGES: readonly PageVariant[] = [
@@ -68,14 +85,22 @@ export const PAGES: readonly PageVariant[] = [
     profile: (dialect) => byCursor(dialect, { next_cursor: 'next', end: { unchanged_cursor: true } }),
   },
   {
-    name: 'cursor in a header',
-    signal: 'header',
+    name: 'cursor that begins with a star',
+    signal: 'body',
     cut: (cutting) => {
-      const piece = behindToken(cutting, 'after');
-      return { ...piece, headers: piece.next === null ? {} : { 'X-Next-Cursor': piece.next } };
+      const place = cutting.dialect.request.place('cursorMark');
+      if (cutting.args.read(place) === null) return { posts: [], refusal: 400 };
+      const piece = behindToken(cutting, 'cursorMark', '*');
+      return { ...piece, beside: [['nextCursorMark', piece.next ?? cutting.args.read(place)]] };
     },
-    profile: (dialect) => byCursor(dialect, { next_cursor: 'header:X-Next-Cursor', absent_is_end: true }),
-    witness: { method: 'GET' },
+    profile: (dialect) =>
+      page(dialect, {
+        style: 'cursor',
+        cursor_param: dialect.request.place('cursorMark'),
+        first_cursor: '*',
+        next_cursor: 'nextCursorMark',
+        end: { unchanged_cursor: true },
+      }),
   },
   {
     name: 'page and number of pages',
@@ -102,11 +127,25 @@ export const PAGES: readonly PageVariant[] = [
   {
     name: 'page, ends by 400',
     signal: 'none',
-    cut: (cutting) => {
-      const piece = numbered(cutting);
-      return piece.isPast ? { ...piece, refusal: 400 } : piece;
-    },
+    cut: pastIs400,
     profile: (dialect) => byPage(dialect, { end: { status: [400] } }),
+  },
+  {
+    name: 'page, ends by 400 that says why',
+    signal: 'none',
+    cut: pastIs400,
+    profile: (dialect) =>
+      byPage(dialect, { end: { status: [400], body: { path: 'error', contains: 'no such PAGE' } } }),
+  },
+  {
+    name: 'page, ends by a short one',
+    signal: 'none',
+    isShortEnd: true,
+    cut: (cutting) => {
+      const { isPast, ...piece } = numbered(cutting);
+      return isPast ? { ...piece, posts: [], refusal: 500 } : piece;
+    },
+    profile: (dialect) => byPage(dialect, { end: { short_page: true } }),
   },
   {
     name: 'page, the last one again behind the end',
@@ -178,8 +217,17 @@ export const PAGES: readonly PageVariant[] = [
     profile: (dialect) => byKey(dialect, { has_more: 'has_more' }),
   },
   {
+    name: 'keyset, ends by a short one',
+    signal: 'none',
+    isKeyset: true,
+    isShortEnd: true,
+    cut: behindId,
+    profile: (dialect) => byKey(dialect, { end: { short_page: true } }),
+  },
+  {
     name: 'continuation',
     signal: 'body',
+    isContinued: true,
     cut: (cutting) => {
       const { dialect, args } = cutting;
       const piece = behindToken(cutting, 'gapcontinue');
@@ -195,7 +243,8 @@ export const PAGES: readonly PageVariant[] = [
       ]);
       return { ...piece, beside: [['continue', both]] };
     },
-    profile: (dialect) => page(dialect, { style: 'continuation', continuation: 'continue' }),
+    profile: (dialect) =>
+      page(dialect, { style: 'continuation', continuation: 'continue', absent_is_end: true, ...belowIn(dialect) }),
   },
   {
     name: 'single',

@@ -6,11 +6,11 @@ interface Piece extends Cut {
   next: string | null;
 }
 
-/** The posts behind the token of the request. */
-export function behindToken(cutting: Cutting, name: string): Piece {
+/** The posts behind the token of the request; all where there is none, or the first one. */
+export function behindToken(cutting: Cutting, name: string, first: string | null = null): Piece {
   const { dialect, posts, size, args } = cutting;
   const token = args.read(dialect.request.place(name));
-  const rest = token === null ? posts : behind(dialect, posts, token);
+  const rest = token === null || token === first ? posts : behind(dialect, posts, token);
   if (rest === null) return { posts: [], refusal: 400, next: null };
   const own = rest.slice(0, size);
   const last = own.at(-1);
