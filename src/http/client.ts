@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
+import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
@@ -36,6 +37,8 @@ export interface ApiRequest {
   as?: OtherCaller | undefined;
   /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
   missing?: 'skip' | undefined;
+  /** Answers that are none of an error (outcome `skip`, code `declared`), whatever the outcome table says of them. */
+  skips?: AnswerRule | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
@@ -47,6 +50,8 @@ export interface ApiRequest {
 /** One answer whose outcome is `ok`, or `skip`, with a `json` of null. */
 export interface ApiAnswer {
   outcome: 'ok' | 'skip';
+  /** Why; `declared` if the request itself says so. */
+  code: string;
   url: URL;
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
