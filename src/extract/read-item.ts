@@ -9,6 +9,7 @@ import { withField } from '../shape/records/with-field.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { fillTemplate } from '../source/template.ts';
+import { isComplete } from './requests/read-page.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -39,6 +40,8 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, missing: 'skip', isWanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
+  const { complete = null } = profile.parts ?? {};
+  if (complete !== null && !isComplete(answer.json, complete)) throw unreadable('the record comes in several parts');
   const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
   if (selected === null) throw missingRecord(path);
   const record = asRecord(withKeyField(selected, profile, key), profile);

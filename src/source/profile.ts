@@ -44,6 +44,11 @@ const resourceSchema = withPostBodies(resourceFields)
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
   })
+  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
+    path: ['parts'],
+    error:
+      'expected a page style in which each answer names the next page, because parts of one record follow each other',
+  })
   // A cursor does not tell which of them it comes from.
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
