@@ -5,6 +5,7 @@ import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { selectRecord } from '../shape/records/select-records.ts';
+import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
@@ -19,10 +20,13 @@ export interface ItemSource {
   signal: AbortSignal;
 }
 
-/** One record as the service has it at a moment (local epoch milliseconds), or that there is none. */
+/**
+ * One record as the service has it at a moment (local epoch milliseconds), or that there is none; then with the record
+ * by which the service states its delete, if it answered with one.
+ */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
-  | { isThere: false; requestedAt: number };
+  | { isThere: false; requestedAt: number; stated?: Tombstone & { record: SourceRecord } };
 
 /**
  * Reads one record by its key (`shape/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
@@ -47,7 +51,11 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const record = selectRecord(answer.bytes, answer.json, path);
   if (record === null) throw missingRecord(path);
   const found = recordKey(record.value, profile.id);
-  if ('key' in found && found.key === key) return { isThere: true, record, requestedAt };
+  if ('key' in found && found.key === key) {
+    const tombstone = tombstoneOf(record.value, profile);
+    if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
+    return { isThere: true, record, requestedAt };
+  }
   throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {
     recovery: 'stop',
     hint: 'check item, item_record and id of the resource in the profile',

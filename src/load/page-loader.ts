@@ -23,6 +23,14 @@ export interface PageFacts {
   updated: readonly DatedKey[];
   /** Records in a state older than their row, which was not accepted. */
   older: readonly KeyedRecord[];
+  /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
+  stated: readonly StatedDelete[];
+}
+
+/** A record that says of itself that it is deleted. */
+export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
+  /** UTC text of our tables; null if the service names no time. */
+  at: string | null;
 }
 
 /** The changes of one page to the warehouse, as counts. */
@@ -93,7 +101,7 @@ async function loadPage(
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
-  const { keyed, found, fresh } = prepared;
+  const { keyed, tombstones, found, fresh } = prepared;
   const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
   const requestedAt = found.stampedAt;
@@ -107,18 +115,22 @@ async function loadPage(
   const records = page.records.length;
   const outcome = outcomeOf(prepared, shaped, setAside.length, records);
   const keys = keyed.map(keyOf);
-  const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older };
+  const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
+  const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older, stated };
   await warehouse.commit({
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
-      ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
+      ...(mayResolve
+        ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
+        : []),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...statements(facts, outcome),
     ],
   });
   owned.openRejects += setAside.length;
-  for (const watch of owned.watches) noteSeen(watch, keyed, page.requestedAt);
+  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
+  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { byteSize, duration } from './duration-and-size.ts';
+import { deleteFields } from './delete-fields.ts';
 import { incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -20,6 +21,7 @@ const resourceFields = z.strictObject({
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
+  ...deleteFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.

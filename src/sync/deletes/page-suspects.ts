@@ -5,12 +5,16 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { forgetWaiting, readSuspects, suspectOlder } from '../../state/suspects.ts';
+import { forgetWaiting, readSuspects, suspectOlder, suspectStated } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
+
+/** The part of a suspect that a page may change. */
+type Suspect = Pick<SuspectRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
 
 /** The open suspects of a resource when a walk begins or goes on, and which walk it is. */
 export interface WalkSuspects {
-  suspects: ReadonlyMap<string, SuspectRow>;
+  /** Those that the walk's pages state are added to them. */
+  suspects: Map<string, Suspect>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
 }
@@ -19,8 +23,10 @@ export async function openSuspects(
   { warehouse, owned }: LoadContext,
   walk: Pick<WalkSuspects, 'mode' | 'walkStartedAt'>,
 ): Promise<WalkSuspects> {
-  const suspects = await readSuspects(warehouse.own, owned.resource, ['open']);
-  return { ...walk, suspects: new Map(suspects.map((suspect) => [suspect.record_id, suspect])) };
+  const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  // A record that lives again needs nobody's decision.
+  const known = suspects.filter(({ state, reason }) => state === 'open' || reason === 'stated');
+  return { ...walk, suspects: new Map(known.map((suspect) => [suspect.record_id, suspect])) };
 }
 
 /** A walk accepts an older state of a record only if an earlier whole walk has shown the same state. */
@@ -33,21 +39,28 @@ export function olderPolicy({ suspects, mode, walkStartedAt }: WalkSuspects): Ol
 }
 
 /**
- * Forgets the suspicion of records that a page lists, and notes older states; belongs to the page's transaction.
+ * Forgets the suspicion of records that a page lists, and notes older states and tombstones; belongs to the page's transaction.
  * `requestedAt`: local epoch milliseconds just before the page was asked for.
  */
 export function suspectStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   known: WalkSuspects,
-  { keys, older }: PageFacts,
+  { keys, older, stated }: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
   const { suspects, walkStartedAt } = known;
   const asked = timestampText(requestedAt);
-  const doubted = new Set(older.map(({ key }) => key));
+  const doubted = new Set([...older, ...stated].map(({ key }) => key));
   const listed = keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
   const states = older.map(({ key, value }) => olderState(known, key, canonicalHash(value)));
-  return [...forgetWaiting(own, resource, listed), ...suspectOlder(own, resource, states, walkStartedAt)];
+  for (const { key } of stated) {
+    suspects.set(key, { record_id: key, reason: 'stated', hash: null, sweeps: 0, evidence_at: asked });
+  }
+  return [
+    ...forgetWaiting(own, resource, listed),
+    ...suspectOlder(own, resource, states, walkStartedAt),
+    ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+  ];
 }
 
 /** Shown again by the same walk, after a kill, it counts once. */

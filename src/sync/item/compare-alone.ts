@@ -3,6 +3,7 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { isOfValues, recordDifferences, type RecordDifference } from '../../shape/records/record-difference.ts';
 import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { RequestContext } from '../resource-context.ts';
@@ -62,12 +63,13 @@ function timeOf(record: JsonValue, { updated }: ResourceProfile): number | null 
   return typeof field === 'string' || typeof field === 'number' ? (parseInstant(field)?.epochMs ?? null) : null;
 }
 
+/** The record among those of a listing, if it is there and alive. */
 export function recordIn(
   records: readonly SourceRecord[],
   profile: ResourceProfile,
   key: string,
 ): SourceRecord | undefined {
-  return records.find(({ value }) => keyIn(value, profile) === key);
+  return records.find(({ value }) => keyIn(value, profile) === key && tombstoneOf(value, profile) === null);
 }
 
 /** Null if the record has no usable id. */
