@@ -1,8 +1,7 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
-import { fieldAt, recordKey } from '../shape/records/record-key.ts';
-import { zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { updatedTime, type Updated } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
@@ -14,14 +13,6 @@ export interface KeyedRecord extends SourceRecord {
   updated: Updated | null;
   /** The version that it becomes when it is written: 1, or one more than what `difference` finds stored. */
   version: number;
-}
-
-/** The service's own text for a moment, and the moment in epoch milliseconds. */
-export interface Updated {
-  text: string;
-  at: number;
-  /** The later moment that it may mean, if clocks were put back or forward. */
-  latest?: number;
 }
 
 /** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
@@ -59,7 +50,6 @@ export function keyRecords(
 ): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
   const byKey = new Map<string, KeyedRecord>();
   const leftOut: KeyedRecord[] = [];
-  const zone = zoneAt(profile.times, profile.updated);
   const setAside: SetAside[] = [];
   for (const record of records) {
     const found = recordKey(record.value, profile.id);
@@ -72,7 +62,7 @@ export function keyRecords(
       value: record.value,
       bytes: record.bytes,
       hash: hashOf(record, profile.history),
-      updated: updatedOf(record, profile.updated, zone),
+      updated: updatedTime(record.value, profile),
       version: 1,
     };
     const before = byKey.get(keyed.key);
@@ -110,17 +100,6 @@ function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
  */
 function hashOf(record: SourceRecord, history: HistoryPolicy): string {
   return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
-}
-
-function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
-  if (path === null) return null;
-  const value = fieldAt(record.value, path);
-  const instant = parseInstant(value, zone);
-  if (instant === null) return null;
-  const { epochMs: at, latestMs: latest } = instant;
-  // A number by its digits.
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { text, at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {

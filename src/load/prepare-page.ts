@@ -1,12 +1,12 @@
 import type { SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
-import { zoneAt } from '../model/time-zone.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
 import { parseJson } from '../shape/json/parse-json.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
+import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference, type OlderPolicy } from './difference.ts';
@@ -94,9 +94,9 @@ async function findDifference(
   const { resource } = owned;
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
-  const updated = table.columns.find((column) => column.path.join('.') === profile.updated);
-  const rows = await warehouse.stored(table, keyed.map(keyOf), updated?.name ?? null);
-  const stored = updated === undefined ? rows : asMoments(rows, updated, profile);
+  const updated = updatedColumns(table.columns, profile);
+  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
+  const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
@@ -112,10 +112,10 @@ async function findDifference(
 /** A column of any type but timestamp holds the service's own text, whose local times are still to be read. */
 function asMoments(
   stored: ReadonlyMap<string, StoredRow>,
-  { type }: Column,
-  { times, updated }: ResourceProfile,
+  updated: readonly Column[],
+  profile: ResourceProfile,
 ): ReadonlyMap<string, StoredRow> {
-  const zone = type === 'timestamp' ? null : zoneAt(times, updated);
+  const zone = storedZone(updated, profile);
   if (zone === null) return stored;
   const moments = [...stored].map(([key, row]) => {
     const moment = typeof row.updated === 'string' ? toTimestampText(row.updated, zone) : null;

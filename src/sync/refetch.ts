@@ -1,9 +1,6 @@
 import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
-import type { SourceRecord } from '../model/json.ts';
-import { zoneAt } from '../model/time-zone.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
+import { updatedTime } from '../shape/columns/updated-time.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
 import type { Gone } from './deletes/corroborate.ts';
@@ -73,7 +70,7 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
   const record = reading.isThere ? reading.record : (reading.stated?.record ?? null);
-  const updated = record === null ? null : updatedOf(record, context);
+  const updated = record === null ? null : (updatedTime(record.value, context.profile)?.at ?? null);
   const event = expected(reading.requestedAt, updated);
   const isEarlier = event.after !== null && updated !== null && isBefore(updated, event.after);
   if (!reading.isThere) {
@@ -140,11 +137,6 @@ async function cannotBeRead(
     await softDeleteGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
   }
   return 'unreadable';
-}
-
-function updatedOf({ value }: SourceRecord, { profile }: ResourceContext): number | null {
-  if (profile.updated === null) return null;
-  return parseInstant(fieldAt(value, profile.updated), zoneAt(profile.times, profile.updated))?.epochMs ?? null;
 }
 
 /** True for a record from before an event. Compared by the second if its own time has nothing finer. */

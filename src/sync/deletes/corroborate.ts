@@ -1,6 +1,7 @@
 import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/vocabulary.ts';
@@ -80,11 +81,10 @@ async function liveRows(
 ): Promise<Map<string, { updated: string | null }>> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
-  const column = table.columns.find(({ path }) => path.join('.') === profile.updated);
   const stored = await warehouse.stored(
     table,
     gone.map(({ key }) => key),
-    column?.name ?? null,
+    updatedColumns(table.columns, profile),
   );
   const askedAt = new Map(gone.map(({ key, confirmedAt }) => [key, timestampText(confirmedAt)]));
   const now = timestampText(clock.now());

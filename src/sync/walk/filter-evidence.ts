@@ -1,5 +1,5 @@
 import type { PageFacts } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { momentOf } from '../cursor/since.ts';
@@ -25,11 +25,8 @@ export interface FilterEvidence {
 }
 
 /** No page of a walk from this checkpoint was seen yet. */
-export function newEvidence(
-  { cursor, cursor_key }: CheckpointRow,
-  { times, updated }: ResourceProfile,
-): FilterEvidence {
-  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, zoneAt(times, updated));
+export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
   return { witness: cursor_key, hasWitness: false, pages: 0, other: null, oldest: Infinity, cursorAt };
 }
 

@@ -1,13 +1,14 @@
 import { decodeText } from '../../http/body/decode-text.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { limitRejection } from '../../shape/records/record-limits.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { WebhookProfile } from '../../source/webhooks.ts';
 import type { DeliveryRow } from '../../warehouse/inbox.ts';
@@ -100,7 +101,7 @@ function readEvent(occasion: Occasion, rules: EventRules): EventTarget | { kind:
     kind,
     resource: found,
     key: keyOf(occasion, webhooks.id, profile.id),
-    updated: timeAt(occasion, webhooks.updated, zoneAt(profile.times, profile.updated)),
+    updated: timeAt(occasion, webhooks.updated, updatedZone(profile)),
     isDelete: webhooks.deleted.some((pattern) => fits(pattern, word ?? '')),
   };
 }
