@@ -1,4 +1,5 @@
 import type { ApiClient, RequestMeter } from '../http/client.ts';
+import { bodyMatches } from '../http/outcome/outcome.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -6,7 +7,9 @@ import { recordKey } from '../shape/records/record-key.ts';
 import { asRecord } from '../shape/records/as-record.ts';
 import { countRecords, selectRecord } from '../shape/records/select-records.ts';
 import { withField } from '../shape/records/with-field.ts';
+import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { fillTemplate } from '../source/template.ts';
 import { isComplete } from './requests/read-page.ts';
@@ -22,12 +25,12 @@ export interface ItemSource {
 }
 
 /**
- * One record as the service has it at a moment (local epoch milliseconds), or that there is none. `leftOut` is a record
- * that is there and that the profile's filter leaves out.
+ * One record as the service has it at a moment (local epoch milliseconds), or that there is none; then with the record
+ * by which the service states its delete, if it answered with one, or the record that the profile's filter leaves out.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
-  | { isThere: false; leftOut?: SourceRecord; requestedAt: number };
+  | { isThere: false; requestedAt: number; stated?: Tombstone & { record: SourceRecord }; leftOut?: SourceRecord };
 
 /**
  * Reads one record by its key (`shape/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
@@ -37,7 +40,9 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isWanted = (body: JsonValue): boolean => countRecords(body, path) === 1 || isObject(fieldAt(body, path));
-  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, missing: 'skip', isWanted });
+  const isGone = goneBy(profile.gone);
+  const wanted = { missing: 'skip', isGone, isWanted } as const;
+  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
   const { complete = null } = profile.parts ?? {};
@@ -47,9 +52,10 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const record = asRecord(withKeyField(selected, profile, key), profile);
   const found = recordKey(record.value, profile.id);
   if ('key' in found && found.key === key) {
-    return record.isLeftOut === true
-      ? { isThere: false, leftOut: record, requestedAt }
-      : { isThere: true, record, requestedAt };
+    const tombstone = tombstoneOf(record.value, profile);
+    if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
+    if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
+    return { isThere: true, record, requestedAt };
   }
   throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {
     recovery: 'stop',
@@ -60,6 +66,13 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
 /** Read alone, a record may lie in no map whose key would be its id. */
 function withKeyField(record: SourceRecord, { key_field, id }: ResourceProfile, key: string): SourceRecord {
   return key_field === null || key_field !== id ? record : withField(record, key_field, key);
+}
+
+/** True for an answer that one of the rules names. */
+export function goneBy(rule: GoneRule | null): (answer: { status: number; json: JsonValue | undefined }) => boolean {
+  if (rule === null) return () => false;
+  const { status, body } = rule;
+  return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
 }
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */

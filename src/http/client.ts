@@ -36,6 +36,8 @@ export interface ApiRequest {
   as?: OtherCaller | undefined;
   /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
   missing?: 'skip' | undefined;
+  /** True for an answer that says that what was asked for is not there: it is an answer (outcome `skip`), not an error. */
+  isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */

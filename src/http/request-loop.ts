@@ -79,10 +79,17 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
     else if (result.kind === 'redirect') follow(parts, state, result);
     else {
       report(parts, state, result);
+      if (isGone(state, result)) return answerOf(parts, state, result, 'skip');
       const answer = await REACTIONS[result.verdict.outcome](parts, state, result);
       if (answer !== null) return answer;
     }
   }
+}
+
+/** By the caller's own rule; a limit of the service's and a refused credential are about neither. */
+function isGone({ request }: Progress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+  if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
+  return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
 /** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */

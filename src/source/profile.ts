@@ -3,7 +3,8 @@ import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
-import { incrementalFields } from './incremental.ts';
+import { deleteFields } from './delete-fields.ts';
+import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
@@ -16,11 +17,22 @@ import { webhooksSchema } from './webhooks.ts';
 const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 const resourceFields = z.strictObject({
+  extends: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
+      examples: ['posts'],
+    }),
   ...requestFields,
   ...recordFields,
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
+  ...deleteFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
@@ -53,6 +65,10 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
+  })
+  .refine(asksSince, {
+    path: ['incremental', 'param'],
+    error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
   });
 
 const httpSchema = z.strictObject({
@@ -104,6 +120,14 @@ export const profileSchema = z.strictObject({
    * credential that is ignored ends the run; null if there is none.
    */
   identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
+  defaults: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({
+      description:
+        'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+      examples: [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
+    }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
