@@ -5,6 +5,7 @@ import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
+import { deleteFields } from './delete-fields.ts';
 import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -38,6 +39,7 @@ const resourceFields = z.strictObject({
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
+  ...deleteFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
@@ -66,6 +68,11 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
+  })
+  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
+    path: ['parts'],
+    error:
+      'expected a page style in which each answer names the next page, because parts of one record follow each other',
   })
   // A cursor does not tell which of them it comes from.
   .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {

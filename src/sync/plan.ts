@@ -77,6 +77,8 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   key_field: null,
   unwrap: [],
   filter: [],
+  parts: null,
+  deleted: null,
   method: 'GET',
   headers: {},
   body: null,
@@ -104,7 +106,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap or filter is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
