@@ -3,10 +3,12 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
+import type { RequestedVersion } from '../source/version.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
+import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop, type Hop, type OriginPolicy } from './redirect.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
@@ -27,8 +29,9 @@ interface LoopParts extends AttemptParts {
   backoff: BackoffLimits;
   random: () => number;
   shownQuery: ShownQuery;
-  /** The profile's `version_prefix`. */
-  versionPrefix: string;
+  version: RequestedVersion;
+  /** Called with every answer of the service itself. */
+  answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
 }
 
@@ -68,7 +71,7 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 }
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
-  const hop = firstHop(request.url, parts.origins);
+  const hop = firstHop(versioned(request.url, parts), parts.origins);
   const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
@@ -83,6 +86,17 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
       if (answer !== null) return answer;
     }
   }
+}
+
+/** A link of the service's own keeps the version that it names. */
+function versioned(url: URL, { version, origins }: LoopParts): URL {
+  const missing = Object.entries(version.query).filter(([name]) => !url.searchParams.has(name));
+  if (missing.length === 0 || url.origin !== origins.home) return url;
+  const added = missing.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
+  const asked = new URL(url);
+  // By hand: `searchParams` would write all of the query anew.
+  asked.search = asked.search === '' ? added : `${asked.search}&${added}`;
+  return asked;
 }
 
 /** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
@@ -194,11 +208,11 @@ function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'o
 }
 
 function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
-  const { versionPrefix, clock } = parts;
+  const { version, clock } = parts;
   return requestError({
     judged,
     url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix, now: clock.monotonic() }),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix, now: clock.monotonic() }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
     ...(note === undefined ? {} : { note }),
@@ -206,6 +220,7 @@ function failure(parts: LoopParts, state: Progress, judged: Judged, note?: strin
 }
 
 function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+  if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',
     method: 'GET',

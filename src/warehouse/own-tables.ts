@@ -1,3 +1,4 @@
+import type { NoticeKind } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -192,6 +193,16 @@ export interface SuspectRow {
   hash: string | null;
 }
 
+export interface NoticeRow {
+  /** As the profile names the version that was asked for. */
+  version: string;
+  kind: NoticeKind;
+  value: string;
+  path: string;
+  first_heard: TimestampText;
+  last_heard: TimestampText;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -205,4 +216,5 @@ export interface OwnTables {
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
   _sync_suspects: SuspectRow;
+  _sync_notices: NoticeRow;
 }
