@@ -6,7 +6,8 @@ import { recordKey } from '../shape/records/record-key.ts';
 import { selectRecord } from '../shape/records/select-records.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { ResourceProfile } from '../source/profile.ts';
-import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
+import { fillTemplate } from '../source/template.ts';
+import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
 export interface ItemSource {
@@ -30,7 +31,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isWanted = (body: Parameters<typeof fieldAt>[0]): boolean => isObject(fieldAt(body, path));
-  const answer = await client.get({ url: itemUrl(source, key), lane, meter, signal, missing: 'skip', isWanted });
+  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, missing: 'skip', isWanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
   const record = selectRecord(answer.bytes, answer.json, path);
@@ -44,16 +45,21 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
 }
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
-function itemUrl({ listing, profile }: ItemSource, key: string): URL {
-  if (profile.item === null) throw unreadable('the profile has no path for a single record');
-  // A dot segment would be taken out of the path: the listing would answer.
-  if (key === '.' || key === '..') throw unreadable(`no path can be made of the id ${key}`);
-  const path = profile.item.replaceAll('{id}', () => encodeURIComponent(key));
-  return listingUrl(listing, { path, query: profile.item_query === 'inherit' ? profile.query : profile.item_query });
+function itemRequest({ listing, profile }: ItemSource, key: string): BuiltRequest {
+  const { item, item_query, query, headers } = profile;
+  if (item === null) throw unreadable('the profile has no path for a single record');
+  const values = { id: key };
+  try {
+    fillTemplate(item, values, 'path');
+  } catch (error) {
+    throw unreadable(`no path can be made of the id ${JSON.stringify(key.slice(0, 100))}`, error);
+  }
+  const templates = { path: item, query: item_query === 'inherit' ? query : item_query, headers };
+  return singleRequest({ target: listing, templates, values });
 }
 
-function unreadable(message: string): SyncError {
-  return new SyncError('item_unreadable', message, { recovery: 'skip' });
+function unreadable(message: string, cause?: unknown): SyncError {
+  return new SyncError('item_unreadable', message, { recovery: 'skip', cause });
 }
 
 function missingRecord(path: string): SyncError {

@@ -4,7 +4,9 @@ import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
-import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
+import type { TemplateValues } from '../source/template.ts';
+import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
+import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
@@ -15,10 +17,12 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: Pick<ResourceProfile, 'path' | 'query' | 'records' | 'page' | 'id' | 'updated'>;
+  resource: RequestTemplates & Pick<ResourceProfile, 'records' | 'page' | 'id' | 'updated'>;
   listing: ListingTarget;
-  /** Query parameters besides the profile's, e.g. the incremental filter. */
-  extraQuery?: Readonly<Record<string, string>>;
+  /** Of the variables in the resource's templates; those without a value leave their entries out. */
+  values?: TemplateValues;
+  /** Values by request place besides the profile's, such as the incremental filter. */
+  extraQuery?: PlaceValues;
   /** The place to go on from; null or absent: the beginning. */
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
@@ -82,13 +86,14 @@ const ignore = (): void => undefined;
 
 /** Nothing is asked for yet. */
 function openWalk(options: WalkOptions) {
-  const { resource, listing, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
-  const first = listingUrl(listing, resource, extraQuery, style.first);
+  const parts = { target: listing, templates: resource, values };
+  const first = listingStart(parts, { ...extraQuery, ...style.first });
   const start = positionOf(urlAt(first, from ?? positionOf(first)));
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
-  const ask = askFor(options, first);
+  const ask = askFor(options, parts, first);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
   const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
   const asked: GetPage = async (position, { stop, isAhead }) => {

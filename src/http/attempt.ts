@@ -5,7 +5,7 @@ import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 import type { Credentials } from './auth/credentials.ts';
 import type { ApiRequest, OtherCaller } from './client.ts';
-import type { Exchange, WireAnswer } from './exchange.ts';
+import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
 import { interpret, type BodyBounds, type AnswerReading } from './outcome/interpret.ts';
 import type { Seen } from './outcome/outcome-row.ts';
 import type { OutcomeVerdict } from './outcome/outcome.ts';
@@ -38,7 +38,7 @@ export interface AttemptParts {
 
 /** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
-  request: Pick<ApiRequest, 'meter' | 'signal' | 'isWanted' | 'as'>;
+  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as'>;
   hop: Hop;
   hold: AnswerHold;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
@@ -65,7 +65,7 @@ export async function attempt(
   // Of an attempt before this one nothing is needed any more.
   hold.resize(0);
   const answer = await parts.exchange(
-    { url: hop.url, method: 'GET', headers: headersFor(parts, hop, sent.authorization), signal },
+    { ...wireParts(request), url: hop.url, headers: headersFor(parts, request, hop, sent.authorization), signal },
     { count: (bytes) => (meter.bytes += bytes), hold },
   );
   if (REDIRECTS.has(answer.status)) {
@@ -92,9 +92,18 @@ export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boole
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
-function headersFor(parts: AttemptParts, { credentialed }: Hop, authorization: string): Record<string, string> {
+function headersFor(
+  parts: AttemptParts,
+  { headers }: AttemptOf['request'],
+  { credentialed }: Hop,
+  authorization: string,
+): Record<string, string> {
   if (!credentialed) return { ...parts.plainHeaders };
-  return authorization === '' ? { ...parts.homeHeaders } : { ...parts.homeHeaders, authorization };
+  return { ...parts.homeHeaders, ...headers, ...(authorization === '' ? {} : { authorization }) };
+}
+
+function wireParts({ method = 'GET', body }: AttemptOf['request']): Pick<WireRequest, 'method' | 'body'> {
+  return body === undefined ? { method } : { method, body };
 }
 
 /** A false credential has the form of the own one and nothing of its text, so that it can stand in any message. */

@@ -23,6 +23,12 @@ export type OtherCaller = 'nobody' | 'stranger';
 
 export interface ApiRequest {
   url: URL;
+  /** GET if absent. A POST is a read as well: it is tried again like any other. */
+  method?: 'GET' | 'POST' | undefined;
+  /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** JSON. */
+  body?: string | undefined;
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
@@ -64,7 +70,7 @@ export interface ApiClient {
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
-  method: 'GET';
+  method: 'GET' | 'POST';
   url: string;
   status: number | null;
   outcome: Outcome;

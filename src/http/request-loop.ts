@@ -10,7 +10,7 @@ import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts'
 import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
-import { firstHop, nextHop, type Hop, type OriginPolicy } from './redirect.ts';
+import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
@@ -122,10 +122,11 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
+    if (methodOf(state) === 'POST') refusePostRedirect(answer, state.hop);
     state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
-    const message = `GET ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
+    const message = `${methodOf(state)} ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
     throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
   }
 }
@@ -211,6 +212,7 @@ function failure(parts: LoopParts, state: Progress, judged: Judged, note?: strin
   const { version, clock } = parts;
   return requestError({
     judged,
+    method: methodOf(state),
     url: urlOf(parts, state),
     hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix, now: clock.monotonic() }),
     attempts: Math.max(state.failures, state.limited, 1),
@@ -223,7 +225,7 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
   if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',
-    method: 'GET',
+    method: methodOf(state),
     url: urlOf(parts, state),
     status: answer.status === 0 ? null : answer.status,
     outcome: verdict.outcome,
@@ -232,6 +234,10 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
     latency_ms: Math.round(answer.elapsedMs),
     request_id: requestId(answer.headers),
   });
+}
+
+function methodOf({ request }: Progress): 'GET' | 'POST' {
+  return request.method ?? 'GET';
 }
 
 function urlOf(parts: LoopParts, state: Progress): string {

@@ -1,14 +1,16 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { profileSchema, type Profile } from '../source/profile.ts';
-import { checkValue } from './file/check-value.ts';
+import { checkValue, type Checked } from './file/check-value.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import type { Fault, SettingsFinding } from './file/fault.ts';
 import { isPlainMap, valueAt } from './file/field-path.ts';
 import { interpolate, type Filled, type Surroundings } from './file/interpolate.ts';
 import { secretsIn } from './file/secret-fields.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { extendProfile } from './extend-profile.ts';
 import { packageRoot } from './package-root.ts';
+import { inheritResources, type Inheritance } from './inherit-resources.ts';
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
@@ -57,9 +59,20 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
-  const checked = checkValue(profileSchema, value, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
+  const inherited = inheritResources(value);
+  const checked = checkInherited(inherited, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
   if (checked.findings === null) return { profile: checked.data, faults, secrets };
   return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
+}
+
+function checkInherited(inherited: Inheritance, filled: ReadonlySet<string>): Checked<Profile> {
+  if (inherited.findings.length > 0) return { data: null, findings: inherited.findings };
+  const checked = checkValue(profileSchema, inherited.value, inherited.spread(filled));
+  if (checked.findings === null) return checked;
+  return {
+    data: null,
+    findings: checked.findings.map(({ path, part, message }) => ({ path: inherited.origin(path), part, message })),
+  };
 }
 
 /** Names of the profiles that come with this package. */
@@ -130,33 +143,4 @@ function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Faul
   }
   if (best === undefined) throw new Error('a profile without any file');
   return best.read.locate(finding);
-}
-
-type Fields = Record<string, unknown>;
-
-/** The field that says of what kind a map is: a map of another kind replaces the base's instead of extending it. */
-const KIND_FIELD = 'style';
-
-/**
- * Applies a profile to the one that it extends: maps are merged, texts, numbers and lists replaced. A resource that is
- * set to null is left out, and a `page` of another style replaces the base's page as a whole.
- */
-export function extendProfile(base: Fields, over: Fields): Fields {
-  const merged = merge(base, over);
-  const resources = merged['resources'];
-  if (!isPlainMap(resources)) return merged;
-  return { ...merged, resources: Object.fromEntries(Object.entries(resources).filter(([, value]) => value !== null)) };
-}
-
-function merge(base: Fields, over: Fields): Fields {
-  const merged: Fields = { ...base };
-  for (const [key, value] of Object.entries(over)) {
-    const below = base[key];
-    merged[key] = isPlainMap(below) && isPlainMap(value) && isSameKind(below, value) ? merge(below, value) : value;
-  }
-  return merged;
-}
-
-function isSameKind(below: Fields, value: Fields): boolean {
-  return value[KIND_FIELD] === undefined || value[KIND_FIELD] === below[KIND_FIELD];
 }

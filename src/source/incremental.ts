@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { duration } from './duration-and-size.ts';
+import { requestPlace } from './request-place.ts';
 
 /** How to request what changed since a moment; null in a resource that has no such filter. */
 export const incrementalSchema = z.strictObject({
-  /** Query parameter that takes the moment. */
-  param: z.string().min(1),
+  /** Where a request takes the moment. */
+  param: requestPlace,
   /** How the moment is written: as the service writes it itself, or as a Unix time. */
   format: z.enum(['as_sent', 'iso', 'epoch_s', 'epoch_ms']).default('as_sent'),
   /** How far before the cursor the walk starts; covers late commits and ties. */

@@ -8,7 +8,7 @@ import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
-import { requestFields } from './request-fields.ts';
+import { requestFields, withPostBodies } from './request-fields.ts';
 import { versionSchema } from './version.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
 
@@ -16,6 +16,16 @@ import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
 const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
 const resourceFields = z.strictObject({
+  extends: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
+      examples: ['posts'],
+    }),
   ...requestFields,
   ...recordFields,
   ...incrementalFields,
@@ -39,7 +49,7 @@ const resourceFields = z.strictObject({
 });
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
-const resourceSchema = resourceFields
+const resourceSchema = withPostBodies(resourceFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
@@ -99,6 +109,14 @@ const profileFields = z.strictObject({
    * credential that is ignored ends the run; null if there is none.
    */
   identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
+  defaults: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({
+      description:
+        'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+      examples: [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
+    }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),

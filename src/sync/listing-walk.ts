@@ -2,6 +2,7 @@ import type { Page } from '../extract/page.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
+import type { TemplateValues } from '../source/template.ts';
 import type { RequestContext } from './resource-context.ts';
 
 /** Query parameters besides the profile's. */
@@ -10,6 +11,11 @@ export type ExtraQuery = Readonly<Record<string, string>>;
 /** The parameter that asks for what changed since a moment, as the service writes it; none for the whole listing. */
 export function filterQuery({ incremental }: ResourceProfile, since: string | null): ExtraQuery {
   return since === null || incremental === null ? {} : { [incremental.param]: since };
+}
+
+/** The values of a walk for the variables in the templates of its resource. */
+export function walkValues(since: string | null): TemplateValues {
+  return { since };
 }
 
 /** A walk over the resource's listing from its beginning, one page after the other. */

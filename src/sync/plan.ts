@@ -72,7 +72,12 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
  * Fields that came later, with the value that means what was so before: with it they are left out, as in everything
  * that was stored before they existed.
  */
-const LATER_FIELDS: Readonly<Record<string, JsonValue>> = { times: {} };
+const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
+  times: {},
+  method: 'GET',
+  headers: {},
+  body: null,
+};
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
@@ -88,7 +93,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, records, id, updated, query, depth, json or times is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json or times is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }

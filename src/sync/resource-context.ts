@@ -1,4 +1,4 @@
-import type { ListingTarget } from '../extract/page-styles/listing-url.ts';
+import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { ItemSource } from '../extract/read-item.ts';
 import type { NoticeBoard } from '../extract/service-notices.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';

@@ -50,13 +50,13 @@ interface Asked {
   header: (name: string) => string;
 }
 
-const byHeader = ({ header }: Asked): string => header('accept-version');
+const byHeader = ({ header }: Asked): string | null => header('accept-version');
 const byQuery = ({ url }: Asked): string | null => url.searchParams.get('api version');
 const byPrefix = ({ url }: Asked): string | null => /^\/(\w+)\/posts/.exec(url.pathname)?.[1] ?? null;
 
 async function compare(
   other: Version | null,
-  { version = 'v2', profile = {}, nameOf = byPrefix as (asked: Asked) => string | null, args = [] as string[] } = {},
+  { version = 'v2', profile = {}, nameOf = byPrefix, args = [] as string[] } = {},
 ) {
   const service = await versionedService({ v1: { posts: POSTS }, ...(other === null ? {} : { v2: other }) }, nameOf);
   const page = { style: 'page', page_param: 'page', size: 10, size_param: 'limit', total: 'total' };

@@ -17,6 +17,7 @@ export function requestId(headers: Judged['answer']['headers']): string | null {
  */
 export function requestError(of: {
   judged: Judged;
+  method: 'GET' | 'POST';
   url: string;
   attempts: number;
   hint: string | undefined;
@@ -26,7 +27,7 @@ export function requestError(of: {
   const { verdict, answer } = of.judged;
   const id = requestId(answer.headers);
   const parts = [
-    `GET ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
+    `${of.method} ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
     `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,

@@ -32,12 +32,18 @@ export function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
 }
 
 function isHeader(path: FieldPath): boolean {
-  return path.length === 2 && path[0] === 'headers';
+  return (path.length === 2 && path[0] === 'headers') || partOfRequest(path) === 'headers';
 }
 
-/** `resources.<name>.query.*` in a profile. */
+/** `resources.<name>.query.*` in a profile, and what stands in `body` there. */
 function isQueryValue(path: FieldPath): boolean {
-  return path.length === 4 && path[2] === 'query';
+  return ['query', 'body'].includes(partOfRequest(path));
+}
+
+/** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
+function partOfRequest(path: FieldPath): string {
+  const below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  return below.length > 1 ? String(below[0]) : '';
 }
 
 /** The texts of a file that must be masked; `filled` are the fields that came from outside it (see `pathKey`). */

@@ -17,7 +17,7 @@ import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from 
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import { type WalkPlan, startWalk } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { filterQuery, listingWalk, walkValues } from '../listing-walk.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
@@ -139,7 +139,8 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    from: positionFrom(start.walk_position, profile.query),
+    values: walkValues(start.walk_since),
+    from: positionFrom(start.walk_position, profile.query, walkValues(start.walk_since)),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -171,11 +172,11 @@ async function resumeWalk(
 }
 
 async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
-  const { resource, walk_started_at } = planned;
+  const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query);
+    const place = positionFrom(position, profile.query, walkValues(walk_since));
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;
