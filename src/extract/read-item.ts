@@ -1,10 +1,12 @@
 import type { ApiClient, RequestMeter } from '../http/client.ts';
+import { bodyMatches } from '../http/outcome/outcome.ts';
 import { SyncError } from '../model/errors.ts';
-import type { SourceRecord } from '../model/json.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { selectRecord } from '../shape/records/select-records.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
+import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { fillTemplate } from '../source/template.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
@@ -31,7 +33,9 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isWanted = (body: Parameters<typeof fieldAt>[0]): boolean => isObject(fieldAt(body, path));
-  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, missing: 'skip', isWanted });
+  const isGone = goneBy(profile.gone);
+  const wanted = { missing: 'skip', isGone, isWanted } as const;
+  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
   const record = selectRecord(answer.bytes, answer.json, path);
@@ -42,6 +46,13 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
     recovery: 'stop',
     hint: 'check item, item_record and id of the resource in the profile',
   });
+}
+
+/** True for an answer that one of the rules names. */
+export function goneBy(rule: GoneRule | null): (answer: { status: number; json: JsonValue | undefined }) => boolean {
+  if (rule === null) return () => false;
+  const { status, body } = rule;
+  return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
 }
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */

@@ -7,10 +7,11 @@ import type { RequestedVersion } from '../source/version.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
+import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
+import { withVersionQuery } from './version-query.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
@@ -71,7 +72,8 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 }
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
-  const hop = firstHop(versioned(request.url, parts), parts.origins);
+  const { origins, version } = parts;
+  const hop = firstHop(withVersionQuery(request.url, version.query, origins.home), origins);
   const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
@@ -82,21 +84,17 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
     else if (result.kind === 'redirect') follow(parts, state, result);
     else {
       report(parts, state, result);
+      if (isGone(state, result)) return answerOf(parts, state, result, 'skip');
       const answer = await REACTIONS[result.verdict.outcome](parts, state, result);
       if (answer !== null) return answer;
     }
   }
 }
 
-/** A link of the service's own keeps the version that it names. */
-function versioned(url: URL, { version, origins }: LoopParts): URL {
-  const missing = Object.entries(version.query).filter(([name]) => !url.searchParams.has(name));
-  if (missing.length === 0 || url.origin !== origins.home) return url;
-  const added = missing.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
-  const asked = new URL(url);
-  // By hand: `searchParams` would write all of the query anew.
-  asked.search = asked.search === '' ? added : `${asked.search}&${added}`;
-  return asked;
+/** By the caller's own rule; a limit of the service's and a refused credential are about neither. */
+function isGone({ request }: Progress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+  if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
+  return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
 /** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
@@ -122,7 +120,7 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
-    if (methodOf(state) === 'POST') refusePostRedirect(answer, state.hop);
+    if (methodOf(state) !== 'GET') refusePostRedirect(answer, state.hop);
     state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
@@ -158,7 +156,14 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
 };
 
-async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+/** What a read would be asked for again because of, in an answer to a write that was done. */
+const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
+
+async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<ApiAnswer | null> {
+  if (state.request.write === true) {
+    if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
+    throw failure(parts, state, judged, 'it may have been done all the same, and is not sent a second time');
+  }
   if (judged.verdict.code === 'memory_full') return awaitMemory(parts, state, judged);
   if (judged.answer.stale && !state.staleUsed) {
     state.staleUsed = true;
@@ -236,7 +241,7 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
   });
 }
 
-function methodOf({ request }: Progress): 'GET' | 'POST' {
+function methodOf({ request }: Progress): HttpMethod {
   return request.method ?? 'GET';
 }
 

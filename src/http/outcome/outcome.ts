@@ -57,12 +57,20 @@ function rowOfRule(rule: OutcomeRule): OutcomeRow {
     ...(rule.status === undefined ? {} : { status: [rule.status].flat() }),
     when: (seen) =>
       (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
-      (body === undefined || contains(textAt(seen.json, body.path), body.contains)),
+      (body === undefined || bodyMatches(seen.json, body)),
     outcome: rule.outcome,
     code: rule.outcome === 'limited' ? 'limited' : 'outcome_rule',
     reason: rule.reason ?? 'a rule of the profile decides so',
     hint: 'See outcomes in the profile.',
   };
+}
+
+/** True if the place is there and not null, and holds the text, if one is asked for. */
+export function bodyMatches(
+  json: JsonValue | undefined,
+  place: { path: string; contains?: string | undefined },
+): boolean {
+  return contains(textAt(json, place.path), place.contains);
 }
 
 /** All values of a header as one text; undefined if the header is absent. */

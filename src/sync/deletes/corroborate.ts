@@ -138,7 +138,7 @@ async function readControls(context: ResourceContext, gone: ReadonlySet<string>,
     proof.at = Math.max(proof.at, reading);
     return null;
   }
-  return `the service says 404 or 410 for others too, such as ${controls[0]}: check item in the profile and what the credential may read`;
+  return `the service says that others are gone too, such as ${controls[0]}: check item in the profile and what the credential may read`;
 }
 
 async function controlKeys(
