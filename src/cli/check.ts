@@ -33,6 +33,8 @@ interface CheckReport {
   resources: { resource: string; findings: CheckFinding[] }[];
   /** What the answers said of the end of the API; absent if nothing. */
   version?: CheckFinding;
+  /** Deprecated words of the settings and the profile; absent if there are none. */
+  deprecated?: CheckFinding[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -85,16 +87,18 @@ async function checkSource(
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
-    const report = { source: chosen.source.name, ...asked, warehouse: finding };
+    const deprecated = deprecatedIn(chosen.source);
+    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
     return { report, sections: sectionsOf(report) };
   } finally {
     await reader?.close();
   }
 }
 
-function sectionsOf({ resources, identity, version, limits, warehouse }: CheckReport): Section[] {
+function sectionsOf({ resources, identity, version, limits, warehouse, deprecated = [] }: CheckReport): Section[] {
   const service = [identity ?? [], version ?? [], limits].flat();
-  return [...resources, { resource: 'service', findings: service }, { resource: 'copy', findings: [warehouse] }];
+  const further = { service, copy: [warehouse], settings: deprecated };
+  return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 
 async function compareWith(
@@ -125,20 +129,29 @@ async function checkService(
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: CheckReport['resources'] = [];
   const identity = await identityOf(app, context);
-  const isIdentified = identity?.status === 'ok';
+  const { source } = app;
+  const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
+  const credential = source.auth.type === 'none' ? 'none' : isNamed;
   for (const resource of resources) {
-    const profile = app.source.profile.resources[resource];
+    const profile = source.profile.resources[resource];
     if (profile === undefined) continue;
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, isIdentified) });
+    checks.push({ resource, findings: await checkResource(request, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
   const version = versionFinding(app, context);
   const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
   return { ...further, resources: checks, limits };
+}
+
+function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'deprecated'> {
+  const found = deprecations.map(({ message, hint }): CheckFinding => {
+    return { check: 'deprecated', status: 'warn', detail: message, hint };
+  });
+  return found.length === 0 ? {} : { deprecated: found };
 }
 
 async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {

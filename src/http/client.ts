@@ -68,6 +68,8 @@ export interface ApiAnswer {
   latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
+  /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */
+  withheld?: readonly string[] | undefined;
 }
 
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */

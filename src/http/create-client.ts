@@ -10,7 +10,7 @@ import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
-import { createCredentials } from './auth/create-credentials.ts';
+import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
@@ -67,7 +67,7 @@ export function createClient(options: ClientOptions): ApiClient {
     memory,
     bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
     memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory }, exchange, (secret) => secrets.push(secret)),
+    credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
     judge: createJudge(profile.outcomes),
     hasRecords: recordFinder(profile),
     origins: {
@@ -88,6 +88,23 @@ export function createClient(options: ClientOptions): ApiClient {
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+}
+
+/** Tokens that are remembered as secrets: those before have run out. */
+const MOST_ISSUED = 200;
+
+/** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
+function keeperIn(secrets: string[]): SecretKeeper {
+  const issued: string[] = [];
+  const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
+  return {
+    forGood: add,
+    forAWhile(secret) {
+      if (!add(secret) || issued.push(secret) <= MOST_ISSUED) return;
+      const ended = new Set(issued.splice(0, MOST_ISSUED / 2));
+      secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
+    },
+  };
 }
 
 /** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */

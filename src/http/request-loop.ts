@@ -1,11 +1,12 @@
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { RequestedVersion } from '../source/version.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
+import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
+import { withoutParams } from './auth/credential-query.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
@@ -16,6 +17,9 @@ import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
+
+/** Tokens that may end on the way of one request. */
+const MOST_RENEWALS = 5;
 
 interface LoopParts extends AttemptParts {
   clock: Clock;
@@ -47,7 +51,9 @@ interface Progress {
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
-  renewed: boolean;
+  /** Refusals of the credential, and whether the last one was of one that nothing speaks against. */
+  renewals: number;
+  isDoubted: boolean;
   staleUsed: boolean;
   evenStale: boolean;
 }
@@ -72,9 +78,10 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 }
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
-  const { origins, version } = parts;
-  const hop = firstHop(withVersionQuery(request.url, version.query, origins.home), origins);
-  const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  const { origins, version, credentials } = parts;
+  const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
+  const hop = firstHop(url, origins);
+  const begun = { failures: 0, limited: 0, renewals: 0, isDoubted: false, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
@@ -121,7 +128,8 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
     if (methodOf(state) !== 'GET') refusePostRedirect(answer, state.hop);
-    state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     const message = `${methodOf(state)} ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
@@ -143,10 +151,11 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   reauth: async (parts, state, judged) => {
-    const { authorization } = judged.sent;
-    if (state.renewed || authorization === '') throw failure(parts, state, judged);
-    if (!parts.credentials.renew(authorization)) throw failure(parts, state, judged);
-    state.renewed = true;
+    const { proof } = judged.sent;
+    const renewal = proof === null ? 'none' : parts.credentials.renew(proof);
+    state.renewals += 1;
+    if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
+    state.isDoubted = renewal === 'doubted';
     return null;
   },
   stop: async (parts, state, judged) => {
@@ -198,19 +207,8 @@ function pause(parts: LoopParts, state: Progress): Promise<void> {
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
-  const { answer, reading } = judged;
   parts.quota.refund();
-  return {
-    outcome,
-    url: state.hop.url,
-    status: answer.status,
-    headers: answer.headers,
-    bytes: reading.bytes,
-    json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
-    requestedAt: answer.sentAt,
-    latencyMs: answer.elapsedMs,
-    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
-  };
+  return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
 }
 
 function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {

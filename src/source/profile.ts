@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { authSchemeSchema } from './auth-scheme.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
@@ -99,7 +100,8 @@ const profileFields = z.strictObject({
   }),
   /** Sent with every request besides Authorization. */
   headers: z.record(headerName, headerValue).default({}),
-  oauth: oauthSchema.prefault({}),
+  auth: authSchemeSchema.optional(),
+  oauth: oauthSchema.prefault({}).meta({ deprecated: true, description: 'Fields of `auth: {type: oauth}`' }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),

@@ -15,6 +15,8 @@ export interface PageFacts {
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
   /** Records on this page. */
   received: number;
   /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { isSecretName } from '../../model/secret-name.ts';
+import { PUBLIC_FIELDS } from '../../source/auth.ts';
 import { pathKey, textsIn, type FieldPath } from './field-path.ts';
 
-/** Fields of `auth` that are no secrets. */
-const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
 const GROUP_AND_OTHERS_READ = 0o044;
 /** Shorter parts of a secret say nothing, or are found by chance. */
 const LEAST_LENGTH = 8;
@@ -12,7 +11,7 @@ const LEAST_LENGTH = 8;
 export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
-  if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;

@@ -31,7 +31,7 @@ export async function compareVersions(present: RequestContext, other: RequestCon
   try {
     const before = await sampleOf(present);
     const after = await sampleOf(other);
-    const broken = (await checkResource(other, true)).filter(({ status }) => status === 'fail');
+    const broken = (await checkResource(other, 'identified')).filter(({ status }) => status === 'fail');
     return [
       ...broken,
       ...fieldFindings(before, after),
