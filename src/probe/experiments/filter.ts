@@ -1,0 +1,210 @@
+import { fieldAt } from '../../shape/records/field-at.ts';
+import { isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import type { FilterForm, Stage, Subject } from '../stage.ts';
+import { EXPRESSIONS, filterGroups, NEWEST_FIRST, togetherParams } from './filter-forms.ts';
+import { FORMATS, isNewestFirst, middleFault, momentText, tellingMoment, type MomentFormat } from './filter-judge.ts';
+import { learnStrictness, pageWith } from './page-size.ts';
+import { changeOf } from './times.ts';
+
+/** By then nothing has changed yet; and before the other, nothing had. */
+const AHEAD_MS = 366 * 86_400_000;
+const BACK_MS = 86_400_000;
+/** Forms of one group that are asked alone where they cannot be asked together. */
+const MOST_SINGLE = 6;
+
+interface Filter {
+  form: FilterForm;
+  format: MomentFormat;
+  evidence: string;
+}
+
+/** Finds how to ask for what changed since a moment; else whether the newest change can be listed first. */
+export async function probeFilter(stage: Stage, subject: Subject): Promise<void> {
+  const { findings, records, updated } = subject;
+  const moment = tellingMoment(subject);
+  if (updated.length === 0 || moment === null) {
+    const why = records.length === 0 ? 'the listing is empty' : 'there is no time of change to ask for';
+    return findings.guessed(['incremental'], null, why);
+  }
+  const filter = await findFilter(stage, subject, moment);
+  if (filter !== null) {
+    stage.conventions.filter = filter;
+    for (const [key, value] of Object.entries(incrementalOf(subject, filter))) {
+      findings.proved(['incremental', key], value, filter.evidence);
+    }
+    return;
+  }
+  await probeOrder(stage, subject);
+}
+
+/** The section of a profile that says so. */
+function incrementalOf(subject: Subject, { form, format }: Filter): Record<string, unknown> {
+  const params = Object.entries(paramsOf(subject, form));
+  const [[name, text] = ['', '']] = params;
+  const written = format === 'as_sent' ? {} : { format };
+  if (params.length > 1) return { query: Object.fromEntries(params), ...written };
+  return { param: name, ...(text === '{since}' ? {} : { template: text }), ...written };
+}
+
+function paramsOf({ updated }: Subject, form: FilterForm): QueryParams {
+  const [u = '', c = u] = updated;
+  return form.params(u, c);
+}
+
+async function findFilter(stage: Stage, subject: Subject, moment: number): Promise<Filter | null> {
+  const { conventions } = stage;
+  if (conventions.filter !== null) {
+    const { form, format } = conventions.filter;
+    const known = await verify(
+      stage,
+      subject,
+      moment,
+      form,
+      FORMATS.filter((each) => each === format),
+    );
+    if (known !== null) return known;
+  }
+  if (conventions.isStrict === null) await learnStrictness(stage, subject);
+  const groups = filterGroups(conventions.parameters, subject.updated.length > 1);
+  for (const format of FORMATS.slice(0, conventions.isStrict === false ? 3 : 1)) {
+    for (const { forms } of groups) {
+      const found = await findIn(stage, subject, moment, forms, format);
+      if (found !== null) return found;
+    }
+    if (format === 'as_sent') {
+      const found = await findAlone(stage, subject, moment, EXPRESSIONS);
+      if (found !== null) return found;
+    }
+  }
+  return null;
+}
+
+/** One of several forms, all asked together and halved until one is left; one by one where the service is strict. */
+async function findIn(
+  stage: Stage,
+  subject: Subject,
+  moment: number,
+  forms: readonly FilterForm[],
+  format: MomentFormat,
+): Promise<Filter | null> {
+  if (stage.conventions.isStrict !== false) return findAlone(stage, subject, moment, forms.slice(0, MOST_SINGLE));
+  let left = forms;
+  if (!(await reacts(stage, subject, left, format))) return null;
+  while (left.length > 1) {
+    const half = left.slice(0, Math.ceil(left.length / 2));
+    left = (await reacts(stage, subject, half, format)) ? half : left.slice(half.length);
+  }
+  const [form] = left;
+  return form === undefined ? null : verify(stage, subject, moment, form, FORMATS);
+}
+
+async function findAlone(
+  stage: Stage,
+  subject: Subject,
+  moment: number,
+  forms: readonly FilterForm[],
+): Promise<Filter | null> {
+  for (const form of forms) {
+    if (!(await reacts(stage, subject, [form], 'as_sent'))) continue;
+    const { answer } = await askSince(stage, subject, togetherOf(subject, [form]), aheadOf(subject, stage), 'as_sent');
+    // Where every unknown name is refused, a refusal says nothing about this one.
+    const isKnown = !isRefusal(answer) || stage.conventions.isStrict === false;
+    const found = isKnown ? await verify(stage, subject, moment, form, FORMATS) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function togetherOf({ updated }: Subject, forms: readonly FilterForm[]): QueryParams {
+  const [u = '', c = u] = updated;
+  return togetherParams(forms, u, c);
+}
+
+/** True if these parameters change the answer: with a moment ahead nothing is listed, or they are refused. */
+async function reacts(
+  stage: Stage,
+  subject: Subject,
+  forms: readonly FilterForm[],
+  format: MomentFormat,
+): Promise<boolean> {
+  const { answer, records } = await askSince(
+    stage,
+    subject,
+    togetherOf(subject, forms),
+    aheadOf(subject, stage),
+    format,
+  );
+  return records === null ? isRefusal(answer) : records.length === 0;
+}
+
+function aheadOf({ first }: Subject, { clock }: Stage): number {
+  return (first.serverDate ?? clock.now()) + AHEAD_MS;
+}
+
+function askSince(stage: Stage, subject: Subject, params: QueryParams, at: number, format: MomentFormat) {
+  const value = momentText(at, format, likeOf(subject));
+  const filled = Object.entries(params).map(([name, text]) => [name, text.replaceAll('{since}', value)]);
+  return pageWith(stage, subject, { ...subject.firstPage, ...Object.fromEntries(filled) });
+}
+
+function likeOf({ records, updated }: Subject): string {
+  for (const record of records) {
+    const value = fieldAt(record, updated[0] ?? '');
+    if (typeof value === 'string' || typeof value === 'number') return String(value);
+  }
+  return '';
+}
+
+/** Asks for nothing, everything and some; null if the answers are not what was asked for, in none of the formats. */
+async function verify(
+  stage: Stage,
+  subject: Subject,
+  moment: number,
+  form: FilterForm,
+  formats: readonly MomentFormat[],
+): Promise<Filter | null> {
+  const params = paramsOf(subject, form);
+  for (const format of formats) {
+    const ahead = await askSince(stage, subject, params, aheadOf(subject, stage), format);
+    if (ahead.records === null || ahead.records.length > 0) continue;
+    const middle = await askSince(stage, subject, params, moment, format);
+    const isShorter = (middle.records?.length ?? 0) < subject.records.length || subject.isWhole === true;
+    if (middle.records === null || middleFault(subject, moment, middle.records, isShorter) !== null) continue;
+    const back = await askSince(stage, subject, params, BACK_MS, format);
+    if (back.records === null || back.records.length < subject.records.length) continue;
+    const control =
+      stage.conventions.isStrict === true ? 'an unknown parameter is refused' : 'an unknown parameter changes nothing';
+    const evidence = `${said(middle.answer)}, ${middle.records.length} of ${subject.records.length} records, none earlier; none since next year, all since 1970; ${control}`;
+    return { form, format, evidence };
+  }
+  return null;
+}
+
+/** Whether the listing, or an order that can be asked for, puts the newest change first. */
+async function probeOrder(stage: Stage, subject: Subject): Promise<void> {
+  const { findings, updated, records } = subject;
+  const [u = ''] = updated;
+  const tried = 'no form of a filter that was tried leaves out what did not change';
+  if (isNewestFirst(subject) && records.length > 4) {
+    return findings.guessed(
+      ['incremental'],
+      null,
+      `${tried}; the listing comes newest first by itself, which may be chance`,
+    );
+  }
+  const times = new Set(records.map((record) => changeOf(record, updated)));
+  if (times.size < 3 || updated.length > 1) return findings.guessed(['incremental'], null, tried);
+  const { sort } = stage.conventions;
+  for (const order of sort === null ? NEWEST_FIRST : [sort]) {
+    const query = order(u);
+    const page = await pageWith(stage, subject, { ...subject.firstPage, ...query });
+    if (page.records === null || page.records.length < records.length) continue;
+    if (!isNewestFirst({ ...subject, records: page.records }) || isNewestFirst(subject)) continue;
+    stage.conventions.sort = order;
+    const evidence = `${said(page.answer)}, ${page.records.length} records, newest change first; ${tried}`;
+    findings.proved(['incremental', 'mode'], 'newest_first', evidence);
+    findings.proved(['incremental', 'query'], query, evidence);
+    return;
+  }
+  findings.guessed(['incremental'], null, tried);
+}
