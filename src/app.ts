@@ -7,7 +7,7 @@ import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import type { AuthSettings } from './source/auth.ts';
+import { identityOf, type AuthSettings } from './source/auth.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
@@ -121,7 +121,7 @@ async function openClient(
     share: rate.share,
     concurrency: profile.http.concurrency,
   });
-  const tokenOrigin = otherTokenOrigin(auth, baseUrl);
+  const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
     attempted?.(event);
@@ -144,13 +144,14 @@ async function openClient(
 
 /** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
 function budgetName(origin: string, auth: AuthSettings): string {
-  return `${origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
+  const { caller } = identityOf(auth);
+  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
 }
 
 /** Includes the scope, because listings may depend on it. */
 function credentialName({ base_url, auth }: SourceSettings): string {
-  const rights = auth.type === 'api_key' ? [auth.key] : [auth.client_id, auth.scope ?? ''];
-  return shortHash(JSON.stringify([new URL(base_url).origin, ...rights]));
+  const { caller, rights } = identityOf(auth);
+  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights]));
 }
 
 function shortHash(text: string): string {

@@ -28,6 +28,8 @@ interface CheckReport {
   /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
+  /** Deprecated words of the settings and the profile; absent if there are none. */
+  deprecated?: CheckFinding[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -71,7 +73,8 @@ async function checkSource(
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
-    return { source: chosen.source.name, ...asked, warehouse: finding };
+    const deprecated = deprecatedIn(chosen.source);
+    return { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
   } finally {
     await reader?.close();
   }
@@ -84,18 +87,27 @@ async function checkService(
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: CheckReport['resources'] = [];
   const identity = await identityOf(app, context);
-  const isIdentified = identity?.status === 'ok';
+  const { source } = app;
+  const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
+  const credential = source.auth.type === 'none' ? 'none' : isNamed;
   for (const resource of resources) {
-    const profile = app.source.profile.resources[resource];
+    const profile = source.profile.resources[resource];
     if (profile === undefined) continue;
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, isIdentified) });
+    checks.push({ resource, findings: await checkResource(request, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
   return { ...(identity === null ? {} : { identity }), resources: checks, limits };
+}
+
+function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'deprecated'> {
+  const found = deprecations.map(({ message, hint }): CheckFinding => {
+    return { check: 'deprecated', status: 'warn', detail: message, hint };
+  });
+  return found.length === 0 ? {} : { deprecated: found };
 }
 
 async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
@@ -122,8 +134,9 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
 function textOf(report: CheckReport): string {
   const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
   const copy = { resource: 'copy', findings: [report.warehouse] };
+  const settings = { resource: 'settings', findings: report.deprecated ?? [] };
   const once = reportOnce();
-  const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>
+  const lines = [...report.resources, service, copy, settings].flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {
       const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
       return [

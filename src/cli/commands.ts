@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { withEnvFile } from '../settings/env-file.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
@@ -68,6 +69,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'run a content service on this machine, to try things out against',
     load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
+  profiles: {
+    about: 'the services that are known already: `profiles list`, `profiles show <name>`',
+    load: async () => (await import('./profiles.ts')).profilesCommand,
+  },
   config: {
     about: 'about the config file: `config schema` prints its JSON Schema',
     load: async () => (await import('./config.ts')).configCommand,
@@ -106,6 +111,7 @@ export async function runCli(
     },
   };
   try {
+    context.env = withEnvFile(context.env, context.cwd);
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

@@ -154,7 +154,7 @@ function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
 
 /** Asks a person at a terminal, in one line; the first reading holds where nobody can be asked or nothing is answered. */
 function chooserAt({ stdin, stderr, signal }: CliContext): Choose | undefined {
-  if (stdin?.isTTY !== true || stderr.isTTY !== true) return undefined;
+  if (stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
   return async (question, readings) => {
     const lines = createInterface({ input: stdin, output: stderr });
     const choices = readings.map((reading, at) => `${at + 1} ${reading}`).join(', ');

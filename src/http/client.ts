@@ -23,6 +23,12 @@ export type OtherCaller = 'nobody' | 'stranger';
 
 export interface ApiRequest {
   url: URL;
+  /** GET if absent. A POST is a read as well: it is tried again like any other. */
+  method?: 'GET' | 'POST' | undefined;
+  /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** JSON. */
+  body?: string | undefined;
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
@@ -30,6 +36,8 @@ export interface ApiRequest {
   as?: OtherCaller | undefined;
   /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
   missing?: 'skip' | undefined;
+  /** True for an answer that says that what was asked for is not there: it is an answer (outcome `skip`), not an error. */
+  isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
@@ -53,6 +61,8 @@ export interface ApiAnswer {
   latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
+  /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */
+  withheld?: readonly string[] | undefined;
 }
 
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
@@ -64,7 +74,7 @@ export interface ApiClient {
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
-  method: 'GET';
+  method: 'GET' | 'POST';
   url: string;
   status: number | null;
   outcome: Outcome;

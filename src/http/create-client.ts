@@ -3,12 +3,13 @@ import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
+import { sincePlaces } from '../source/incremental.ts';
 import type { Profile } from '../source/profile.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
-import { createCredentials } from './auth/create-credentials.ts';
+import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
@@ -62,7 +63,7 @@ export function createClient(options: ClientOptions): ApiClient {
     memory,
     bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
     memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory }, exchange, (secret) => secrets.push(secret)),
+    credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
     judge: createJudge(profile.outcomes),
     hasRecords: recordFinder(profile),
     origins: {
@@ -82,6 +83,23 @@ export function createClient(options: ClientOptions): ApiClient {
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+}
+
+/** Tokens that are remembered as secrets: those before have run out. */
+const MOST_ISSUED = 200;
+
+/** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
+function keeperIn(secrets: string[]): SecretKeeper {
+  const issued: string[] = [];
+  const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
+  return {
+    forGood: add,
+    forAWhile(secret) {
+      if (!add(secret) || issued.push(secret) <= MOST_ISSUED) return;
+      const ended = new Set(issued.splice(0, MOST_ISSUED / 2));
+      secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
+    },
+  };
 }
 
 /** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */
@@ -124,7 +142,7 @@ function positionParams(profile: Profile): Set<string> {
   const pageParams = resources
     .flatMap(({ page }) => Object.entries(page))
     .flatMap(([key, value]) => (key.endsWith('_param') && typeof value === 'string' ? [value] : []));
-  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : [incremental.param]));
+  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : sincePlaces(incremental)));
   return new Set(pageParams.concat(sinceParams));
 }
 

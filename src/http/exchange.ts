@@ -15,7 +15,7 @@ const NO_BYTES = Buffer.alloc(0);
 /** One request as it goes over the wire. */
 export interface WireRequest {
   url: URL;
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'PUT';
   headers: Readonly<Record<string, string>>;
   body?: string;
   /** Bytes of a body that is taken; the profile's if absent. */

@@ -1,14 +1,13 @@
 import { z } from 'zod';
-
-/** A path in a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
-export const bodyPath = z.string();
+import { bodyPath } from './body-path.ts';
+import { requestPlace } from './request-place.ts';
 
 /** Location of a number in an answer: a path in its body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
 
 const sized = {
-  /** Query parameter that asks for a page size; null if the service has none. */
-  size_param: z.string().min(1).nullable().default('limit'),
+  /** Where a request asks for a page size; null if the service has no such parameter. */
+  size_param: requestPlace.nullable().default('limit'),
   /** Records asked for per page. */
   size: z.int().min(1).max(100_000).default(100),
   /** Location of the number of all records; a walk that finds fewer is incomplete. */
@@ -26,7 +25,7 @@ const absentIsEnd = z.boolean().default(false);
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('cursor'),
-    cursor_param: z.string().min(1).default('cursor'),
+    cursor_param: requestPlace.default('cursor'),
     next_cursor: bodyPath.default('next_cursor'),
     /** A boolean in the body that is true if another page follows; null if the cursor alone shows it. */
     has_more: bodyPath.nullable().default(null),
@@ -35,13 +34,13 @@ export const pageSchema = z.discriminatedUnion('style', [
   }),
   z.strictObject({
     style: z.literal('page'),
-    page_param: z.string().min(1).default('page'),
+    page_param: requestPlace.default('page'),
     first: z.int().min(0).default(1),
     ...sized,
   }),
   z.strictObject({
     style: z.literal('offset'),
-    offset_param: z.string().min(1).default('offset'),
+    offset_param: requestPlace.default('offset'),
     ...sized,
   }),
   z.strictObject({ style: z.literal('link'), ...sized }),

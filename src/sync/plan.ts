@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { zoneAt } from '../model/time-zone.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
+import { updatedZone } from '../shape/columns/updated-time.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
@@ -72,7 +72,15 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
  * Fields that came later, with the value that means what was so before: with it they are left out, as in everything
  * that was stored before they existed.
  */
-const LATER_FIELDS: Readonly<Record<string, JsonValue>> = { times: {} };
+const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
+  times: {},
+  key_field: null,
+  unwrap: [],
+  filter: [],
+  method: 'GET',
+  headers: {},
+  body: null,
+};
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
@@ -88,7 +96,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, records, id, updated, query, depth, json or times is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap or filter is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -106,7 +114,7 @@ function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput)
   if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, profile.incremental, looks, zoneAt(profile.times, profile.updated));
+  return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -1,4 +1,4 @@
-import type { ListingTarget } from '../extract/page-styles/listing-url.ts';
+import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { ItemSource } from '../extract/read-item.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { LoadContext } from '../load/load-context.ts';

@@ -7,8 +7,8 @@ export interface CliContext {
   version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
-  /** Answers of a person; absent where nobody can be asked. */
-  stdin?: NodeJS.ReadableStream & { isTTY?: boolean };
+  /** Where a person answers questions, if it is a terminal. */
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean };
   stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */

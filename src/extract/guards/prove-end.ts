@@ -4,7 +4,8 @@ import { REFUSED_CODES } from '../requests/ask.ts';
 import { walkError, type GuardFault } from './guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import type { PageStep, PageStyle } from '../page-styles/page-style.ts';
-import { positionOf, withParams } from '../page-styles/position.ts';
+import { sentTexts, withPlaces } from '../page-styles/page-variables.ts';
+import { positionOf } from '../page-styles/position.ts';
 import { readPage, type ReadableResource, type ReadPage } from '../requests/read-page.ts';
 import { unnamedSignals } from '../page-styles/unnamed-signals.ts';
 import type { EndProof } from './walk-end.ts';
@@ -52,7 +53,7 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
   if (read.total !== null && met !== null && met >= read.total) return proved('total');
   if (read.records.length === 0) return proved(step.end ?? 'empty');
   const { records, page } = last.resource;
-  const [signal] = unnamedSignals(read.answer.json, records, page, read.url.searchParams);
+  const [signal] = unnamedSignals(read.answer.json, records, page, new Set(sentTexts(read.url).values()));
   if (step.end !== null) {
     const where = signal && `The last page by page.style ${page.style} says at ${signal.path}: ${signal.shown}`;
     return where === undefined ? proved(step.end) : { proof: null, fault: unnamedFault(where), kept };
@@ -84,12 +85,12 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
   const { size_param: param } = resource.page;
   const wanted = read.records.length - 1;
   if (param === null || wanted < 1) return 'says_nothing';
-  const url = withParams(read.url, { [param]: String(wanted) });
+  const url = withPlaces(read.url, { [param]: wanted });
   const cut = await readQuietly(ask, url, resource);
   if (cut === null || cut.records.length !== wanted) return 'says_nothing';
-  const { headers, json, url: answeredUrl } = cut.answer;
+  const { headers, json, withheld, url: answeredUrl } = cut.answer;
   const counts = { received: wanted, fresh: wanted, seen: wanted, total: null, pages: null, kept: 0 };
-  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, ...counts });
+  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, withheld, ...counts });
   return 'next' in step ? 'names_next' : 'names_none';
 }
 

@@ -4,6 +4,7 @@ import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { bodyAccount } from '../requests/body-account.ts';
 import type { EndProof } from '../guards/walk-end.ts';
+import type { PlaceValues } from './page-variables.ts';
 
 /** The part of an answer that may tell of the page after it. */
 export interface PageFacts {
@@ -14,6 +15,8 @@ export interface PageFacts {
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
   /** Records on this page. */
   received: number;
   /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */
@@ -33,8 +36,8 @@ export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null;
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
-  /** Query parameters of the first page. */
-  first: Readonly<Record<string, string>>;
+  /** Values of the first page, by request place. */
+  first: PlaceValues;
   /** The step after this page, or the fault of the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
@@ -53,9 +56,9 @@ export interface Foresight {
   sooner(position: URL, count: number): URL | null;
 }
 
-/** The query parameter that asks for the profile's page size; none if the service has no such parameter. */
-export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): Record<string, string> {
-  return profile.size_param === null ? {} : { [profile.size_param]: String(profile.size) };
+/** The request place that asks for the profile's page size; none if the service has no such parameter. */
+export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+  return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
 /**

@@ -5,7 +5,8 @@ import { isExact } from '../../shape/json/exact-number.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
 import { accountOf, bodyAccount } from '../requests/body-account.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
-import { isUnsendable, positionOf, withParams, linkedPosition } from './position.ts';
+import { isUnfit, placedText, withPlaces, type PlaceValue } from './page-variables.ts';
+import { positionOf, linkedPosition } from './position.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { PagePosition } from '../page.ts';
 import type { EndProof } from '../guards/walk-end.ts';
@@ -80,18 +81,17 @@ function hasMore(profile: Profiles['cursor'], json: JsonValue): boolean | null |
 }
 
 /** The empty string if there is no token; null for a value that can be none. */
-function tokenOf(found: JsonValue | undefined): string | null {
+function tokenOf(found: JsonValue | undefined): PlaceValue | null {
   if (found === undefined || found === null) return '';
-  if (typeof found === 'string') return found;
-  if (typeof found === 'number') return String(found);
-  return isExact(found) ? found.rawJSON : null;
+  return typeof found === 'string' || typeof found === 'number' || isExact(found) ? found : null;
 }
 
-function positionAt(profile: Profiles['cursor'], url: URL, token: string): PageStep | GuardFault {
-  if (!isUnsendable(token)) return { next: positionOf(withParams(url, { [profile.cursor_param]: token })) };
+function positionAt(profile: Profiles['cursor'], url: URL, token: PlaceValue): PageStep | GuardFault {
+  const { cursor_param } = profile;
+  if (!isUnfit(cursor_param, token)) return { next: positionOf(withPlaces(url, { [cursor_param]: token })) };
   return {
     code: 'bad_cursor',
-    message: `The cursor at ${profile.next_cursor} holds control characters or half characters`,
+    message: `The cursor at ${profile.next_cursor} holds control characters, or others that cannot be sent there`,
     hint: 'This is a fault of the service: report it there. The cursor was not sent back.',
   };
 }
@@ -128,7 +128,7 @@ function pageStyle(profile: Profiles['page']): PageStyle {
     return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, received) };
   };
   return {
-    first: { [profile.page_param]: String(profile.first), ...sizeParam(profile) },
+    first: { [profile.page_param]: profile.first, ...sizeParam(profile) },
     next,
     mayHideNumbers: false,
     ahead,
@@ -141,7 +141,7 @@ function offsetStyle(profile: Profiles['offset']): PageStyle {
   const ahead: Foresight = {
     after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
     before: at,
-    sooner: (url, count) => withParams(url, { [profile.offset_param]: String(Math.max(0, at(url) - count)) }),
+    sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
   };
   const next = (facts: PageFacts): PageStep | GuardFault => {
     const seen = at(facts.url) + facts.received;
@@ -149,7 +149,7 @@ function offsetStyle(profile: Profiles['offset']): PageStyle {
     if (continuation === 'gap') return gapFault(seen, facts.total);
     return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, facts.received) };
   };
-  return { first: { [profile.offset_param]: '0', ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
+  return { first: { [profile.offset_param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
 }
 
 /**
@@ -176,12 +176,12 @@ function gapFault(seen: number, total: number | null): GuardFault {
 }
 
 function atNumber(url: URL, param: string, value: number): PagePosition {
-  return positionOf(withParams(url, { [param]: String(value) }));
+  return positionOf(withPlaces(url, { [param]: value }));
 }
 
 /** Only a position from outside can be wrong here: throws `ConfigError` (`bad_position`). */
 function numberIn(url: URL, param: string): number {
-  const text = url.searchParams.get(param) ?? '';
+  const text = placedText(url, param) ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new ConfigError('bad_position', `The page position ${positionOf(url)} has no whole number at ${param}`, {
     hint: 'The page style in the profile changed since the checkpoint: start this resource again from the beginning.',
@@ -206,9 +206,9 @@ function nextByLink(facts: PageFacts): PageStep | GuardFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl }: PageFacts, link: string): PageStep | GuardFault {
-  const position = linkedPosition(baseUrl, answeredUrl, link);
-  return typeof position === 'string' ? { next: position } : position;
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | GuardFault {
+  const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
+  return typeof position === 'string' ? { next: position + url.hash } : position;
 }
 
 function badLink(why: string, header: string | string[] | undefined): GuardFault {

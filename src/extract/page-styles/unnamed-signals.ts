@@ -19,16 +19,15 @@ export interface UnnamedSignal {
 
 /**
  * Fields of a page's body that look as if more followed, other than those that the profile reads: `has_more: true`, a
- * `next` that holds something. Nothing within the records is looked at. `query`: values that the request itself sent.
+ * `next` that holds something. Nothing within the records is looked at. `sent`: values that the request itself sent.
  */
 export function unnamedSignals(
   json: JsonValue,
   records: string,
   page: PageProfile,
-  query: URLSearchParams,
+  sent: ReadonlySet<string>,
 ): UnnamedSignal[] {
   const named = new Set([...pathsOf(page), records]);
-  const sent = new Set(query.values());
   const found: UnnamedSignal[] = [];
   const look = (value: JsonValue, path: string, depth: number): void => {
     if (!isObject(value) || depth > DEPTH) return;

@@ -5,6 +5,7 @@ import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
+import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 
 /** How pages are asked for; the same for every page of a walk. */
@@ -33,13 +34,14 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
  * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
  * of any page except the first is `cursor_expired`: the walk has to start again from the beginning.
  */
-export function askFor(options: AskOptions, first: URL): Ask {
+export function askFor(options: AskOptions, parts: RequestParts, first: URL): Ask {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
   return async (position, { stop, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
     try {
-      const answer = await client.get({ url: urlAt(first, position), lane, meter, signal, ...asked });
+      const request = requestAt(parts, urlAt(first, position));
+      const answer = await client.get({ ...request, lane, meter, signal, ...asked });
       if (answer.outcome === 'ok') return answer;
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;

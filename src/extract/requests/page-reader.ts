@@ -113,7 +113,8 @@ export class PageReader {
     this.#last = read;
     const { url, total, pages, answer } = read;
     const counts = { received, fresh, total, pages, seen, kept: this.#kept };
-    const place = { url, answeredUrl: answer.url, baseUrl: first, headers: answer.headers, json: answer.json };
+    const { headers, json, withheld } = answer;
+    const place = { url, answeredUrl: answer.url, baseUrl: first, headers, json, withheld };
     const step = style.next({ ...place, ...counts });
     if ('code' in step) throw walkError(step, positionOf(url));
     if ('next' in step) {

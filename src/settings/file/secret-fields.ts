@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { isSecretName } from '../../model/secret-name.ts';
+import { PUBLIC_FIELDS } from '../../source/auth.ts';
 import { pathKey, textsIn, type FieldPath } from './field-path.ts';
 
-/** Fields of `auth` that are no secrets. */
-const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
 const GROUP_AND_OTHERS_READ = 0o044;
 /** Shorter parts of a secret say nothing, or are found by chance. */
 const LEAST_LENGTH = 8;
@@ -12,7 +11,7 @@ const LEAST_LENGTH = 8;
 export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
-  if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
@@ -32,12 +31,18 @@ export function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
 }
 
 function isHeader(path: FieldPath): boolean {
-  return path.length === 2 && path[0] === 'headers';
+  return (path.length === 2 && path[0] === 'headers') || partOfRequest(path) === 'headers';
 }
 
-/** `resources.<name>.query.*` in a profile. */
+/** `resources.<name>.query.*` in a profile, and what stands in `body` there. */
 function isQueryValue(path: FieldPath): boolean {
-  return path.length === 4 && path[2] === 'query';
+  return ['query', 'body'].includes(partOfRequest(path));
+}
+
+/** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
+function partOfRequest(path: FieldPath): string {
+  const below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  return below.length > 1 ? String(below[0]) : '';
 }
 
 /** The texts of a file that must be masked; `filled` are the fields that came from outside it (see `pathKey`). */

@@ -2,6 +2,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedPaths } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 
@@ -47,7 +48,7 @@ export function timesFindings(
     const field = { path, zone: zoneAt(times, path), readAs: Object.hasOwn(times, path) ? (times[path] ?? '') : 'UTC' };
     const other = byOtherField(page, paths, field);
     if (other !== 'unknown') return other;
-    return serverDate === null ? null : byClock(page, serverDate, field, path === updated);
+    return serverDate === null ? null : byClock(page, serverDate, field, updatedPaths({ updated }).includes(path));
   });
   const strange = page.length === 0 ? [] : Object.keys(times).filter((path) => !paths.has(path));
   return [...found.filter((finding) => finding !== null), ...strange.map(noSuchField)];

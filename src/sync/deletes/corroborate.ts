@@ -1,6 +1,7 @@
 import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/vocabulary.ts';
@@ -78,11 +79,10 @@ async function liveRows(
 ): Promise<Map<string, { updated: string | null }>> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
-  const column = table.columns.find(({ path }) => path.join('.') === profile.updated);
   const stored = await warehouse.stored(
     table,
     gone.map(({ key }) => key),
-    column?.name ?? null,
+    updatedColumns(table.columns, profile),
   );
   const askedAt = new Map(gone.map(({ key, confirmedAt }) => [key, timestampText(confirmedAt)]));
   const now = timestampText(clock.now());
@@ -138,7 +138,7 @@ async function readControls(context: ResourceContext, gone: ReadonlySet<string>,
     proof.at = Math.max(proof.at, reading);
     return null;
   }
-  return `the service says 404 or 410 for others too, such as ${controls[0]}: check item in the profile and what the credential may read`;
+  return `the service says that others are gone too, such as ${controls[0]}: check item in the profile and what the credential may read`;
 }
 
 async function controlKeys(

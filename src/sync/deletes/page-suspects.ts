@@ -5,12 +5,12 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { forgetWaiting, readSuspects, suspectOlder } from '../../state/suspects.ts';
+import { forgetWaiting, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 
 /** The open suspects of a resource when a walk begins or goes on, and which walk it is. */
 export interface WalkSuspects {
-  suspects: ReadonlyMap<string, SuspectRow>;
+  suspects: Map<string, Pick<SuspectRow, 'reason' | 'sweeps' | 'hash' | 'evidence_at'>>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
 }
@@ -25,21 +25,22 @@ export async function openSuspects(
 
 /** A walk accepts an older state of a record only if an earlier whole walk has shown the same state. */
 export function olderPolicy({ suspects, mode, walkStartedAt }: WalkSuspects): OlderPolicy {
-  const shown = [...suspects.values()].filter(
-    ({ reason, sweeps, evidence_at }) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
+  const shown = [...suspects].filter(
+    ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
   );
-  const hashes = mode === 'full' ? shown.map(({ record_id, hash }) => [record_id, hash ?? ''] as const) : [];
+  const hashes = mode === 'full' ? shown.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
   return { acceptsOlder: false, seenBefore: new Map(hashes) };
 }
 
 /**
- * Forgets the suspicion of records that a page lists, and notes older states; belongs to the page's transaction.
+ * Forgets the suspicion of records that a page lists, notes older states, and suspects the rows of records that the page
+ * shows to be none of the resource's any more; belongs to the page's transaction.
  * `requestedAt`: local epoch milliseconds just before the page was asked for.
  */
 export function suspectStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   known: WalkSuspects,
-  { keys, older }: PageFacts,
+  { keys, older, lost }: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
   const { suspects, walkStartedAt } = known;
@@ -47,8 +48,22 @@ export function suspectStatements(
   const doubted = new Set(older.map(({ key }) => key));
   const listed = keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
   const states = older.map(({ key, value }) => olderState(known, key, canonicalHash(value)));
-  return [...forgetWaiting(own, resource, listed), ...suspectOlder(own, resource, states, walkStartedAt)];
+  // A later page of this walk may show that they are records of the resource after all.
+  for (const key of lost) suspects.set(key, { reason: 'missing', sweeps: LEFT_OUT, hash: null, evidence_at: asked });
+  return [
+    ...forgetWaiting(own, resource, listed),
+    ...suspectOlder(own, resource, states, walkStartedAt),
+    ...suspectGone(
+      own,
+      { resource, reason: 'missing', state: 'open', evidence_at: asked, detail: null },
+      lost,
+      LEFT_OUT,
+    ),
+  ];
 }
+
+/** The record itself says that it is none of the resource's: as good as any number of walks that do not meet it. */
+const LEFT_OUT = 2;
 
 /** Shown again by the same walk, after a kill, it counts once. */
 function olderState({ suspects, mode, walkStartedAt }: WalkSuspects, record_id: string, hash: string) {

@@ -143,7 +143,7 @@ async function sorted(
   const { warehouse, clock, evidence } = context;
   const now = timestampText(clock.now());
   const stored =
-    table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), null);
+    table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), []);
   const found: Sorted = { there: [], absent: [], contested: [] };
   for (const each of gone) {
     const row = stored.get(each.key);

@@ -3,6 +3,7 @@ import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { takenIn } from '../../shape/records/as-record.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
@@ -84,7 +85,7 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
   try {
     for await (const page of walk(listingWalk(context, lane, filterQuery(profile, since)))) {
       if (page.number === 1) requestedAt = page.requestedAt;
-      for (const record of page.records) {
+      for (const record of takenIn(page.records)) {
         const key = keyIn(record.value, profile);
         if (key === null) isNamed = false;
         else records.set(key, record);

@@ -5,7 +5,7 @@ import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -120,7 +120,7 @@ function commitOf(
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate } = page;
-  const zone = zoneAt(profile.times, profile.updated);
+  const zone = updatedZone(profile);
   const completesFull = repetition.behind !== null;
   const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
   const after = checkpointAfter(before, passed, clock.now());
@@ -139,7 +139,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    from: positionFrom(start.walk_position, profile.query),
+    from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -171,11 +171,11 @@ async function resumeWalk(
 }
 
 async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
-  const { resource, walk_started_at } = planned;
+  const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query);
+    const place = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;

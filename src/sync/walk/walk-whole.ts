@@ -1,6 +1,6 @@
 import type { SureRecord } from '../../extract/guards/walk-end.ts';
 import { SyncError } from '../../model/errors.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
@@ -104,7 +104,7 @@ async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
 }
 
 /** The filter's value for what lies behind a record; null if there is no filter. */
-function sinceOf({ updated: text }: SureRecord, { incremental, times, updated }: ResourceProfile): string | null {
-  if (incremental === null) return null;
-  return sinceValue(text, { ...incremental, overlap: TIES_MS }, null, zoneAt(times, updated));
+function sinceOf({ updated: text }: SureRecord, profile: ResourceProfile): string | null {
+  if (profile.incremental === null) return null;
+  return sinceValue(text, { ...profile.incremental, overlap: TIES_MS }, null, updatedZone(profile));
 }

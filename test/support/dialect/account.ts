@@ -1,0 +1,40 @@
+import { describeDialect } from './dialect.ts';
+import type { Outcome } from './story.ts';
+
+const MOST_SHOWN = 8;
+const LOG_SHOWN = 400;
+
+/** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
+export function accountOf(outcome: Outcome, isWhole: boolean): string {
+  const { seed, database, dialect, profile, runs, broken, log } = outcome;
+  const lines = [
+    `SEED=${seed} on ${database}; to play it again: SEED=${seed} SEEDS=1 with any-dialect.soak.ts`,
+    `service: ${describeDialect(dialect)}`,
+    `profile: ${JSON.stringify(profile)}`,
+    ...runs.map(
+      ({ command, status, mode, said, listing, item, moves }, at) =>
+        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
+    ),
+  ];
+  for (const { promise, differences, run } of broken) {
+    lines.push(`BROKEN after run ${run}: ${promise}; ${differences.length} differences`);
+    lines.push(...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`));
+  }
+  return [...lines, ...(isWhole ? log.slice(-LOG_SHOWN) : [])].join('\n');
+}
+
+/** Throws the story where a promise was broken. */
+export function requireKept(outcome: Outcome): void {
+  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, false));
+}
+
+/** What a service came to in the end: equal, said not to be sure, or failed. */
+export function endOf({ runs }: Outcome): string {
+  return runs.at(-1)?.status ?? 'none';
+}
+
+/** Why the last run was not `ok`. */
+export function reasonsOf({ runs }: Outcome): string[] {
+  const last = runs.at(-1);
+  return last === undefined || last.status === 'ok' ? [] : last.said.map((text) => text.split(':', 1)[0] ?? text);
+}
