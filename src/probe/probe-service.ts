@@ -155,6 +155,7 @@ function newConventions(): Conventions {
     parameters: new Set(),
     page: null,
     filter: null,
+    updated: [],
     sort: null,
     item: null,
     gone: null,

@@ -28,7 +28,9 @@ export interface Conventions {
   /** Names of query parameters that a document, an index or a link of the service names. */
   parameters: Set<string>;
   page: PageConvention | null;
-  filter: { form: FilterForm; format: string } | null;
+  filter: { form: FilterForm; format: string } | 'none' | null;
+  /** The fields with the time of change. */
+  updated: readonly string[];
   sort: ((u: string) => QueryParams) | null;
   /** The path of one record after that of the listing, the field by which it is found, and where it stands. */
   item: { suffix: string; id: string; record: string } | null;

@@ -6,7 +6,7 @@ import { copyBy, probed } from './probed.ts';
 const SHAPES: Record<string, FakeShape> = {
   'a cursor, updated_since': { auth: 'bearer', pages: 'cursor', envelope: 'data', filter: 'since', item: 'bare' },
   'a token that is left out at the end': {
-    auth: 'bearer',
+    auth: 'header',
     pages: 'token',
     envelope: 'items',
     filter: 'modifiedAfter',
@@ -15,15 +15,15 @@ const SHAPES: Record<string, FakeShape> = {
     times: 'seconds',
   },
   'a cursor that goes on, with has_more': {
-    auth: 'bearer',
+    auth: 'query',
     pages: 'hasMore',
     envelope: 'results',
     filter: 'none',
     item: 'bare',
   },
-  'pages with a total': { auth: 'bearer', pages: 'page', envelope: 'data', filter: 'gte', item: 'data' },
+  'pages with a total': { auth: 'basic', pages: 'page', envelope: 'data', filter: 'gte', item: 'data' },
   'pages from zero, epoch': {
-    auth: 'bearer',
+    auth: 'none',
     pages: 'zeroPage',
     envelope: 'content',
     filter: 'epoch',
@@ -31,7 +31,7 @@ const SHAPES: Record<string, FakeShape> = {
     times: 'epoch',
   },
   'headers and a bare list, past the end 400': {
-    auth: 'bearer',
+    auth: 'lenient',
     pages: 'headers',
     envelope: '',
     filter: 'modifiedAfter',
@@ -51,14 +51,14 @@ const SHAPES: Record<string, FakeShape> = {
     updated: 'updatedAt',
   },
   'an expression over texts': {
-    auth: 'bearer',
+    auth: 'query',
     pages: 'counted',
     envelope: '*',
     filter: 'words',
     item: 'list',
     times: 'seconds',
   },
-  'offsets with a count': { auth: 'bearer', pages: 'offset', envelope: 'rows', filter: 'since', item: 'none' },
+  'offsets with a count': { auth: 'plain', pages: 'offset', envelope: 'rows', filter: 'since', item: 'none' },
   'offsets and nothing else, null until changed, 403': {
     auth: 'bearer',
     pages: 'bareOffset',
@@ -68,11 +68,11 @@ const SHAPES: Record<string, FakeShape> = {
     nullable: true,
     missing: 403,
   },
-  'next addresses': { auth: 'bearer', pages: 'nextUrl', envelope: 'data.items', filter: 'since', item: 'bare' },
+  'next addresses': { auth: 'header', pages: 'nextUrl', envelope: 'data.items', filter: 'since', item: 'bare' },
   'after the last key': { auth: 'bearer', pages: 'keyset', envelope: 'data', filter: 'epoch', item: 'bare' },
   'all at once': { auth: 'bearer', pages: 'single', envelope: 'items', filter: 'none', item: 'bare' },
-  'newest first': { auth: 'bearer', pages: 'page', envelope: 'data', filter: 'sorted', item: 'bare' },
-  'a small cap': { auth: 'bearer', pages: 'page', envelope: 'data', filter: 'since', item: 'bare', cap: 10 },
+  'newest first': { auth: 'basic', pages: 'page', envelope: 'data', filter: 'sorted', item: 'bare' },
+  'a small cap': { auth: 'header', pages: 'page', envelope: 'data', filter: 'since', item: 'bare', cap: 10 },
 };
 
 const byId = (records: readonly FakeRecord[]): FakeRecord[] =>

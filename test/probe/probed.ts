@@ -3,13 +3,14 @@ import path from 'node:path';
 import pino from 'pino';
 import { openApp } from '../../src/app.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
+import { authSettings } from '../../src/probe/ask/credential-form.ts';
 import { probeService, type ProbeOptions, type ProbeResult } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/result/to-yaml.ts';
 import { loadSettings } from '../../src/settings/load-settings.ts';
 import Database from 'better-sqlite3';
 import type { RunReport } from '../../src/sync/report.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
-import { SECRET, type FakeRecord } from './fake-service.ts';
+import { SECRET, USER, type FakeRecord } from './fake-service.ts';
 
 /** Probes a service at full speed. */
 export function probed(url: string, options: Partial<ProbeOptions> = {}): Promise<ProbeResult> {
@@ -24,11 +25,16 @@ export function probed(url: string, options: Partial<ProbeOptions> = {}): Promis
 }
 
 /** A warehouse of its own that is filled by the profile as `probe` writes it. */
-export function copyBy(result: ProbeResult, auth: object = { type: 'api_key', key: SECRET }) {
+export function copyBy(result: ProbeResult) {
   const folder = tempFolder();
   const config = path.join(folder, 'content-sync.yaml');
   writeFileSync(path.join(folder, 'profile.yaml'), toYaml(result));
-  const source = { base_url: result.baseUrl, auth, profile: './profile.yaml', deletes: { settle: '0s' } };
+  const source = {
+    base_url: result.baseUrl,
+    auth: authSettings(result.scheme, { secret: SECRET, user: USER }),
+    profile: './profile.yaml',
+    deletes: { settle: '0s' },
+  };
   writeFileSync(config, JSON.stringify({ warehouse: `sqlite:${folder}/{source}.db`, sources: { fake: source } }));
   return {
     folder,

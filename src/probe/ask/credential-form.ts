@@ -80,7 +80,7 @@ function basic(user: string): CredentialForm {
 function inHeader(name: string, prefix = ''): CredentialForm {
   return {
     shown: `${name}: ${prefix}<key>`,
-    scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix } : {}) },
+    scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: prefix.trim() } : {}) },
     carry: (secret) => ({ headers: { [name.toLowerCase()]: `${prefix}${secret}` } }),
   };
 }
@@ -91,6 +91,16 @@ function inQuery(name: string): CredentialForm {
     scheme: { type: 'api_key', in: 'query', name },
     carry: (secret) => ({ query: { [name]: secret } }),
   };
+}
+
+/** The secrets of a source for a scheme that `probe` has found; `secret` may as well be the name of a variable, `${NAME}`. */
+export function authSettings(scheme: Readonly<Record<string, string>>, { secret, user = '' }: Credential): object {
+  const secrets: Readonly<Record<string, object>> = {
+    bearer: { token: secret },
+    basic: { username: user, password: secret },
+    api_key: { key: secret },
+  };
+  return { type: scheme['type'] ?? 'none', ...secrets[scheme['type'] ?? ''] };
 }
 
 /** A credential of the same form with nothing of its text. */

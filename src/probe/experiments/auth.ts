@@ -36,23 +36,28 @@ export async function probeAuth({ asker, credential, forced, reference, findings
   }
   const challenge = `${String(nobody.headers['www-authenticate'] ?? '')} ${nobody.text}`;
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
-  const found =
-    (await openingForm(asker, reference, forms, nobody)) ??
-    (await identifiedForm(asker, forms, findings)) ??
-    (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED)));
+  const found = isUsable(nobody)
+    ? ((await openingForm(asker, reference, forms.slice(0, MOST_COMPARED), nobody)) ??
+      (await identifiedForm(asker, forms, findings)) ??
+      (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))))
+    : ((await openingForm(asker, reference, forms, nobody)) ??
+      (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))) ??
+      (await identifiedForm(asker, forms, findings)));
   if (found !== null) {
     asker.use(found.form);
     findings.proved(['auth'], found.form.scheme, found.evidence);
     await addIdentity(asker, found, findings);
     return true;
   }
+  if (isUsable(nobody)) {
+    const why = 'the credential, a false one and none get the same, so none is sent';
+    findings.guessed(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}; ${why}`);
+    return true;
+  }
   const [form = NO_CREDENTIAL] = forms;
   asker.use(form);
-  const why = isUsable(nobody)
-    ? 'right, false and no credential get the same: nothing shows the form'
-    : 'no form that was tried opens it';
-  findings.guessed(['auth'], form.scheme, `${said(nobody)}; ${why}`);
-  return isUsable(nobody);
+  findings.guessed(['auth'], form.scheme, `${said(nobody)}; no form that was tried opens it`);
+  return false;
 }
 
 interface FoundForm {

@@ -1,11 +1,6 @@
 import type { QueryParams } from '../ask/asker.ts';
 import type { FilterForm } from '../stage.ts';
 
-/** Forms that stand in one request together: none of them takes the name of another. */
-export interface FilterGroup {
-  forms: readonly FilterForm[];
-}
-
 const plain = (name: string): FilterForm => ({ params: () => ({ [name]: '{since}' }) });
 const named = (name: (u: string) => string): FilterForm => ({ params: (u) => ({ [name(u)]: '{since}' }) });
 const worded = (param: string, text: (u: string) => string): FilterForm => ({ params: (u) => ({ [param]: text(u) }) });
@@ -87,7 +82,7 @@ const EITHER: readonly FilterForm[] = [
 ];
 
 /** All groups, in the order in which they are tried; `hints` are names that the service or its documents use. */
-export function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): FilterGroup[] {
+export function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): FilterForm[][] {
   const told = [...hints].filter(
     (name) =>
       /(?:since|after|from|gte|min)$|updated|modified|changed/i.test(name) &&
@@ -95,13 +90,9 @@ export function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): F
   );
   const isBracketed = [...hints].some((name) => name.includes('['));
   const plainNames = [...new Set([...told.filter((name) => !name.includes('[')), ...PLAIN_NAMES])];
-  const groups: FilterGroup[] = [
-    { forms: plainNames.map(plain) },
-    { forms: FIELD_NAMES.map(named) },
-    { forms: BRACKETS.map(named) },
-  ];
+  const groups = [plainNames.map(plain), FIELD_NAMES.map(named), BRACKETS.map(named)];
   if (isBracketed) groups.unshift(...groups.splice(2, 1));
-  return isNullable ? [...EITHER.map((form) => ({ forms: [form] })), ...groups] : groups;
+  return isNullable ? [[...EITHER], ...groups] : groups;
 }
 
 /** The parameters of several forms at once. */

@@ -11,6 +11,8 @@ const AHEAD_MS = 366 * 86_400_000;
 const BACK_MS = 86_400_000;
 /** Forms of one group that are asked alone where they cannot be asked together. */
 const MOST_SINGLE = 6;
+/** Forms that change the answer and are no filter by time. */
+const MOST_DISTURBING = 3;
 
 interface Filter {
   form: FilterForm;
@@ -53,6 +55,7 @@ function paramsOf({ updated }: Subject, form: FilterForm): QueryParams {
 
 async function findFilter(stage: Stage, subject: Subject, moment: number): Promise<Filter | null> {
   const { conventions } = stage;
+  if (conventions.filter === 'none') return null;
   if (conventions.filter !== null) {
     const { form, format } = conventions.filter;
     const known = await verify(
@@ -66,36 +69,56 @@ async function findFilter(stage: Stage, subject: Subject, moment: number): Promi
   }
   if (conventions.isStrict === null) await learnStrictness(stage, subject);
   const groups = filterGroups(conventions.parameters, subject.updated.length > 1);
-  for (const format of FORMATS.slice(0, conventions.isStrict === false ? 3 : 1)) {
-    for (const { forms } of groups) {
-      const found = await findIn(stage, subject, moment, forms, format);
+  if (conventions.isStrict !== false) {
+    for (const forms of [...groups.map((group) => group.slice(0, MOST_SINGLE)), EXPRESSIONS]) {
+      const found = await findAlone(stage, subject, moment, forms);
       if (found !== null) return found;
     }
-    if (format === 'as_sent') {
-      const found = await findAlone(stage, subject, moment, EXPRESSIONS);
-      if (found !== null) return found;
-    }
+    return null;
+  }
+  const found = await findTogether(stage, subject, moment, groups.flat(), 'as_sent');
+  if (found !== null) return found;
+  const expressed = (await heedsExpressions(stage, subject))
+    ? await findAlone(stage, subject, moment, EXPRESSIONS)
+    : null;
+  if (expressed !== null) return expressed;
+  for (const format of FORMATS.slice(1, 3)) {
+    const other = await findTogether(stage, subject, moment, groups.flat(), format);
+    if (other !== null) return other;
   }
   return null;
 }
 
-/** One of several forms, all asked together and halved until one is left; one by one where the service is strict. */
-async function findIn(
+/** One of several forms, all asked together and halved until one is left; those that only disturb are left out. */
+async function findTogether(
   stage: Stage,
   subject: Subject,
   moment: number,
   forms: readonly FilterForm[],
   format: MomentFormat,
 ): Promise<Filter | null> {
-  if (stage.conventions.isStrict !== false) return findAlone(stage, subject, moment, forms.slice(0, MOST_SINGLE));
-  let left = forms;
-  if (!(await reacts(stage, subject, left, format))) return null;
-  while (left.length > 1) {
-    const half = left.slice(0, Math.ceil(left.length / 2));
-    left = (await reacts(stage, subject, half, format)) ? half : left.slice(half.length);
+  let rest = forms;
+  for (let tries = 0; tries < MOST_DISTURBING; tries += 1) {
+    if (!(await reacts(stage, subject, rest, format))) return null;
+    let left = rest;
+    while (left.length > 1) {
+      const half = left.slice(0, Math.ceil(left.length / 2));
+      left = (await reacts(stage, subject, half, format)) ? half : left.slice(half.length);
+    }
+    const [form] = left;
+    if (form === undefined) return null;
+    const found = await verify(stage, subject, moment, form, FORMATS);
+    if (found !== null) return found;
+    rest = rest.filter((each) => each !== form);
   }
-  const [form] = left;
-  return form === undefined ? null : verify(stage, subject, moment, form, FORMATS);
+  return null;
+}
+
+/** True if a parameter for expressions is read at all: one that is not understood is refused as a rule. */
+async function heedsExpressions(stage: Stage, subject: Subject): Promise<boolean> {
+  const names = EXPRESSIONS.map((form) => Object.keys(paramsOf(subject, form)).join());
+  const firsts = EXPRESSIONS.filter((_, at) => names.indexOf(names[at] ?? '') === at);
+  return reacts(stage, subject, firsts, 'as_sent');
 }
 
 async function findAlone(
@@ -184,7 +207,12 @@ async function verify(
 async function probeOrder(stage: Stage, subject: Subject): Promise<void> {
   const { findings, updated, records } = subject;
   const [u = ''] = updated;
-  const tried = 'no form of a filter that was tried leaves out what did not change';
+  const isTold = stage.conventions.filter === 'none';
+  if (!isTold) stage.conventions.filter ??= 'none';
+  const tried = isTold
+    ? 'no filter was found for the resource before'
+    : 'no form of a filter that was tried leaves out what did not change';
+  if (isTold && stage.conventions.sort === null) return findings.guessed(['incremental'], null, tried);
   if (isNewestFirst(subject) && records.length > 4) {
     return findings.guessed(
       ['incremental'],

@@ -156,7 +156,7 @@ async function byKey(stage: Stage, subject: Subject, small: SmallPage): Promise<
     const page = {
       style: 'keyset',
       cursor_param: name,
-      field: subject.id,
+      cursor_field: subject.id,
       ...(hasMore === undefined ? {} : { has_more: hasMore }),
     };
     return { page, evidence: `${said(answer)}, ${records?.length} further records` };

@@ -1,6 +1,6 @@
-import { said, isRefusal } from '../ask/asker.ts';
+import { isRefusal, said, type Answer } from '../ask/asker.ts';
 import { isSamePage, type Stage, type Subject } from '../stage.ts';
-import { countsIn, nextSigns, type Sign } from './page-signs.ts';
+import { countsIn, nextSigns, plainValues, type Sign } from './page-signs.ts';
 import { findSize, findSizeParam, pageWith, SMALL, takeRecords } from './page-size.ts';
 import { findStep } from './page-steps.ts';
 
@@ -124,16 +124,22 @@ async function probeEnd(stage: Stage, subject: Subject, paged: Paged): Promise<v
     [param]: String(value),
   });
   const { findings } = subject;
-  if (isRefusal(answer))
-    return findings.proved(['page', 'end', 'status'], [answer.status], `past the end: ${said(answer)}`);
-  if (records === null) return;
-  if (records.length > 0) {
-    return findings.proved(
-      ['page', 'end', 'repeated'],
-      true,
-      `past the end: ${said(answer)}, ${records.length} records once more`,
-    );
+  if (isRefusal(answer)) {
+    const evidence = `past the end: ${said(answer)}`;
+    const body = refusalMark(answer);
+    findings.proved(['page', 'end', 'status'], [answer.status], evidence);
+    if (body !== null) findings.proved(['page', 'end', 'body'], body, evidence);
+  } else if (records !== null && records.length > 0) {
+    findings.proved(['page', 'end', 'repeated_page'], true, `past the end: ${said(answer)}, ${records.length} records`);
   }
+}
+
+/** What tells this refusal from others: the first short code or name in its body. */
+function refusalMark({ json }: Answer): { path: string; contains: string } | null {
+  const texts = plainValues(json ?? null, '').flatMap(({ place, value }) =>
+    typeof value === 'string' && value.length > 3 && value.length <= 80 ? [{ path: place, contains: value }] : [],
+  );
+  return texts.find(({ path }) => /(?:code|type|name|error)$/i.test(path)) ?? texts[0] ?? null;
 }
 
 /** Whether the sign of the next page is left out on the last one: seen where one page holds all. */

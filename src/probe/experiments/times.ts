@@ -60,7 +60,7 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
   const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
-  if (updated === undefined) return findings.guessed(['updated'], null, 'no field looks like the time of a change');
+  if (updated === undefined) return withoutChanges(stage, subject, created);
   const missing = updated.missing === 0 ? '' : `, null in ${updated.missing} of ${records.length}`;
   const stand = updated.missing > 0 && created !== undefined && created.missing === 0 ? [created.path] : [];
   subject.updated = [updated.path, ...stand];
@@ -68,9 +68,28 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   const value = stand.length === 0 ? updated.path : subject.updated;
   const against = created === undefined ? '' : `, never before ${created.path}`;
   const evidence = `a time in ${records.length - updated.missing} of ${records.length} records${missing}${against}, none later than the answer's Date`;
+  if (doubt === null) stage.conventions.updated = subject.updated;
   if (doubt === null) findings.proved(['updated'], value, evidence);
   else findings.guessed(['updated'], value, doubt);
   probeZones(stage, subject, fields);
+}
+
+/** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
+function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeField | undefined): void {
+  const { findings, records } = subject;
+  const untouched = fieldPaths(records, 1).filter(
+    (path) =>
+      SAYS_UPDATED.test(path) && !SAYS_ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
+  );
+  const u = untouched.find((path) => path === conventions.updated[0]) ?? untouched[0];
+  if (u === undefined) return findings.guessed(['updated'], null, 'no field looks like the time of a change');
+  const stands = created !== undefined && created.missing === 0;
+  subject.updated = stands ? [u, created.path] : [];
+  const why = `null in all ${records.length} records`;
+  if (!stands) return findings.guessed(['updated'], null, `${u} is ${why}`);
+  const isKnown = conventions.updated.join() === subject.updated.join();
+  if (isKnown) findings.proved(['updated'], subject.updated, `${why}; as in the resource before`);
+  else findings.guessed(['updated'], subject.updated, why);
 }
 
 /** The one that is there most often; of such, one that tells its zone, on the highest level. */
