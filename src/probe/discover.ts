@@ -17,7 +17,7 @@ import {
   USUAL_PATHS,
   type Candidate,
 } from './experiments/listings.ts';
-import { recordArrays, recordsIn } from './experiments/records.ts';
+import { recordArrays, recordsIn, type RecordArray } from './experiments/records.ts';
 import { newFindings, type Findings } from './finding.ts';
 import type { Stage, Subject } from './stage.ts';
 
@@ -130,7 +130,7 @@ async function openListings(
     }
   }
   // What shows most is looked into first: the others are tried in the same way.
-  return subjects.toSorted((a, b) => Number(b.records.length > 2) - Number(a.records.length > 2));
+  return subjects.toSorted((a, b) => Math.min(b.records.length, 3) - Math.min(a.records.length, 3));
 }
 
 async function openListing(
@@ -139,13 +139,12 @@ async function openListing(
   candidate: Candidate,
   taken: ReadonlySet<string>,
 ): Promise<Subject | null> {
-  const { path, query } = splitPath(baseUrl, candidate.path);
-  const name = resourceName(path, taken);
-  const first = await stage.asker.ask({ path, query });
+  const { path: asked, query } = splitPath(baseUrl, candidate.path);
+  const name = resourceName(asked, taken);
+  const first = await stage.asker.ask({ path: asked, query });
+  const path = stage.asker.pathOf(first);
   if (!isUsable(first)) return null;
-  const array = recordArrays(first.json ?? null, path.split('/').at(-1) ?? name).find(
-    (each) => recordsIn(first, each.path) !== null,
-  );
+  const array = await chosenArray(stage, first, asked);
   const records = array === undefined ? null : recordsIn(first, array.path);
   if (array === undefined || records === null) return null;
   if (candidate.from !== 'given' && !areRecords(records, name)) return null;
@@ -157,4 +156,20 @@ async function openListing(
   add(['records'], array.path, `${place} of ${records.length} objects`);
   const known = { path, query, first, at: array.path, records, findings, name };
   return { ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
+}
+
+/** The list of records in an answer; a person may choose where two are as likely. */
+async function chosenArray(stage: Stage, first: Answer, path: string): Promise<RecordArray | undefined> {
+  const last = path.split('/').findLast((part) => part !== '') ?? '';
+  const [likeliest, ...others] = recordArrays(first.json ?? null, last).filter(
+    (each) => recordsIn(first, each.path) !== null,
+  );
+  if (likeliest === undefined || likeliest.isNamed) return likeliest;
+  const readings = [likeliest, ...others.filter((each) => !each.isNamed && !each.isAside && each.count > 0)].slice(
+    0,
+    5,
+  );
+  if (readings.length === 1) return likeliest;
+  const shown = readings.map((each) => `${each.path} with ${each.count}`);
+  return readings[await stage.choose(`Which list of ${path} holds its records?`, shown)];
 }

@@ -2,6 +2,7 @@ import { createAgent, createExchange } from '../http/exchange.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
+import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
 import { createGovernor } from '../queue/governor.ts';
 import { profileSchema } from '../source/profile.ts';
 import { rateDialectSchema } from '../source/rate-dialect.ts';
@@ -109,13 +110,16 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
 }
 
 function resultOf(
-  { baseUrl }: ProbeOptions,
+  { baseUrl, secrets }: ProbeOptions,
   common: readonly Finding[],
   subjects: readonly Subject[],
   requests: number,
 ): ProbeResult {
   if (subjects.length === 0) throw nothingFound('no listing of records was found');
-  const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)];
+  const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
+    // A service may put the credential into its links and its refusals.
+    .filter(({ value }) => !holdsLongSecret(value, secrets))
+    .map((finding) => ({ ...finding, evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
   return {
@@ -127,6 +131,11 @@ function resultOf(
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
   };
+}
+
+function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
+  const long = secrets.filter((secret) => secret.length >= 8);
+  return holdsSecret(JSON.stringify(value ?? null), long);
 }
 
 function nothingFound(why: string): SyncError {

@@ -8,6 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { clockOf } from '../../model/http-date.ts';
 import type { JsonValue } from '../../model/json.ts';
+import { scrub } from '../../observe/scrub/scrub.ts';
 import type { Attempted, Governor } from '../../queue/governor.ts';
 import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
 import { falseSecret, NO_CREDENTIAL, type Credential, type CredentialForm } from './credential-form.ts';
@@ -63,6 +64,8 @@ export interface Asker {
   keep(requests: number): void;
   /** The form that questions are asked in from here on. */
   use(form: CredentialForm): void;
+  /** Where a redirect has led: asked there, a listing costs one request instead of two. */
+  pathOf(answer: Answer): string;
   /** That form. */
   readonly form: CredentialForm;
 }
@@ -100,7 +103,7 @@ export function createAsker(options: AskerOptions): Asker {
       const key = `${form.shown} ${question.isFalse === true ? 'false' : 'own'} ${url.href}`;
       const found = known.get(key);
       if (found !== undefined) return found;
-      const asked = shownPath(options.baseUrl, url);
+      const asked = scrub(shownPath(options.baseUrl, url), options.secrets);
       const answer = askOnce(options, { url, form, isFalse: question.isFalse ?? false, asked, spend });
       known.set(key, answer);
       // A question that could not be asked may be asked again.
@@ -115,6 +118,7 @@ export function createAsker(options: AskerOptions): Asker {
     },
     keep: (requests) => (state.kept = requests),
     use: (form) => (state.form = form),
+    pathOf: ({ url }) => shownPath(options.baseUrl, new URL(url.pathname, url)),
     get form() {
       return state.form;
     },

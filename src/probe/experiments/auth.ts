@@ -28,8 +28,9 @@ interface AuthQuestion {
  * Finds how the service wants the credential, by what is got with the right one, without one and with a false one. From
  * here on the asker asks in that form. False if the service does not let anybody in.
  */
-export async function probeAuth({ asker, credential, forced, reference, findings }: AuthQuestion): Promise<boolean> {
-  const nobody = await asker.ask({ path: reference, form: NO_CREDENTIAL });
+export async function probeAuth({ asker, credential, forced, findings, ...question }: AuthQuestion): Promise<boolean> {
+  const nobody = await asker.ask({ path: question.reference, form: NO_CREDENTIAL });
+  const reference = nobody.status === 0 ? question.reference : asker.pathOf(nobody);
   if (credential === null) {
     findings.proved(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}, without a credential`);
     return isUsable(nobody);

@@ -25,8 +25,8 @@ export async function probeFilter(stage: Stage, subject: Subject): Promise<void>
   const { findings, records, updated } = subject;
   const moment = tellingMoment(subject);
   if (updated.length === 0 || moment === null) {
-    const why = records.length === 0 ? 'the listing is empty' : 'there is no time of change to ask for';
-    return findings.guessed(['incremental'], null, why);
+    if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');
+    return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync walks everything');
   }
   const filter = await findFilter(stage, subject, moment);
   if (filter !== null) {

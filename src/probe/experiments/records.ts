@@ -8,6 +8,10 @@ export interface RecordArray {
   /** Dotted path; '' for the body itself. */
   path: string;
   count: number;
+  /** True for the name that lists of records usually have, or that of the resource. */
+  isNamed: boolean;
+  /** True for a list that is likelier to be about the records than of them. */
+  isAside: boolean;
 }
 
 /** Names that services give to the list of records. */
@@ -32,7 +36,7 @@ export function recordArrays(json: JsonValue, name: string): RecordArray[] {
   const found: RecordArray[] = [];
   const visit = (value: JsonValue, path: string, level: number): void => {
     if (Array.isArray(value)) {
-      if (value.every(isObject)) found.push({ path, count: value.length });
+      if (value.every(isObject)) found.push(arrayAt(path, value.length, name));
     } else if (isObject(value) && level < MOST_LEVELS) {
       for (const [key, below] of Object.entries(value)) {
         if (!key.includes('.')) visit(below, path === '' ? key : `${path}.${key}`, level + 1);
@@ -40,14 +44,18 @@ export function recordArrays(json: JsonValue, name: string): RecordArray[] {
     }
   };
   visit(json, '', 0);
-  return found.toSorted((a, b) => rank(b, name) - rank(a, name));
+  return found.toSorted((a, b) => rankOf(b) - rankOf(a));
 }
 
-function rank({ path, count }: RecordArray, name: string): number {
+function arrayAt(path: string, count: number, name: string): RecordArray {
   const last = path.split('.').at(-1) ?? '';
-  const depth = path === '' ? 0 : path.split('.').length;
   const isNamed = USUAL.has(path) || last.toLowerCase() === name.toLowerCase();
   const isAside = /error|link|includ|meta|facet|filter|categor|breadcrumb/i.test(path) && !isNamed;
+  return { path, count, isNamed, isAside };
+}
+
+function rankOf({ path, count, isNamed, isAside }: RecordArray): number {
+  const depth = path === '' ? 0 : path.split('.').length;
   return Math.min(count, 500) + (isNamed ? 1_000 : 0) - depth * 10 - (isAside ? 2_000 : 0) - (count === 0 ? 300 : 0);
 }
 

@@ -57,7 +57,7 @@ export function timeFields(records: readonly JsonObject[]): TimeField[] {
 export async function probeTimes(stage: Stage, subject: Subject): Promise<void> {
   const { findings, records } = subject;
   const fields = timeFields(records).filter(({ path }) => !SAYS_ACTOR.test(path));
-  const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
+  const updated = await chosenUpdated(stage, subject, fields);
   const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
   if (updated === undefined) return withoutChanges(stage, subject, created);
@@ -74,6 +74,25 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   probeZones(stage, subject, fields);
 }
 
+/** The likeliest field; a person may choose where several are there as often and say the same of their zone. */
+async function chosenUpdated(
+  { choose }: Stage,
+  subject: Subject,
+  fields: readonly TimeField[],
+): Promise<TimeField | undefined> {
+  const named = fields.filter(({ path }) => SAYS_UPDATED.test(path));
+  const first = likeliest(named);
+  const alike = named.filter((field) => first !== undefined && rankOf(field) === rankOf(first));
+  if (alike.length < 2) return first;
+  const question = `Which field of ${subject.name} has the time of its last change?`;
+  return alike[
+    await choose(
+      question,
+      alike.map(({ path }) => path),
+    )
+  ];
+}
+
 /** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
 function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeField | undefined): void {
   const { findings, records } = subject;
@@ -82,7 +101,7 @@ function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeF
       SAYS_UPDATED.test(path) && !SAYS_ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
   );
   const u = untouched.find((path) => path === conventions.updated[0]) ?? untouched[0];
-  if (u === undefined) return findings.guessed(['updated'], null, 'no field looks like the time of a change');
+  if (u === undefined) return findings.proved(['updated'], null, 'no field is a time and named as one of changes');
   const stands = created !== undefined && created.missing === 0;
   subject.updated = stands ? [u, created.path] : [];
   const why = `null in all ${records.length} records`;
@@ -94,9 +113,11 @@ function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeF
 
 /** The one that is there most often; of such, one that tells its zone, on the highest level. */
 function likeliest(fields: readonly TimeField[]): TimeField | undefined {
-  const rank = ({ path, missing, isLocal }: TimeField): number =>
-    missing * 100 + (isLocal ? 10 : 0) + path.split('.').length * 3 + (/updated|modified/i.test(path) ? 0 : 2);
-  return fields.toSorted((a, b) => rank(a) - rank(b))[0];
+  return fields.toSorted((a, b) => rankOf(a) - rankOf(b))[0];
+}
+
+function rankOf({ path, missing, isLocal }: TimeField): number {
+  return missing * 100 + (isLocal ? 10 : 0) + path.split('.').length * 3 + (/updated|modified/i.test(path) ? 0 : 2);
 }
 
 /** Why the field may be none of changes; null if nothing speaks against it. */
