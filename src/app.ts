@@ -2,13 +2,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
-import { otherTokenOrigin } from './http/auth/create-credentials.ts';
+import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
+import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { identityOf, type AuthSettings } from './source/auth.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
@@ -68,7 +70,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
-  const { client, governor, listing } = await openClient(options, known, opened);
+  const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
+  const { client, governor, listing } = await openClient(options, { ...known, tokens }, opened);
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
@@ -94,7 +97,7 @@ export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'cl
 
 /**
  * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
- * is updated, if `reader` may write. Known limits are read through `reader`, which is null if there is no warehouse yet.
+ * is updated, if `reader` may write, and a refresh token that is used up has its successor stored. Known limits are read through `reader`, which is null if there is no warehouse yet.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   await using opened = new AsyncDisposableStack();
@@ -102,14 +105,22 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
   opened.defer(() => coordination?.close());
   const known = { coordination, own: reader?.own ?? null, isKept: false };
-  const asking = await openClient(options, known, opened);
+  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
+  const asking = await openClient(options, { ...known, tokens }, opened);
   const open = opened.move();
   return { source, ...asking, close: () => open.disposeAsync() };
 }
 
+/** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */
+async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposableStack): Promise<TokenStore> {
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  return storedTokens(warehouse);
+}
+
 async function openClient(
   { source, clock, log, secrets, attempted }: AppOptions,
-  known: KnownLimits,
+  known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<App, 'client' | 'governor' | 'listing'>> {
   const { profile, auth, rate } = source;
@@ -136,7 +147,7 @@ async function openClient(
     clock,
     secrets,
     log: logged,
-    tokens: known.coordination ?? undefined,
+    tokens: known.tokens,
   });
   opened.defer(() => client.close());
   return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };

@@ -8,6 +8,7 @@ import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
+import { mergedPages } from './merged-pages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
 import type { ReadableResource } from './requests/read-page.ts';
@@ -54,7 +55,14 @@ export interface WalkOptions extends AskOptions {
  * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
-export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+export function walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+  const { resource, pagesBefore = 0 } = options;
+  if (!resource.parts) return walkPages(options);
+  // A page that is held goes on taking its memory.
+  return mergedPages(walkPages({ ...options, overlaps: true }), resource, pagesBefore);
+}
+
+async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, guard, memory, source, pages, ledger } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
@@ -96,7 +104,9 @@ function openWalk(options: WalkOptions) {
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
-  const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
+  const hasParts = Boolean(resource.parts);
+  const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
+  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, hasParts);
   const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
     const hold = memory.open();
@@ -111,7 +121,7 @@ function openWalk(options: WalkOptions) {
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
-  const guard = new WalkGuard(style.ahead !== null, start);
+  const guard = new WalkGuard(style.ahead !== null, start, hasParts);
   return { start, isResumed, guard, memory, source, pages, ledger };
 }
 

@@ -194,10 +194,11 @@ function pause(parts: LoopParts, state: Progress): Promise<void> {
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
-  const { answer, reading } = judged;
+  const { answer, reading, verdict } = judged;
   parts.quota.refund();
   return {
     outcome,
+    code: verdict.code,
     url: state.hop.url,
     status: answer.status,
     headers: answer.headers,

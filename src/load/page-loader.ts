@@ -29,6 +29,14 @@ export interface PageFacts {
   leftOut: readonly string[];
   /** Keys of those of them that have a live row. */
   lost: readonly string[];
+  /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
+  stated: readonly StatedDelete[];
+}
+
+/** A record that says of itself that it is deleted. */
+export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
+  /** UTC text of our tables; null if the service names no time. */
+  at: string | null;
 }
 
 /** The changes of one page to the warehouse, as counts. */
@@ -100,7 +108,7 @@ async function loadPage(
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
-  const { keyed, found, fresh } = prepared;
+  const { keyed, tombstones, found, fresh } = prepared;
   const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
   const requestedAt = found.stampedAt;
@@ -114,18 +122,22 @@ async function loadPage(
   const outcome = outcomeOf(prepared, shaped, setAside.length, takenIn(page.records).length);
   const { lost, leftOut } = prepared;
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
-  const facts = { ...listed, updated: updatedTimes([...keyed, ...leftOut]), older: found.older };
+  const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
+  const facts = { ...listed, updated: updatedTimes([...keyed, ...leftOut]), older: found.older, stated };
   await warehouse.commit({
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
-      ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
+      ...(mayResolve
+        ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
+        : []),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...statements(facts, outcome),
     ],
   });
   owned.openRejects += setAside.length;
-  for (const watch of owned.watches) noteSeen(watch, keyed, page.requestedAt);
+  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
+  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 

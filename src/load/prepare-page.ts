@@ -5,6 +5,7 @@ import { sameJson } from '../shape/records/fingerprint.ts';
 import { storedValue } from '../shape/records/as-record.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
+import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
@@ -23,6 +24,8 @@ export interface LoadablePage {
 /** A page compared with what the warehouse holds. */
 export interface PreparedPage {
   keyed: readonly KeyedRecord[];
+  /** Those of them by key that say that they are deleted. */
+  tombstones: ReadonlyMap<string, Tombstone>;
   /** Records without a usable id. */
   setAside: readonly SetAside[];
   /** Records that get no row. */
@@ -48,11 +51,12 @@ export async function preparePage(
 ): Promise<PreparedPage> {
   const { profile } = context;
   const { keyed, setAside, leftOut, clashes } = keyRecords(page.records, profile);
+  const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
-  const found = await findDifference(context, policy, shape, { keyed, requestedAt });
+  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
   const lost = await liveBefore(context, shape, leftOut.map(keyOf), requestedAt);
   const fresh = [...found.inserts, ...found.updates];
-  const prepared = { keyed, setAside, leftOut, lost, clashes, found, fresh };
+  const prepared = { keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });
   if (shaped.shape !== shape) return { ...prepared, shaped: null, rows: null };
   const isWhole = shaped.rejects.length === 0;
@@ -61,6 +65,16 @@ export async function preparePage(
     shaped,
     rows: isWhole ? prepareRows(context, shape, shaped.rows, fresh, found.stampedAt) : null,
   };
+}
+
+function tombstonesAmong(keyed: readonly KeyedRecord[], profile: ResourceProfile): ReadonlyMap<string, Tombstone> {
+  const found = new Map<string, Tombstone>();
+  if (profile.deleted === null) return found;
+  for (const { key, value } of keyed) {
+    const tombstone = tombstoneOf(value, profile);
+    if (tombstone !== null) found.set(key, tombstone);
+  }
+  return found;
 }
 
 /** Prepares a page's commit: `written` are the records of the rows of the resource's own table. */
@@ -80,7 +94,7 @@ async function findDifference(
   { warehouse, owned, profile, clock }: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
-  { keyed, requestedAt }: { keyed: readonly KeyedRecord[]; requestedAt: string },
+  { keyed, tombstones, requestedAt }: Pick<PreparedPage, 'keyed' | 'tombstones'> & { requestedAt: string },
 ): Promise<Difference> {
   const { resource } = owned;
   const [table] = shape.tables;
@@ -88,7 +102,7 @@ async function findDifference(
   const updated = updatedColumns(table.columns, profile);
   const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
-  const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()));
+  const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (profile.history === 'none' || found.updates.length === 0) return found;
 
   const bodies = await currentBodies(warehouse.own, resource, found.updates.map(keyOf));

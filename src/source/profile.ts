@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { isTimeZone } from '../model/time-zone.ts';
+import { isTimeZone, LOCAL } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
+import { deleteFields } from './delete-fields.ts';
 import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
@@ -15,7 +16,12 @@ import { requestFields, withPostBodies } from './request-fields.ts';
 import { webhooksSchema, rulesWithoutResource } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
-const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+const zoneName = z
+  .string()
+  .refine(
+    (name) => name === LOCAL || isTimeZone(name),
+    'expected a time zone such as Europe/Zurich or +02:00, or local',
+  );
 
 const resourceFields = z.strictObject({
   extends: z
@@ -33,6 +39,7 @@ const resourceFields = z.strictObject({
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
+  ...deleteFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
@@ -42,8 +49,14 @@ const resourceFields = z.strictObject({
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
   json: z.array(columnPath).default([]),
-  /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
-  times: z.record(columnPath, zoneName).default({}),
+  times: z
+    .record(columnPath, zoneName)
+    .default({})
+    .meta({
+      description:
+        'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
+      examples: [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
+    }),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
@@ -56,7 +69,16 @@ const resourceSchema = withPostBodies(resourceFields)
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
   })
+  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
+    path: ['parts'],
+    error:
+      'expected a page style in which each answer names the next page, because parts of one record follow each other',
+  })
   // A cursor does not tell which of them it comes from.
+  .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
+    path: ['times'],
+    error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
+  })
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',

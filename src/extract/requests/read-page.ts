@@ -12,7 +12,7 @@ import { pageKeys } from '../guards/page-keys.ts';
 export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields>;
 
 /** The fields that say how records are seen; each may be absent. */
-type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter'>;
+type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts'>;
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
 export function recordsOf(
@@ -33,6 +33,8 @@ export interface ReadPage {
   keys: Buffer;
   total: number | null;
   pages: number | null;
+  /** False if records of it may have further parts on the next page. */
+  completesParts: boolean;
 }
 
 /** The page that an answer to `url` carries, or why it is none. Pure. */
@@ -43,7 +45,14 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
   const counts = { total: countIn(answer, page.total), pages: countIn(answer, page.pages) };
-  return { url, answer, records, keys: pageKeys(records, id), ...counts };
+  const completesParts = isComplete(answer.json, resource.parts?.complete ?? null);
+  return { url, answer, records, keys: pageKeys(records, id), completesParts, ...counts };
+}
+
+/** The sign is there and does not say the opposite; it may be the empty text. */
+export function isComplete(json: JsonValue, path: string | null): boolean {
+  const sign = path === null ? true : fieldAt(json, path);
+  return sign !== undefined && sign !== null && sign !== false;
 }
 
 function noRecords(answer: ApiAnswer, path: string): GuardFault {

@@ -20,6 +20,7 @@ function seen(witness: string | null, ...pages: (readonly [string, number])[][])
       older: [],
       leftOut: [],
       lost: [],
+      stated: [],
     });
   }
   return evidence;
