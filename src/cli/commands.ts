@@ -17,6 +17,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'test config, credential and what the profile assumes against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
   },
+  probe: {
+    about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
+    load: async () => (await import('./probe.ts')).probeCommand,
+  },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
