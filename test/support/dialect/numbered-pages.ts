@@ -9,6 +9,9 @@ const byPage = (dialect: Dialect, fields: Record<string, unknown>): Said =>
 const byOffset = (dialect: Dialect, fields: Record<string, unknown>): Said =>
   sized(dialect, { style: 'offset', offset_param: dialect.request.place('skip'), ...fields });
 
+/** Where the last page is as full as the others, nothing tells the end from a limit, and so no delete from one. */
+const FULL_AT_THE_END = ['end_unproved', 'deletes_unconfirmed'];
+
 /** A page behind the end is refused. */
 function pastIs400(cutting: Cutting): Cut {
   const piece = numbered(cutting);
@@ -43,6 +46,7 @@ export const NUMBERED_PAGES: readonly PageVariant[] = [
     name: 'page, ends by 400',
     signal: 'none',
     cut: pastIs400,
+    doubts: FULL_AT_THE_END,
     profile: (dialect) => byPage(dialect, { end: { status: [400] } }),
   },
   {
@@ -56,10 +60,7 @@ export const NUMBERED_PAGES: readonly PageVariant[] = [
     name: 'page, ends by a short one',
     signal: 'none',
     isShortEnd: true,
-    cut: (cutting) => {
-      const { isPast, ...piece } = numbered(cutting);
-      return isPast ? { ...piece, posts: [], refusal: 500 } : piece;
-    },
+    cut: numbered,
     profile: (dialect) => byPage(dialect, { end: { short_page: true } }),
   },
   {
@@ -69,6 +70,7 @@ export const NUMBERED_PAGES: readonly PageVariant[] = [
       const piece = numbered(cutting);
       return piece.isPast ? { posts: cutting.posts.slice((pagesOf(cutting) - 1) * cutting.size) } : piece;
     },
+    doubts: FULL_AT_THE_END,
     profile: (dialect) => byPage(dialect, { end: { repeated_page: true } }),
   },
   {

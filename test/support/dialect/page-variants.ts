@@ -62,7 +62,7 @@ export const PAGES: readonly PageVariant[] = [
       const piece = behindToken(cutting, 'after');
       const { dialect, args } = cutting;
       const last = piece.posts.at(-1);
-      const own = args.read(dialect.request.place('after')) ?? 'start';
+      const own = args.read(dialect.request.place('after'));
       return { ...piece, beside: cursorAt('next', last === undefined ? own : tokenOf(dialect, last)) };
     },
     profile: (dialect) => byCursor(dialect, { next_cursor: 'next', end: { unchanged_cursor: true } }),
