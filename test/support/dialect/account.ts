@@ -37,22 +37,20 @@ export function endOf(outcome: Outcome): string {
 /** True where the last run was an `ok`, or said only what the service itself leaves open. */
 export function isExcused(outcome: Outcome): boolean {
   const { dialect, runs, isEmpty } = outcome;
-  const allowed = [
-    ...DIMENSIONS.flatMap((dimension) => dialect[dimension].doubts ?? []),
-    ...(isEmpty ? OF_NOTHING : []),
-  ];
+  const left = DIMENSIONS.flatMap((dimension) => dialect[dimension].doubts ?? []);
+  const allowed = new Set([...left, ...(isEmpty ? OF_NOTHING : [])]);
   const status = runs.at(-1)?.status;
-  return status === 'ok' || (status === 'partial' && reasonsOf(outcome).every((code) => allowed.includes(code)));
+  return status === 'ok' || (status === 'partial' && reasonsOf(outcome).every((code) => allowed.has(code)));
 }
 
 /** Without a single record nothing about records can be proved. */
 const OF_NOTHING = ['empty_listing', 'deletes_unconfirmed', 'older_listed'];
 /** They stand in runs that are `ok` as well. */
-const NOTES = ['page_size_differs'];
+const NOTES: ReadonlySet<string> = new Set(['page_size_differs']);
 
 /** Why the last run was not `ok`. */
 function reasonsOf({ runs }: Outcome): string[] {
   const last = runs.at(-1);
   if (last === undefined || last.status === 'ok') return [];
-  return last.said.map((text) => text.split(':', 1)[0] ?? text).filter((code) => !NOTES.includes(code));
+  return last.said.map((text) => text.split(':', 1)[0] ?? text).filter((code) => !NOTES.has(code));
 }
