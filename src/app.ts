@@ -148,6 +148,7 @@ async function openClient(
     secrets,
     log: logged,
     tokens: known.tokens,
+    network: source.network,
   });
   opened.defer(() => client.close());
   return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
