@@ -13,6 +13,7 @@ export function isSecretField(path: FieldPath): boolean {
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
   if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
   if (isHeader(path)) return true;
@@ -56,6 +57,7 @@ export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>):
 }
 
 function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (path.length === 4 && path[2] === 'http' && path[3] === 'proxy') return /:\/\/[^/?#@]*:[^/?#@]+@/.test(text);
   if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
   return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
 }
