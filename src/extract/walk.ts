@@ -17,7 +17,9 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates & Pick<ResourceProfile, 'records' | 'page' | 'id' | 'updated'>;
+  resource: RequestTemplates &
+    Pick<ResourceProfile, 'records' | 'page' | 'id' | 'updated'> &
+    Partial<Pick<ResourceProfile, 'times'>>;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;
