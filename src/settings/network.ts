@@ -126,3 +126,8 @@ export function networkSecrets({ proxies, key, passphrase }: Network): string[] 
   });
   return [...new Set([...passwords, key, passphrase].filter((text) => text !== undefined))];
 }
+
+/** The way to a service of which no settings are there yet: the proxies of the environment. */
+export function usualNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
+  return networkOf(networkSchema.parse({}), cwd, env);
+}

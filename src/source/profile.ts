@@ -6,7 +6,7 @@ import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
-import { asksSince, incrementalFields } from './incremental.ts';
+import { asksSince, asksUntil, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
@@ -87,6 +87,11 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
+  })
+  .refine(asksUntil, {
+    path: ['incremental', 'until_param'],
+    error:
+      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
   });
 
 const httpSchema = z.strictObject({

@@ -4,6 +4,8 @@ import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { walkWindows } from '../../extract/walk-windows.ts';
+import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -38,6 +40,8 @@ export interface OneWalk {
   repetition: Repetition;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
+  /** Null if the listing is asked for at once. */
+  windows: Windows | null;
 }
 
 /** A walk that came to its end, and what that end proves. */
@@ -59,7 +63,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
-  const { start, before } = await resumeWalk(context, planned);
+  const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
@@ -83,7 +87,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of walk({ ...walkOptions(context, start), before, overlaps: mayOverlap })) {
+    const options = { ...walkOptions(context, start), before, overlaps: mayOverlap };
+    for await (const page of one.windows === null ? walk(options) : walkWindows(options, one.windows)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -159,9 +164,11 @@ function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page'
 async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
+  hasWindows: boolean,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
   const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
-  if (planned.walk_position === null) return { start: planned, before: nothing };
+  // A window is begun again.
+  if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
   const pages = await rememberedPages(context, planned);
   if (pages.length === 0 && isNumbered(context.profile.page)) {
     const { walk_mode: mode, walk_since: since } = planned;
