@@ -4,12 +4,13 @@ import type { ApiAnswer } from './client.ts';
 
 /** The answer to a request out of its last attempt; without its content if it is one of the outcome `skip`. */
 export function answerFrom(
-  { answer, reading }: Extract<AttemptResult, { kind: 'judged' }>,
+  { answer, reading, verdict }: Extract<AttemptResult, { kind: 'judged' }>,
   url: URL,
   outcome: ApiAnswer['outcome'],
 ): ApiAnswer {
   return {
     outcome,
+    code: verdict.code,
     url,
     status: answer.status,
     headers: answer.headers,

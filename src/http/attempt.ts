@@ -11,7 +11,7 @@ import type { ApiRequest, OtherCaller } from './client.ts';
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
 import { interpret, type BodyBounds, type AnswerReading } from './outcome/interpret.ts';
 import type { Seen } from './outcome/outcome-row.ts';
-import type { OutcomeVerdict } from './outcome/outcome.ts';
+import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 
 /** The use that was made of one slot. */
@@ -41,7 +41,7 @@ export interface AttemptParts {
 
 /** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
-  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as'>;
+  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips'>;
   hop: Hop;
   hold: AnswerHold;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
@@ -88,7 +88,8 @@ export async function attempt(
   }
   const reading = interpret(answer, request.isWanted ?? parts.hasRecords, { ...parts.bounds, hold });
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
-  const verdict = parts.judge({ ...reading.seen, limits });
+  const seen = { ...reading.seen, limits };
+  const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
   if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
+import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
@@ -45,6 +46,8 @@ export interface ApiRequest {
   missing?: 'skip' | undefined;
   /** True for an answer that says that what was asked for is not there: it is an answer (outcome `skip`), not an error. */
   isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
+  /** Answers that are none of an error (outcome `skip`, code `declared`), whatever the outcome table says of them. */
+  skips?: AnswerRule | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
@@ -56,6 +59,8 @@ export interface ApiRequest {
 /** One answer whose outcome is `ok`, or `skip`, with a `json` of null. */
 export interface ApiAnswer {
   outcome: 'ok' | 'skip';
+  /** Why; `declared` if the request itself says so. */
+  code: string;
   url: URL;
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;

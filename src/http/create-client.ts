@@ -3,6 +3,7 @@ import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
+import { sincePlaces } from '../source/incremental.ts';
 import type { Profile } from '../source/profile.ts';
 import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
@@ -147,7 +148,7 @@ function positionParams(profile: Profile): Set<string> {
   const pageParams = resources
     .flatMap(({ page }) => Object.entries(page))
     .flatMap(([key, value]) => (key.endsWith('_param') && typeof value === 'string' ? [value] : []));
-  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : [incremental.param]));
+  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : sincePlaces(incremental)));
   return new Set(pageParams.concat(sinceParams));
 }
 

@@ -1,9 +1,10 @@
+import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { zoneAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
+import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 
 /** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
@@ -77,7 +78,7 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
   // A child's path leads through its parent's, and parents come before their children.
   for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
   // The id has its slot even before there are other fields.
-  if (typeof profile.id === 'string') slotAt(tree, profile.id.split('.').map(pathPart));
+  if (typeof profile.id === 'string') slotAt(tree, columnPathOf(profile.id) ?? []);
   for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
   return tree;
 }
@@ -112,9 +113,13 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
-  const skip = dotted === profile.id && !path.includes(EACH);
+  const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const json = profile.json.includes(dotted);
   return { table, path, depth, skip, json, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
+}
+
+function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {
+  return typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
 }
 
 /** The slot at a path from the record's root. */

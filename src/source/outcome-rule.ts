@@ -1,6 +1,30 @@
 import { z } from 'zod';
 import { OUTCOMES } from '../model/vocabulary.ts';
 
+const NOT_A_MEANING = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
+
+/** Fields of a rule that tells answers of one meaning from others, such as a page past the end. */
+export const answerRuleFields = {
+  status: z.array(
+    z
+      .int()
+      .min(400)
+      .max(499)
+      .refine((status) => ![401, 408, 429].includes(status), NOT_A_MEANING),
+  ),
+  body: z
+    .strictObject({ path: z.string(), contains: z.string().nullable().default(null) })
+    .nullable()
+    .default(null),
+};
+
+/** Answers of one of these statuses whose body says so. */
+export interface AnswerRule {
+  status: readonly number[];
+  /** A place that is there and not null; its text contains this, if that is given. */
+  body: { path: string; contains: string | null } | null;
+}
+
 /**
  * One row of the outcome table. All conditions that are present must hold; the first matching row decides.
  * The service's own rows come before the built-in ones (`http/outcome/outcome-table.ts`).

@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
+import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
-import { incrementalFields } from './incremental.ts';
+import { deleteFields } from './delete-fields.ts';
+import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
@@ -32,6 +34,7 @@ const resourceFields = z.strictObject({
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
+  ...deleteFields,
   /**
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
@@ -40,9 +43,9 @@ const resourceFields = z.strictObject({
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
-  json: z.array(z.string().min(1)).default([]),
+  json: z.array(columnPath).default([]),
   /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
-  times: z.record(z.string().min(1), zoneName).default({}),
+  times: z.record(columnPath, zoneName).default({}),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
@@ -55,10 +58,19 @@ const resourceSchema = withPostBodies(resourceFields)
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
   })
+  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
+    path: ['parts'],
+    error:
+      'expected a page style in which each answer names the next page, because parts of one record follow each other',
+  })
   // A cursor does not tell which of them it comes from.
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
+  })
+  .refine(asksSince, {
+    path: ['incremental', 'param'],
+    error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
   });
 
 const httpSchema = z.strictObject({

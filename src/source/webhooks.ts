@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
-import { bodyPath } from './page-style.ts';
+import { bodyPath } from './body-path.ts';
 import { signatureSchema } from './signature-scheme.ts';
 import { manageSchema } from './webhook-manage.ts';
 

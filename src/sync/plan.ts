@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
@@ -74,6 +74,11 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
  */
 const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   times: {},
+  key_field: null,
+  unwrap: [],
+  filter: [],
+  parts: null,
+  deleted: null,
   method: 'GET',
   headers: {},
   body: null,
@@ -86,14 +91,22 @@ function fingerprintOf(profile: ResourceProfile): string {
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...Object.fromEntries(later) });
-  return `${rows}.${canonicalHash(page)}`;
+  return `${rows}.${canonicalHash(cutOf(page))}`;
+}
+
+/** Fields of a page that came later are left out without a value. */
+const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
+
+function cutOf(page: ResourceProfile['page']): JsonObject {
+  const fields = Object.entries(page).filter(([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name));
+  return Object.fromEntries(fields);
 }
 
 function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json or times is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }

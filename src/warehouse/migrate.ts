@@ -6,6 +6,7 @@ import * as freshness from '../../migrations/003-freshness.ts';
 import * as proofs from '../../migrations/004-proofs.ts';
 import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
+import * as statedDeletes from '../../migrations/008-stated-deletes.ts';
 import * as tokens from '../../migrations/008-tokens.ts';
 import * as serviceNotices from '../../migrations/009-service-notices.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
@@ -26,6 +27,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '004-proofs': proofs,
   '005-older-states': olderStates,
   '007-lease-fences': leaseFences,
+  '008-stated-deletes': statedDeletes,
   '008-tokens': tokens,
   '009-service-notices': serviceNotices,
 };

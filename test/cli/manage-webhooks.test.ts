@@ -85,9 +85,7 @@ describe('content-sync webhooks register', () => {
     const { stage, service } = await stageFor(hooks);
     const first = await call(stage, 'register');
     expect(first).toMatchObject({ code: 0, stderr: '' });
-    expect(first.stdout).toBe(
-      `${ADDRESS}  post.*, tag.*  asks for it: POST /hooks\n${ADDRESS}  post.*, tag.*  made\n`,
-    );
+    expect(first.stdout).toBe(`${ADDRESS}  post.*, tag.*  asks for it: POST /hooks\n${ADDRESS}  post.*, tag.*  made\n`);
     const body = { url: ADDRESS, key: SECRET, topics: ['post.*', 'tag.*'], note: 'of post.*,tag.*' };
     expect(writes(service.asked)).toEqual([`POST /v1/hooks ${JSON.stringify(body)}`]);
     const second = await call(stage, 'register');
@@ -102,7 +100,10 @@ describe('content-sync webhooks register', () => {
 
   it('makes one for each event, where the service wants that, and only those that are missing', async () => {
     const hooks: Hook[] = [{ id: 'x', url: `${ADDRESS}/?v=1`, event: 'tag.*' }];
-    const create = { path: '/hooks', body: { hooks: [{ event: '{event}', target: '{url}' }], url: '{url}', event: '{event}' } };
+    const create = {
+      path: '/hooks',
+      body: { hooks: [{ event: '{event}', target: '{url}' }], url: '{url}', event: '{event}' },
+    };
     const { stage, service } = await stageFor(hooks, { ...MANAGE, list: { ...LIST, event: 'event' }, create });
     const { code, stdout } = await call(stage, 'register');
     expect(code).toBe(0);
@@ -173,7 +174,12 @@ describe('content-sync webhooks register', () => {
   it.each<[string, object | null, string[], string]>([
     ['a profile that declares nothing', null, ['register'], 'does not say how its service manages webhooks'],
     ['an address that is none', MANAGE, ['register', '--url', 'nonsense'], '--url must be an http(s) URL'],
-    ['a profile without a list', { ...MANAGE, list: null, create: { ...MANAGE.create, exists: [409] } }, ['list'], 'how webhooks are listed'],
+    [
+      'a profile without a list',
+      { ...MANAGE, list: null, create: { ...MANAGE.create, exists: [409] } },
+      ['list'],
+      'how webhooks are listed',
+    ],
     ['a profile without a removal', { ...MANAGE, remove: null }, ['remove'], 'how a webhook is removed'],
   ])('refuses %s before anything is asked', async (_, manage, args, message) => {
     const { stage, service } = await stageFor([], manage);
@@ -184,7 +190,11 @@ describe('content-sync webhooks register', () => {
 
   it.each<[string, object, string]>([
     ['no list and no status of what is there', { list: null }, 'webhooks.manage.list'],
-    ['one for each event, and no events', { events: [], create: { path: '/h', body: { e: '{event}' } } }, 'manage.events'],
+    [
+      'one for each event, and no events',
+      { events: [], create: { path: '/h', body: { e: '{event}' } } },
+      'manage.events',
+    ],
     ['one for each event, and a list without them', { create: { path: '/h', body: { e: '{event}' } } }, 'list.event'],
     ['an unknown variable', { create: { path: '/h', body: { e: '{token}' } } }, 'manage.create.body'],
     ['a path that is none', { remove: { path: 'hooks' } }, 'manage.remove.path'],
@@ -205,7 +215,12 @@ describe('content-sync webhooks list', () => {
     const { code, stdout } = await call(stage, 'list');
     expect([code, stdout]).toEqual([0, `other  x  https://hooks.example.org/…\nours   y  ${ADDRESS}\n`]);
     const found = JSON.parse((await call(stage, 'list', '--json')).stdout);
-    expect(found).toMatchObject({ webhooks: [{ id: 'x', isOurs: false }, { id: 'y', isOurs: true, address: ADDRESS }] });
+    expect(found).toMatchObject({
+      webhooks: [
+        { id: 'x', isOurs: false },
+        { id: 'y', isOurs: true, address: ADDRESS },
+      ],
+    });
     expect(writes(service.asked)).toEqual([]);
   });
 

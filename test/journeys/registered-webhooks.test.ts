@@ -9,7 +9,13 @@ const WEBHOOKS = {
   rules: [
     { kind: 'ping', resource: [] },
     { kind: 'bulk.*', where: { 'json:about': 'content' }, resource: 'content', id: ['json:key', 'json:keys'] },
-    { kind: 'bulk.delete', where: { 'json:about': 'all' }, resource: ['content', 'images'], id: 'json:keys', deleted: true },
+    {
+      kind: 'bulk.delete',
+      where: { 'json:about': 'all' },
+      resource: ['content', 'images'],
+      id: 'json:keys',
+      deleted: true,
+    },
   ],
   manage: {
     list: { path: '/webhooks' },
@@ -64,7 +70,11 @@ describe.for(DATABASES)('webhooks that are registered by command, on $name', { t
     expect(await serving.deliver({ id: 'msg_gone', body: JSON.stringify(deleted) })).toBe(202);
     await stage.settled();
     const states = await stage.readInbox((db) =>
-      db.prepare("SELECT delivery_id, state FROM _sync_deliveries WHERE delivery_id IN ('msg_bulk', 'msg_ping', 'msg_gone') ORDER BY 1").all(),
+      db
+        .prepare(
+          "SELECT delivery_id, state FROM _sync_deliveries WHERE delivery_id IN ('msg_bulk', 'msg_ping', 'msg_gone') ORDER BY 1",
+        )
+        .all(),
     );
     expect(states).toEqual([
       { delivery_id: 'msg_bulk', state: 'done' },

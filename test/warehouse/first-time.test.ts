@@ -35,11 +35,13 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
     expect(await warehouse.countUntimed(table, columns)).toBe(1);
     expect(await warehouse.latestKeys(table, columns, 9)).toEqual(['d', 'b', 'a']);
     const rows = await warehouse.stored(table, ['a', 'b', 'c', 'd'], columns);
-    expect(['a', 'b', 'c', 'd'].map((key) => rows.get(key)?.updated ?? null)).toEqual(
-      ['2026-01-05 00:00:00', '2026-01-04 00:00:00', null, '2026-01-06 00:00:00.500'].map(
-        (text) => text && expect.stringMatching(text.replace('.500', '\\.50?0?')),
-      ),
-    );
+    const texts = ['a', 'b', 'c', 'd'].map((key) => String(rows.get(key)?.updated));
+    expect(texts.map((text) => text.replace(/\.0+$/, '').replace(/(\.5)0*$/, '$1'))).toEqual([
+      '2026-01-05 00:00:00',
+      '2026-01-04 00:00:00',
+      'null',
+      '2026-01-06 00:00:00.5',
+    ]);
   });
 
   it('is a text where the columns are of several types', async () => {
@@ -53,7 +55,7 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
     expect(await warehouse.countUntimed(table, columns)).toBe(2);
     const rows = await warehouse.stored(table, ['a', 'b', 'c', 'd'], columns);
     expect(['a', 'b', 'c', 'd'].map((key) => rows.get(key)?.updated ?? null)).toEqual([
-      '2026-01-05 00:00:00Z',
+      expect.stringMatching(/^2026-01-05 00:00:00(\.0+)?Z$/),
       'soon',
       '2026-01-04T00:00:00Z',
       null,

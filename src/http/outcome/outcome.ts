@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { OutcomeRule } from '../../source/outcome-rule.ts';
+import type { AnswerRule, OutcomeRule } from '../../source/outcome-rule.ts';
 import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 import { BUILT_IN_ROWS, jsonText, TOKEN_ROWS } from './outcome-table.ts';
 
@@ -29,6 +29,16 @@ const NO_ROW: OutcomeVerdict = {
 export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
   return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
 }
+
+/** The verdict about an answer that its request takes for one that says `skip`; null for any other. */
+export function declaredVerdict(rule: AnswerRule | undefined, seen: Seen): OutcomeVerdict | null {
+  if (rule === undefined || seen.transport !== null || !rule.status.includes(seen.status)) return null;
+  return rule.body === null || contains(textAt(seen.json, rule.body.path), rule.body.contains ?? undefined)
+    ? DECLARED
+    : null;
+}
+
+const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says what this answer means' } as const;
 
 function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
   const failure = seen.transport ?? seen.content;

@@ -9,6 +9,7 @@ import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '.
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
@@ -112,7 +113,7 @@ function agreed(moving: number, asked: number, item: string): CheckFinding {
 function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): Sample[] {
   const keyed = records.flatMap(({ value }) => {
     const key = keyIn(value, profile);
-    return key === null ? [] : [{ key, listed: value }];
+    return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];
   });
   const chosen = [keyed.at(0), keyed.at(keyed.length >> 1), keyed.at(-1)].filter((each) => each !== undefined);
   return [...new Map(chosen.map((each) => [each.key, each])).values()];

@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { updatedPaths, updatedTime } from '../../shape/columns/updated-time.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
+import { filterName } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 
@@ -71,7 +72,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   return {
     check: 'updated',
     status: profile.accept.includes('filter') ? 'warn' : 'fail',
-    detail: `${without}; ${records.length - readable} of them can never be found by ${profile.incremental.param}`,
+    detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
     hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
   };
 }

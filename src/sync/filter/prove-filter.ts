@@ -2,10 +2,12 @@ import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
+import { filterName, type IncrementalProfile } from '../../source/incremental.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
+import { filterQuery, filterText } from '../listing-walk.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
@@ -53,9 +55,10 @@ export async function proveFilter(
   if (incremental === null || since === null || !walked.isProved) return null;
   const zone = updatedZone(profile);
   const { evidence } = walked;
-  const subject = filterOf(context, incremental.param);
+  const subject = filterOf(context, incremental);
+  const asked = filterText(incremental, filterQuery(profile, since));
   if (evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
-    progress.warnings.push(ignoredFilter(subject, since, evidence.oldest));
+    progress.warnings.push(ignoredFilter(subject, asked, evidence.oldest));
   }
   // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
   if (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null) return null;
@@ -65,7 +68,7 @@ export async function proveFilter(
     progress.warnings.push(unprovedCatchUp(subject));
     return null;
   }
-  const doubt = notBelieved(subject, doubted, since);
+  const doubt = notBelieved(subject, doubted, asked);
   if (subject.isAccepted) {
     progress.warnings.push(doubt);
     return null;
@@ -83,10 +86,11 @@ export async function proveFilter(
 export async function warnOfUntimed(context: RunContext): Promise<void> {
   const { incremental } = context.profile;
   if (incremental === null || (await countUntimedRows(context)) === 0) return;
-  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental.param)));
+  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental)));
 }
 
-function filterOf({ owned, profile }: RunContext, param: string) {
+function filterOf({ owned, profile }: RunContext, incremental: IncrementalProfile) {
+  const param = filterName(incremental);
   return { resource: owned.resource, param, isAccepted: profile.accept.includes('filter') };
 }
 

@@ -4,6 +4,7 @@ import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
+import { filterName } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 
@@ -20,7 +21,7 @@ export async function trustedPlan(
   const { profile, resource, stored } = input;
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
   const isAccepted = profile.accept.includes('filter');
-  const doubt = { resource, param: profile.incremental.param, isAccepted };
+  const doubt = { resource, param: filterName(profile.incremental), isAccepted };
   const untimed = await countUntimedRows(context);
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
@@ -79,7 +80,7 @@ export async function countUntimedRows(context: LoadContext): Promise<number> {
 /** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
 export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
-  return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
+  return at < momentOf(cursor, zone) ? writtenMoment(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
 const WALKED = 'everything was walked instead';
@@ -92,11 +93,11 @@ interface Doubt {
 }
 
 /** The record that set the cursor was not among what the filter listed, although the service has it as it was. */
-export function notBelieved({ resource, param, isAccepted }: Doubt, key: string, since: string): Warning {
+export function notBelieved({ resource, isAccepted }: Doubt, key: string, filter: string): Warning {
   return {
     code: 'filter_not_believed',
-    message: `${param}=${since} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
-    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, format and overlap right, or \`incremental: null\``,
+    message: `${filter} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
   };
 }
 
@@ -129,10 +130,10 @@ function untimedRecords({ resource, param, isAccepted }: Doubt, count: number): 
 }
 
 /** Everything is listed, or much more than was asked for. */
-export function ignoredFilter({ resource, param }: Doubt, since: string, oldest: number): Warning {
+export function ignoredFilter({ resource }: Doubt, filter: string, oldest: number): Warning {
   return {
     code: 'filter_ignored',
-    message: `${param}=${since} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
+    message: `${filter} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
     hint: `see what \`content-sync check ${resource}\` says of the filter; nothing is lost, but every sync reads so much`,
   };
 }

@@ -17,7 +17,7 @@ import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from 
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import { type WalkPlan, startWalk } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
-import { filterQuery, listingWalk, walkValues } from '../listing-walk.ts';
+import { filterQuery, listingWalk } from '../listing-walk.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
@@ -139,8 +139,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    values: walkValues(start.walk_since),
-    from: positionFrom(start.walk_position, profile.query, walkValues(start.walk_since)),
+    from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -176,7 +175,7 @@ async function rememberedPages({ warehouse, profile }: ResourceContext, planned:
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query, walkValues(walk_since));
+    const place = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;

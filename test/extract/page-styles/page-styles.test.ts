@@ -17,7 +17,7 @@ function nextOf(
   const url = new URL(facts.query ?? '', BASE);
   const json = parseJson(body);
   const received = facts.received ?? 2;
-  const place = { url, answeredUrl: url, baseUrl: BASE, headers: {}, json };
+  const place = { url, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
   const counts = { received, fresh: received, seen: 2, total: null, pages: null, kept: 0 };
   const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...facts });
   if ('next' in step) return step.next.replace(/^[^?]*/, '');
@@ -66,6 +66,7 @@ describe('cursor style', () => {
       baseUrl: BASE,
       headers: {},
       json,
+      records: [],
       received: 1,
       fresh: 1,
       seen: 1,
