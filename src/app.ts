@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
+import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
@@ -9,9 +10,11 @@ import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { identityOf, type AuthSettings } from './source/auth.ts';
+import { requestedVersion, versionText } from './source/version.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
+import { keepNotices } from './state/notices.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
@@ -71,12 +74,14 @@ export async function openApp(options: AppOptions): Promise<App> {
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
-  const { client, governor, listing } = await openClient(options, { ...known, tokens }, opened);
+  const asking = await openClient(options, { ...known, tokens }, opened);
+  const { client, governor, listing, notices } = asking;
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
-  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, scrub, ...rights };
+  const told = { scrub, notices };
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
   const open = opened.move();
   return {
     source,
@@ -85,7 +90,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     governor,
     listing,
     ownedResources,
-    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock) }),
+    sync: async (request) => {
+      const begun = clock.now();
+      const report = await runSync({ ...request, ...parts, runId: newRunId(clock) });
+      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      if (kept.length > 0) await warehouse.apply(kept);
+      return report;
+    },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => open.disposeAsync(),
@@ -93,7 +104,10 @@ export async function openApp(options: AppOptions): Promise<App> {
 }
 
 /** Sends requests to a source's service, and stores nothing. */
-export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'>;
+export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
+  /** What the service said meanwhile of the end of its API. */
+  readonly notices: NoticeBoard;
+}
 
 /**
  * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
@@ -122,7 +136,7 @@ async function openClient(
   { source, clock, log, secrets, attempted }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
-): Promise<Pick<App, 'client' | 'governor' | 'listing'>> {
+): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
   const { profile, auth, rate } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
@@ -137,6 +151,7 @@ async function openClient(
     log.debug(event);
     attempted?.(event);
   };
+  const notices = createNoticeBoard(clock);
   const client = createClient({
     baseUrl,
     profile,
@@ -147,10 +162,11 @@ async function openClient(
     clock,
     secrets,
     log: logged,
+    answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
   });
   opened.defer(() => client.close());
-  return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
+  return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
 }
 
 /** The budget belongs to the origin and the credential, so that another key has a budget of its own. */

@@ -3,12 +3,15 @@ import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
+import { versionText } from '../source/version.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/credential.ts';
+import { askingFor, compareSource, type VersionReport } from './check-version.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
@@ -28,6 +31,8 @@ interface CheckReport {
   /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
+  /** What the answers said of the end of the API; absent if nothing. */
+  version?: CheckFinding;
   /** Deprecated words of the settings and the profile; absent if there are none. */
   deprecated?: CheckFinding[];
   /** The service's limits, as its answers stated them. */
@@ -42,39 +47,78 @@ const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', wa
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
+    .option('--api-version <version>', "compare another version of the service's API with the present one")
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+    .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        const impatient = { source: impatiently(source), log };
-        const report = await checkSource(impatient, resources, context);
-        print(context, options.json === true ? report : textOf(report).trimEnd());
-        const findings = [report.identity ?? [], report.warehouse, report.resources.map((each) => each.findings)].flat(
-          2,
-        );
+        const chosen = { source: impatiently(source), log };
+        const version = options.apiVersion;
+        const { report, sections } =
+          version === undefined
+            ? await checkSource(chosen, resources, context)
+            : await compareWith(version, chosen, resources, context);
+        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
+        const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
     });
 }
 
-function impatiently(source: SourceSettings): SourceSettings {
+/** What was found, by what it is about. */
+export interface Section {
+  resource: string;
+  findings: CheckFinding[];
+}
+
+/** For somebody who waits: few repetitions, and no long wait. */
+export function impatiently(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
   const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
   const profile = { ...source.profile, http: { ...http, attempts } };
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-async function checkSource(
+/** Tests what config and profile say of a source; copies nothing. */
+export async function checkSource(
   chosen: Pick<ChosenSource, 'source' | 'log'>,
   resources: readonly string[],
   context: CliContext,
-): Promise<CheckReport> {
+): Promise<{ report: CheckReport; sections: Section[] }> {
   const { reader, finding } = await findWarehouse(chosen.source, context.clock);
   try {
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const deprecated = deprecatedIn(chosen.source);
-    return { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
+    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
+    return { report, sections: sectionsOf(report) };
+  } finally {
+    await reader?.close();
+  }
+}
+
+function sectionsOf({ resources, identity, version, limits, warehouse, deprecated = [] }: CheckReport): Section[] {
+  const service = [identity ?? [], version ?? [], limits].flat();
+  const further = { service, copy: [warehouse], settings: deprecated };
+  return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
+}
+
+async function compareWith(
+  version: string,
+  chosen: Pick<ChosenSource, 'source' | 'log'>,
+  resources: readonly string[],
+  context: CliContext,
+): Promise<{ report: VersionReport; sections: Section[] }> {
+  const other = { ...chosen, source: askingFor(chosen.source, version) };
+  const { clock, secrets } = context;
+  const { reader } = await findWarehouse(chosen.source, clock);
+  try {
+    const present = await openProbe({ ...chosen, clock, secrets }, reader);
+    const report = await whileOpen(present, async (before) => {
+      const opened = await openProbe({ ...other, clock, secrets }, reader);
+      return whileOpen(opened, (after) => compareSource(before, after, resources, context));
+    });
+    return { report, sections: report.resources };
   } finally {
     await reader?.close();
   }
@@ -100,7 +144,9 @@ async function checkService(
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
-  return { ...(identity === null ? {} : { identity }), resources: checks, limits };
+  const version = versionFinding(app, context);
+  const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
+  return { ...further, resources: checks, limits };
 }
 
 function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'deprecated'> {
@@ -113,6 +159,14 @@ function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'depr
 async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
   const path = source.profile.identity;
   return path === null ? null : identityFinding({ client, listing, path, signal });
+}
+
+function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {
+  const lifetime = lifetimeOf(notices.since(0));
+  if (lifetime === null) return null;
+  const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
+  const detail = `${versionText(source.profile)}: ${what}`;
+  return { check: 'version', status: isEnding ? 'warn' : 'ok', detail, hint: next };
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
@@ -131,12 +185,10 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   };
 }
 
-function textOf(report: CheckReport): string {
-  const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
-  const copy = { resource: 'copy', findings: [report.warehouse] };
-  const settings = { resource: 'settings', findings: report.deprecated ?? [] };
+/** What was found, a line each, with what to do about it. */
+export function findingsText(source: string, sections: readonly Section[]): string {
   const once = reportOnce();
-  const lines = [...report.resources, service, copy, settings].flatMap(({ resource, findings }) =>
+  const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {
       const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
       return [
@@ -145,7 +197,7 @@ function textOf(report: CheckReport): string {
       ];
     }),
   );
-  return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
+  return [source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }
 
 /**

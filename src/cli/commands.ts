@@ -13,6 +13,10 @@ interface CommandEntry {
 
 /** Every command by its name, in the order of the help. A new command is a file in this folder and an entry here. */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  init: {
+    about: 'start here: ask for address and credential, recognise the service, write a config that works',
+    load: async () => (await import('./init/init.ts')).initCommand,
+  },
   check: {
     about: 'test config, credential and what the profile assumes against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,

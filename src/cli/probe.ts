@@ -144,7 +144,7 @@ function tell({ stderr }: CliContext, text: string): void {
 }
 
 /** A line that is written over on a terminal; nothing anywhere else. */
-function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
+export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
   if (stderr.isTTY !== true) return () => undefined;
   return ({ about, asked, requests, most }) => {
     const line = visibleText(`${requests}/${most} ${about}: ${asked}`).slice(0, (stderr.columns ?? 80) - 1);

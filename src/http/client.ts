@@ -22,10 +22,17 @@ export function newMeter(): RequestMeter {
 /** A caller in place of the source's own: without any credential, or with a false one of the same form. */
 export type OtherCaller = 'nobody' | 'stranger';
 
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
 export interface ApiRequest {
   url: URL;
-  /** GET if absent. A POST is a read as well: it is tried again like any other. */
-  method?: 'GET' | 'POST' | undefined;
+  /** GET if absent. A POST is a read as well, unless it is a `write`: it is tried again like any other. */
+  method?: HttpMethod | undefined;
+  /**
+   * True for a request that changes something at the service. It is not sent a second time unless the service says that
+   * it was not taken (a limit, a credential that has run out), and a 2xx needs no body.
+   */
+  write?: boolean | undefined;
   /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */
@@ -79,7 +86,7 @@ export interface ApiClient {
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   status: number | null;
   outcome: Outcome;

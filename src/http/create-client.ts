@@ -5,9 +5,11 @@ import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
 import { sincePlaces } from '../source/incremental.ts';
 import type { Profile } from '../source/profile.ts';
+import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
+import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { createAgent, createExchange } from './exchange.ts';
@@ -26,6 +28,8 @@ export interface ClientOptions {
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
+  /** Called with every answer of the service itself: with its headers and the address that was asked. */
+  answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
   allowedOrigins?: readonly string[] | undefined;
   /** PEM of a certificate authority to trust besides the system's. */
@@ -53,7 +57,8 @@ export function createClient(options: ClientOptions): ApiClient {
   const secrets = options.secrets ?? [];
   const agent = createAgent(profile.http, { ca: options.ca, insecure: options.insecureTls ?? false });
   const exchange = createExchange(agent, profile.http, clock);
-  const { plainHeaders, homeHeaders } = requestHeaders(profile.headers);
+  const version = requestedVersion(profile);
+  const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
   const parts = {
     clock,
     governor,
@@ -79,7 +84,8 @@ export function createClient(options: ClientOptions): ApiClient {
     backoff: options.backoff ?? BACKOFF,
     random: options.random ?? Math.random,
     shownQuery: shownQuery(profile, secrets),
-    versionPrefix: profile.version_prefix,
+    version,
+    answered: options.answered,
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
@@ -150,6 +156,7 @@ function shownQuery(profile: Profile, secrets: readonly string[]): ShownQuery {
   const added = Object.values(profile.resources).flatMap(({ query }) => Object.entries(query));
   const isHidden = ([name, value]: [string, string]): boolean => isSecretName(name) || secrets.includes(value);
   const hidden = new Set(added.filter(isHidden).map(([name]) => name));
-  const plain = added.map(([name]) => name).filter((name) => !hidden.has(name));
+  const versions = Object.keys(requestedVersion(profile).query);
+  const plain = [...added.map(([name]) => name), ...versions].filter((name) => !hidden.has(name));
   return { shown: positionParams(profile).union(new Set(plain)), hidden };
 }

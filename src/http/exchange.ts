@@ -4,6 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
+import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 
@@ -15,7 +16,7 @@ const NO_BYTES = Buffer.alloc(0);
 /** One request as it goes over the wire. */
 export interface WireRequest {
   url: URL;
-  method: 'GET' | 'POST' | 'PUT';
+  method: HttpMethod;
   headers: Readonly<Record<string, string>>;
   body?: string;
   /** Bytes of a body that is taken; the profile's if absent. */

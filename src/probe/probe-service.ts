@@ -1,13 +1,10 @@
-import { createAgent, createExchange } from '../http/exchange.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
-import { createGovernor } from '../queue/governor.ts';
-import { profileSchema } from '../source/profile.ts';
-import { rateDialectSchema } from '../source/rate-dialect.ts';
-import { createAsker, RequestsSpent } from './ask/asker.ts';
+import { RequestsSpent } from './ask/asker.ts';
 import { formNamed, type Credential } from './ask/credential-form.ts';
+import { openAsker } from './ask/open-asker.ts';
 import { findListings } from './discover.ts';
 import { newFindings, type Finding } from './finding.ts';
 import { probeListing } from './probe-listing.ts';
@@ -62,8 +59,6 @@ export interface ProbeResult extends FittedProfile {
 }
 
 export const MOST_REQUESTS = 60;
-/** A longer wait than this is not waited for: a person is sitting there. */
-const LONGEST_WAIT_MS = 60_000;
 /** Kept back for each listing that is still to be looked into. */
 const KEPT_EACH = 7;
 
@@ -76,20 +71,11 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const { baseUrl, clock, credential, signal, secrets, most = MOST_REQUESTS } = options;
   refuseUnknownForm(options);
   if (credential !== null) secrets.push(credential.secret);
-  const http = { ...defaultHttp(), timeout: 30_000, headers_timeout: 20_000 };
-  const agent = createAgent(http, { ca: undefined, insecure: false });
-  const governor = createGovernor({
-    clock,
-    dialect: rateDialectSchema.parse('auto'),
-    share: 0.9,
-    concurrency: 1,
-    maxWaitMs: LONGEST_WAIT_MS,
-  });
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
+  await using opened = openAsker({ baseUrl, credential, clock, secrets, most, signal, asking });
+  const { asker } = opened;
   try {
-    const exchange = createExchange(agent, http, clock);
-    const asker = createAsker({ baseUrl, credential, exchange, governor, clock, secrets, most, signal, asking });
     const stage = { asker, clock, choose: options.choose ?? firstReading, conventions: newConventions() };
     const findings = newFindings();
     const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
@@ -103,9 +89,6 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
     throw error;
-  } finally {
-    await agent.destroy();
-    await governor.close();
   }
 }
 
@@ -150,10 +133,6 @@ function refuseUnknownForm({ auth, credential }: ProbeOptions): void {
   throw new ConfigError('usage', `expected bearer, basic, header:<name> or query:<name>, got ${JSON.stringify(auth)}`, {
     hint: 'basic needs the name of the user as well: --user NAME',
   });
-}
-
-function defaultHttp() {
-  return profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } }).http;
 }
 
 const firstReading: Choose = async () => 0;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { answerConditions } from './outcome-rule.ts';
+import { filterCondition } from './record-fields.ts';
 
 /** A request without a credential, and conditions that its answer meets if the service is of this kind. */
 const signSchema = z
@@ -29,6 +30,21 @@ const collectionsSchema = z.strictObject({
     .string()
     .min(1)
     .meta({ description: 'field that holds the name', examples: ['collection'] }),
+  where: z
+    .array(filterCondition)
+    .default([])
+    .meta({
+      description: 'conditions that an entry of the list meets if it is a collection with content',
+      examples: [[{ field: 'schema', exists: true }]],
+    }),
+  event_name: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({
+      description: 'field with the name that webhooks use for it: `init` writes it as `webhooks.resource_names`',
+      examples: ['schema.singularName'],
+    }),
   leave_out: z
     .array(z.string().min(1))
     .default([])

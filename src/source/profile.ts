@@ -13,7 +13,8 @@ import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
-import { webhooksSchema, rulesWithoutResource } from './webhooks.ts';
+import { versionSchema } from './version.ts';
+import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
 const zoneName = z
@@ -125,6 +126,10 @@ const profileFields = z.strictObject({
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
     .default('/v1'),
+  version: versionSchema.prefault({}).meta({
+    description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
+    examples: [{ prefix: '', header: { name: 'Accept-Version', value: 'v6.0' } }],
+  }),
   /** Sent with every request besides Authorization. */
   headers: z.record(headerName, headerValue).default({}),
   auth: authSchemeSchema.optional(),

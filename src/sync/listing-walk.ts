@@ -1,5 +1,5 @@
 import type { Page } from '../extract/page.ts';
-import type { PlaceValue, PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
@@ -41,7 +41,7 @@ function filledValue(place: string, value: FilterValue, since: string): PlaceVal
 /** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
 export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
   const name = filterName(incremental);
-  return `${name}=${String(extraQuery[name] ?? values?.['since'] ?? '')}`;
+  return `${name}=${textOf(extraQuery[name] ?? values?.['since'] ?? '')}`;
 }
 
 /** A walk over the resource's listing from its beginning, one page after the other. */

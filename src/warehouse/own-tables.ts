@@ -1,3 +1,4 @@
+import type { NoticeKind } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -223,6 +224,16 @@ export interface SuspectRow {
   deleted_at: TimestampText | null;
 }
 
+export interface NoticeRow {
+  /** As the profile names the version that was asked for. */
+  version: string;
+  kind: NoticeKind;
+  value: string;
+  path: string;
+  first_heard: TimestampText;
+  last_heard: TimestampText;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -238,4 +249,5 @@ export interface OwnTables {
   _sync_seen: SeenRow;
   _sync_suspects: SuspectRow;
   _sync_feeds: FeedRow;
+  _sync_notices: NoticeRow;
 }

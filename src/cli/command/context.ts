@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../model/clock.ts';
 import type { ExitCode } from './exit-code.ts';
 
@@ -8,8 +9,8 @@ export interface CliContext {
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** Where a person answers questions, if it is a terminal. */
-  stdin: NodeJS.ReadableStream & { isTTY?: boolean };
-  stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  stdin: Readable & { isTTY?: boolean };
+  stdout: Writable & { isTTY?: boolean; columns?: number };
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;

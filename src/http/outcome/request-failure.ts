@@ -1,6 +1,7 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
+import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
@@ -17,7 +18,7 @@ export function requestId(headers: Judged['answer']['headers']): string | null {
  */
 export function requestError(of: {
   judged: Judged;
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   attempts: number;
   hint: string | undefined;

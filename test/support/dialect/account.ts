@@ -1,4 +1,4 @@
-import { describeDialect } from './dialect.ts';
+import { describeDialect, DIMENSIONS } from './dialect.ts';
 import type { Outcome } from './story.ts';
 
 const MOST_SHOWN = 8;
@@ -28,13 +28,29 @@ export function requireKept(outcome: Outcome): void {
   if (outcome.broken.length > 0) throw new Error(accountOf(outcome, false));
 }
 
-/** What a service came to in the end: equal, said not to be sure, or failed. */
-export function endOf({ runs }: Outcome): string {
-  return runs.at(-1)?.status ?? 'none';
+/** What a service came to in the end: `ok`, or why not. */
+export function endOf(outcome: Outcome): string {
+  const last = outcome.runs.at(-1);
+  return [last?.status ?? 'none', ...reasonsOf(outcome)].join(' ');
 }
 
+/** True where the last run was an `ok`, or said only what the service itself leaves open. */
+export function isExcused(outcome: Outcome): boolean {
+  const { dialect, runs, isEmpty } = outcome;
+  const left = DIMENSIONS.flatMap((dimension) => dialect[dimension].doubts ?? []);
+  const allowed = new Set([...left, ...(isEmpty ? OF_NOTHING : [])]);
+  const status = runs.at(-1)?.status;
+  return status === 'ok' || (status === 'partial' && reasonsOf(outcome).every((code) => allowed.has(code)));
+}
+
+/** Without a single record nothing about records can be proved. */
+const OF_NOTHING = ['empty_listing', 'deletes_unconfirmed', 'older_listed'];
+/** They stand in runs that are `ok` as well. */
+const NOTES: ReadonlySet<string> = new Set(['page_size_differs']);
+
 /** Why the last run was not `ok`. */
-export function reasonsOf({ runs }: Outcome): string[] {
+function reasonsOf({ runs }: Outcome): string[] {
   const last = runs.at(-1);
-  return last === undefined || last.status === 'ok' ? [] : last.said.map((text) => text.split(':', 1)[0] ?? text);
+  if (last === undefined || last.status === 'ok') return [];
+  return last.said.map((text) => text.split(':', 1)[0] ?? text).filter((code) => !NOTES.has(code));
 }

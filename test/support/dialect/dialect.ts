@@ -16,6 +16,8 @@ interface Variant {
   name: string;
   /** What the profile says of it. */
   profile: (dialect: Dialect) => Said;
+  /** Codes of warnings with which a copy of such a service may stay in doubt: it does not show what would prove more. */
+  doubts?: readonly string[];
   /** Fields of a resource without which the grammar cannot mean this yet, although it takes the same text. */
   witness?: Patch;
 }

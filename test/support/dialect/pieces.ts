@@ -1,5 +1,5 @@
 import { behind, tokenOf } from './order.ts';
-import type { Cut, Cutting, Dialect } from './dialect.ts';
+import type { Cut, Cutting, Dialect, Said } from './dialect.ts';
 
 interface Piece extends Cut {
   /** The last post of the page, where others follow. */
@@ -58,4 +58,10 @@ export function behindId({ dialect, posts, size, args }: Cutting): Piece {
 
 function isBehind({ ids }: Dialect, id: string, after: string): boolean {
   return ids === 'integers' ? Number(id) > Number(after) : id > after;
+}
+
+/** What the profile says of the pages. */
+export function sized(dialect: Dialect, fields: Record<string, unknown>): Said {
+  const { size, request } = dialect;
+  return { resource: { page: { size: size.asked, size_param: request.place('limit'), ...fields } } };
 }

@@ -7,7 +7,7 @@ import { randomFrom, type Random } from '../random.ts';
 import type { Difference } from '../world/copy.ts';
 import { Runner, type Command, type Run } from '../world/runner.ts';
 import { WorldClock } from '../world/world-clock.ts';
-import { shown } from './bodies.ts';
+import { isCopied, shown } from './bodies.ts';
 import { drawDialect, type Dialect } from './dialect.ts';
 import { PostEditor } from './editor.ts';
 import { Posts } from './posts.ts';
@@ -29,6 +29,8 @@ export interface Outcome {
   dialect: Dialect;
   profile: WrittenProfile;
   runs: readonly Run[];
+  /** In the end there was nothing to copy. */
+  isEmpty: boolean;
   broken: readonly { promise: string; differences: readonly Difference[]; run: number }[];
   log: readonly string[];
 }
@@ -63,8 +65,9 @@ export async function tellDialect(seed: number): Promise<Outcome> {
   const story = await setStage(dialect, profile, database, random);
   await playNoisily(story);
   await playQuietly(story);
-  const { runs, broken, service } = story;
-  return { seed, database: database.name, dialect, profile, runs, broken, log: service.log };
+  const { runs, broken, service, posts } = story;
+  const isEmpty = ![...posts.live.values()].some(isCopied);
+  return { seed, database: database.name, dialect, profile, runs, isEmpty, broken, log: service.log };
 }
 
 /** What each variant can say alone, they may not be able to say together. */
