@@ -17,7 +17,8 @@ import {
   USUAL_PATHS,
   type Candidate,
 } from './experiments/listings.ts';
-import { recordArrays, recordsIn, type RecordArray } from './experiments/records.ts';
+import { recordArrays, type RecordArray } from './experiments/record-places.ts';
+import { recordsIn } from './experiments/records.ts';
 import { newFindings, type Findings } from './finding.ts';
 import type { Stage, Subject } from './stage.ts';
 

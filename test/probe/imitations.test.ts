@@ -28,6 +28,7 @@ describe('services that answer as real ones', () => {
     expect(result.requests).toBeLessThanOrEqual(60);
     expect(result.resources.map(({ name }) => name).toSorted()).toEqual(resources);
     const copy = copyBy(result);
+    expect(await copy.faults()).toEqual([]);
     const statuses = (await copy.run('backfill')).resources.map(({ resource, status, error }) => [
       resource,
       status,

@@ -87,6 +87,7 @@ describe('a profile by experiment', () => {
     if (process.env['SHOW']) console.log(toYaml(result), service.requests.length, service.requests);
     expect(result.requests).toBeLessThanOrEqual(60);
     const copy = copyBy(result);
+    expect(await copy.faults()).toEqual([]);
     const first = await copy.run('backfill');
     const ended = first.resources.map(({ resource, status, error, warnings = [] }) => ({
       resource,

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
+import { checkCommand } from '../../src/cli/check.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import { openApp } from '../../src/app.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { authSettings } from '../../src/probe/ask/credential-form.ts';
@@ -39,6 +41,11 @@ export function copyBy(result: ProbeResult) {
   return {
     folder,
     config,
+    /** What `check` says against it, as lines. */
+    faults: async (): Promise<string[]> => {
+      const { stdout } = await runInProcess(checkCommand, ['--config', config, '--log-level', 'silent'], folder);
+      return stdout.split('\n').filter((line) => line.startsWith('  FAIL'));
+    },
     /** Runs the command for all resources. */
     run: async (command: 'backfill' | 'sync'): Promise<RunReport> => {
       const [chosen] = Object.values(loadSettings({ path: config, env: {}, cwd: folder }).sources);

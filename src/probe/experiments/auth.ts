@@ -7,7 +7,7 @@ import {
   type CredentialForm,
 } from '../ask/credential-form.ts';
 import type { Findings } from '../finding.ts';
-import { recordArrays } from './records.ts';
+import { recordArrays } from './record-places.ts';
 import { countsIn } from './page-signs.ts';
 
 /** Paths at which services say who is asking. */

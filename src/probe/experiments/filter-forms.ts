@@ -24,6 +24,7 @@ const PLAIN_NAMES = [
   'start_date',
   'from',
   'start_time',
+  'after_time',
 ];
 
 /** A field and an operator, in one name. */

@@ -14,8 +14,9 @@ const MOST_LEVELS = 4;
 /** All plain values of a body that stand beside its records. */
 export function plainValues(json: JsonValue, records: string): Sign<JsonValue>[] {
   const found: Sign<JsonValue>[] = [];
+  const within = records.replace(/[.[]?[[*].*$/, '');
   const visit = (value: JsonValue, path: string, level: number): void => {
-    if (path === records && path !== '') return;
+    if (path === within && path !== '') return;
     if (!isObject(value)) {
       if (!Array.isArray(value) && path !== '') found.push({ place: path, value });
     } else if (level < MOST_LEVELS) {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../model/json.ts';
+import { isObject } from '../../shape/records/field-at.ts';
 import { isUsable, said, shownPath, type Answer } from '../ask/asker.ts';
 import { isSamePage, keyOf, type Stage, type Subject } from '../stage.ts';
 import { nextSigns, type Sign } from './page-signs.ts';
@@ -59,6 +60,8 @@ async function byAnswer(stage: Stage, subject: Subject, small: SmallPage): Promi
     if (step !== null)
       return { ...step, page: { ...step.page, ...(hasMore === undefined ? {} : { has_more: hasMore }) } };
   }
+  const continued = await byContinuation(stage, subject, small);
+  if (continued !== null) return continued;
   const seen = signs.link === null ? null : await follow(stage, subject, small, signs.link);
   return seen === null ? null : { page: { style: 'link' }, evidence: `the Link header names ${seen}` };
 }
@@ -77,6 +80,23 @@ async function follow(stage: Stage, subject: Subject, small: SmallPage, address:
   return isNext(subject, small, records)
     ? `${shownPath(small.answer.url, url)}: ${records?.length} further records`
     : null;
+}
+
+/** An object whose entries are sent along with the next request. */
+async function byContinuation(stage: Stage, subject: Subject, small: SmallPage): Promise<PageStep | null> {
+  const { json } = small.answer;
+  if (!isObject(json)) return null;
+  for (const name of ['continue', 'continuation', 'next', 'next_page', 'paging']) {
+    const entries = isObject(json[name]) ? Object.entries(json[name]) : [];
+    const params = entries.filter(([, value]) => typeof value === 'string' || typeof value === 'number');
+    if (params.length === 0) continue;
+    const texts = Object.fromEntries(params.map(([key, value]) => [key, String(value)]));
+    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(SMALL), ...texts });
+    if (!isNext(subject, small, records)) continue;
+    const page = { style: 'continuation', continuation: name, absent_is_end: true };
+    return { page, evidence: `${said(answer)}, ${records?.length} further records` };
+  }
+  return null;
 }
 
 /** Names that take a cursor, by the name of the field that holds it. */

@@ -129,6 +129,8 @@ async function probeEnd(stage: Stage, subject: Subject, paged: Paged): Promise<v
     const body = refusalMark(answer);
     findings.proved(['page', 'end', 'status'], [answer.status], evidence);
     if (body !== null) findings.proved(['page', 'end', 'body'], body, evidence);
+  } else if (answer.status >= 500) {
+    findings.proved(['page', 'end', 'short_page'], true, `past the end: ${said(answer)}`);
   } else if (records !== null && records.length > 0) {
     findings.proved(['page', 'end', 'repeated_page'], true, `past the end: ${said(answer)}, ${records.length} records`);
   }
@@ -148,11 +150,27 @@ async function probeLastAnswer(stage: Stage, subject: Subject, { fields }: Paged
   const { answer, records } = await pageWith(stage, subject, subject.firstPage);
   if (records === null) return;
   const signs = nextSigns(answer, subject.at);
-  if ([...signs.cursors, ...signs.urls].some((sign) => sign.place === place)) return;
-  const isThere = hasPlace(answer.json, place);
-  if (!isThere) {
+  const next = [...signs.cursors, ...signs.urls].find((sign) => sign.place === place);
+  if (next !== undefined) return probeLastCursor(stage, subject, String(fields['cursor_param'] ?? ''), next);
+  if (!hasPlace(answer.json, place)) {
     subject.findings.proved(['page', 'absent_is_end'], true, `${said(answer)}, the last page has no ${place}`);
   }
+}
+
+/** A page that holds all and still names a next one: whether what it names is itself, or leads to nothing more. */
+async function probeLastCursor(
+  stage: Stage,
+  subject: Subject,
+  param: string,
+  { place, value }: Sign<string>,
+): Promise<void> {
+  if (param === '' || subject.isWhole === false) return;
+  const { answer, records } = await pageWith(stage, subject, { ...subject.firstPage, [param]: value });
+  if (records === null || records.length > 0) return;
+  const again = nextSigns(answer, subject.at).cursors.some((sign) => sign.place === place && sign.value === value);
+  if (!again) return;
+  const evidence = `${said(answer)}, behind the last record ${place} is the one that was sent`;
+  subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
 }
 
 function hasPlace(json: unknown, place: string): boolean {

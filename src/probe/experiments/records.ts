@@ -3,62 +3,6 @@ import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import { isUsable, type Answer } from '../ask/asker.ts';
 
-/** A place in a body that may hold the records. */
-export interface RecordArray {
-  /** Dotted path; '' for the body itself. */
-  path: string;
-  count: number;
-  /** True for the name that lists of records usually have, or that of the resource. */
-  isNamed: boolean;
-  /** True for a list that is likelier to be about the records than of them. */
-  isAside: boolean;
-}
-
-/** Names that services give to the list of records. */
-const USUAL: ReadonlySet<string> = new Set([
-  '',
-  'data',
-  'items',
-  'results',
-  'records',
-  'entries',
-  'rows',
-  'list',
-  'docs',
-  'content',
-  'hits',
-  'values',
-]);
-const MOST_LEVELS = 4;
-
-/** Every list of objects in a body, the likeliest first: the one with the usual name or the resource's, then the longest. */
-export function recordArrays(json: JsonValue, name: string): RecordArray[] {
-  const found: RecordArray[] = [];
-  const visit = (value: JsonValue, path: string, level: number): void => {
-    if (Array.isArray(value)) {
-      if (value.every(isObject)) found.push(arrayAt(path, value.length, name));
-    } else if (isObject(value) && level < MOST_LEVELS) {
-      for (const [key, below] of Object.entries(value)) {
-        if (!key.includes('.')) visit(below, path === '' ? key : `${path}.${key}`, level + 1);
-      }
-    }
-  };
-  visit(json, '', 0);
-  return found.toSorted((a, b) => rankOf(b) - rankOf(a));
-}
-
-function arrayAt(path: string, count: number, name: string): RecordArray {
-  const last = path.split('.').at(-1) ?? '';
-  const isNamed = USUAL.has(path) || last.toLowerCase() === name.toLowerCase();
-  const isAside = /error|link|includ|meta|facet|filter|categor|breadcrumb/i.test(path) && !isNamed;
-  return { path, count, isNamed, isAside };
-}
-
-function rankOf({ path, count, isNamed, isAside }: RecordArray): number {
-  const depth = path === '' ? 0 : path.split('.').length;
-  return Math.min(count, 500) + (isNamed ? 1_000 : 0) - depth * 10 - (isAside ? 2_000 : 0) - (count === 0 ? 300 : 0);
-}
-
 /** The records at a path of an answer; null if it holds none of them, or cannot be read. */
 export function recordsIn(answer: Answer, path: string): JsonObject[] | null {
   if (!isUsable(answer) || answer.json === undefined) return null;
