@@ -91,7 +91,7 @@ async function checkService(
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, isIdentified) });
+    checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, isIdentified) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);

@@ -7,6 +7,7 @@ import { deleteFields } from './delete-fields.ts';
 import { asksSince, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
+import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
@@ -29,6 +30,7 @@ const resourceFields = z.strictObject({
     }),
   ...requestFields,
   ...recordFields,
+  ...partitionFields,
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
@@ -69,7 +71,12 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  });
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .transform(withPartitionKey);
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
@@ -130,7 +137,12 @@ export const profileSchema = z.strictObject({
     }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
-    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
 });
 
 export type Profile = z.output<typeof profileSchema>;
