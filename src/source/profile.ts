@@ -9,6 +9,7 @@ import { deleteFields } from './delete-fields.ts';
 import { asksSince, asksUntil, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
+import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
@@ -37,6 +38,7 @@ const resourceFields = z.strictObject({
     }),
   ...requestFields,
   ...recordFields,
+  ...partitionFields,
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
@@ -92,7 +94,16 @@ const resourceSchema = withPostBodies(resourceFields)
     path: ['incremental', 'until_param'],
     error:
       'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
-  });
+  })
+  .refine(({ partitions, incremental }) => partitions === null || incremental?.window == null, {
+    path: ['incremental', 'window'],
+    error: 'expected none: windows and partitions of one listing cannot be walked together yet',
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .transform(withPartitionKey);
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
@@ -158,7 +169,12 @@ const profileFields = z.strictObject({
     }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
-    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
 });
 
 /**

@@ -27,11 +27,16 @@ interface Sample {
  * both; and what the profile assumes that the other one does not keep. `fail`: it breaks the copy. Never throws for what
  * the service does, except when interrupted.
  */
-export async function compareVersions(present: RequestContext, other: RequestContext): Promise<CheckFinding[]> {
+export async function compareVersions(
+  present: RequestContext,
+  other: RequestContext,
+  resources: Profile['resources'],
+): Promise<CheckFinding[]> {
   try {
-    const before = await sampleOf(present);
-    const after = await sampleOf(other);
-    const broken = (await checkResource(other, 'identified')).filter(({ status }) => status === 'fail');
+    const partition = present.profile.partitions === null ? null : await samplePartition(present, resources);
+    const before = await sampleOf({ ...present, partition });
+    const after = await sampleOf({ ...other, partition });
+    const broken = (await checkResource(other, resources, 'identified')).filter(({ status }) => status === 'fail');
     return [
       ...broken,
       ...fieldFindings(before, after),
