@@ -108,18 +108,21 @@ export const webhooksSchema = z.strictObject({
     }),
   /** Kinds that mean that a record is gone. */
   deleted: z.array(kindPattern).default(['*.deleted']),
-  manage: manageSchema.nullable().default(null).meta({
-    description:
-      'How webhooks are made, listed and removed at the service, for `content-sync webhooks register`, `list` and `remove`. Null: none of these commands sends anything.',
-    examples: [
-      {
-        list: { path: '/webhooks' },
-        create: { path: '/webhooks', body: { url: '{url}', secret: '{secret}', events: '{events}' } },
-        remove: { path: '/webhooks/{id}' },
-        events: ['*'],
-      },
-    ],
-  }),
+  manage: manageSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'How webhooks are made, listed and removed at the service, for `content-sync webhooks register`, `list` and `remove`. Null: none of these commands sends anything.',
+      examples: [
+        {
+          list: { path: '/webhooks' },
+          create: { path: '/webhooks', body: { url: '{url}', secret: '{secret}', events: '{events}' } },
+          remove: { path: '/webhooks/{id}' },
+          events: ['*'],
+        },
+      ],
+    }),
 });
 
 export type WebhookProfile = z.output<typeof webhooksSchema>;
