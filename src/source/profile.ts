@@ -3,7 +3,8 @@ import { isTimeZone } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
-import { asksSince, incrementalFields } from './incremental.ts';
+import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
+import { asksSince, incrementalFields, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { pageSchema } from './page-style.ts';
@@ -29,6 +30,7 @@ const resourceFields = z.strictObject({
   ...requestFields,
   ...recordFields,
   ...incrementalFields,
+  incremental: z.union([changeFeedSchema, incrementalFields.incremental]),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -49,8 +51,22 @@ const resourceFields = z.strictObject({
   max_columns: z.int().min(10).max(900).default(200),
 });
 
+/** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
+const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
+  ...fields,
+  ...changesBy(incremental),
+}));
+
+function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
+  incremental: IncrementalProfile | null;
+  feed: ChangeFeed | null;
+} {
+  const isFeed = incremental !== null && 'mode' in incremental;
+  return isFeed ? { incremental: null, feed: incremental } : { incremental, feed: null };
+}
+
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
-const resourceSchema = withPostBodies(resourceFields)
+const resourceSchema = withPostBodies(dividedFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
@@ -59,6 +75,10 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
+  })
+  .refine(({ feed, item }) => feed?.record !== null || item !== null, {
+    path: ['item'],
+    error: 'expected the path of a single record, because the entries of the feed only name ids',
   })
   .refine(asksSince, {
     path: ['incremental', 'param'],
