@@ -120,7 +120,7 @@ export class WalkedPages {
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
     const known = { again: 0, kept: reader.kept, isNumbered: ledger.isWatched };
     const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
-    if (next === null) return { ...page, next, end: this.#endOf(stepped) };
+    if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
     if (!ledger.isLoop) return { ...page, next, end: null };
     if (!ledger.isComplete) throw walkError(loop, position);
     return { ...page, next: null, end: this.#endOf({ ...stepped, next: null, proof: 'total' }) };

@@ -33,6 +33,8 @@ export interface PlanInput {
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
   credential: string;
+  /** True if a feed of changes can be gone on with from where it was left. */
+  isFed?: boolean;
   /** Local epoch milliseconds. */
   now: number;
 }
@@ -56,8 +58,10 @@ export function planWalk(input: PlanInput): WalkPlan {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
-  const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, input) : null;
-  const mode: WalkMode = since === null ? 'full' : 'incremental';
+  const asksChanges = command === 'sync' || wasDone(interrupted, base);
+  const since = asksChanges ? sinceFor(base, input) : null;
+  const goesOn = since !== null || (asksChanges && goesByFeed(base, input));
+  const mode: WalkMode = goesOn ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
@@ -132,6 +136,13 @@ function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput)
 
 function changesParents({ partitions }: ResourceProfile): boolean {
   return partitions !== null && 'parent' in partitions && partitions.changed_only;
+}
+
+/** Like a filter, a feed says nothing of what another credential may see. */
+function goesByFeed(checkpoint: CheckpointRow, { isFed = false, credential }: PlanInput): boolean {
+  return (
+    isFed && checkpoint.last_full_at !== null && !isOtherCredential({ ...checkpoint, walk_credential: credential })
+  );
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

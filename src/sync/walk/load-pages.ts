@@ -17,6 +17,7 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter, SEVERAL } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
@@ -70,7 +71,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    if (page.end !== null) last.ended = { end: page.end, proof: proveWalk(page.end, profile, one.repetition) };
+    if (page.end !== null) last.ended = endedBy(context, page, page.end, one.repetition);
     const outcome = await loader.load(page, (facts, counted) => {
       addPage(one.evidence, facts);
       const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
@@ -106,6 +107,18 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   return { checkpoint, ...last.ended };
 }
 
+/** A page that names where the changes go on is the last one by that. */
+function endedBy(
+  context: RunContext,
+  page: Page,
+  end: WalkEnd,
+  repetition: Repetition,
+): Omit<LoadedWalk, 'checkpoint'> {
+  const isNamed = walkedCursor(context, page) !== null;
+  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
+}
+
 interface CommittedPage {
   page: Page;
   facts: PageFacts;
@@ -137,6 +150,7 @@ function commitOf(
     saveCheckpoint(warehouse.own, next),
     saveFigures(warehouse.own, run, figures),
     ...seenStatements(context, committed, next),
+    ...(isProved && before.walk_mode === 'full' ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
   ];
   return { next, statements };
 }
