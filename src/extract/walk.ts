@@ -1,13 +1,17 @@
 import type { Clock } from '../model/clock.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
+import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
 import { WalkGuard } from './guards/walk-guard.ts';
-import { listingUrl, type ListingTarget } from './page-styles/listing-url.ts';
+import type { TemplateValues } from '../source/template.ts';
+import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
+import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
+import { mergedPages } from './merged-pages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
+import type { ReadableResource } from './requests/read-page.ts';
 import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
@@ -15,10 +19,15 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: Pick<ResourceProfile, 'path' | 'query' | 'records' | 'page' | 'id' | 'updated'>;
+  resource: RequestTemplates &
+    Pick<ResourceProfile, 'updated'> &
+    Partial<Pick<ResourceProfile, 'times'>> &
+    ReadableResource;
   listing: ListingTarget;
-  /** Query parameters besides the profile's, e.g. the incremental filter. */
-  extraQuery?: Readonly<Record<string, string>>;
+  /** Of the variables in the resource's templates; those without a value leave their entries out. */
+  values?: TemplateValues;
+  /** Values by request place besides the profile's, such as the incremental filter. */
+  extraQuery?: PlaceValues;
   /** The place to go on from; null or absent: the beginning. */
   from?: PagePosition | null;
   /** Pages of this walk that were committed before the resume. */
@@ -49,7 +58,14 @@ export interface WalkOptions extends AskOptions {
  * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
-export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+export function walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+  const { resource, pagesBefore = 0 } = options;
+  if (!resource.parts) return walkPages(options);
+  // A page that is held goes on taking its memory.
+  return mergedPages(walkPages({ ...options, overlaps: true }), resource, pagesBefore);
+}
+
+async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, guard, memory, source, pages, ledger } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
@@ -82,21 +98,24 @@ const ignore = (): void => undefined;
 
 /** Nothing is asked for yet. */
 function openWalk(options: WalkOptions) {
-  const { resource, listing, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
-  const first = listingUrl(listing, resource, extraQuery, style.first);
+  const parts = { target: listing, templates: resource, values };
+  const first = listingStart(parts, { ...extraQuery, ...style.first });
   const start = positionOf(urlAt(first, from ?? positionOf(first)));
   const isResumed = start !== positionOf(first);
   const memory = new PageMemory();
-  const ask = askFor(options, first);
+  const ask = askFor(options, parts, first);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
-  const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
+  const hasParts = Boolean(resource.parts);
+  const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
+  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, hasParts);
   const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
     const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
-    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock, signal });
+    await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
   const source = openSource(options, { style, first }, asked);
@@ -105,7 +124,7 @@ function openWalk(options: WalkOptions) {
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
-  const guard = new WalkGuard(style.ahead !== null, start);
+  const guard = new WalkGuard(style.ahead !== null, start, hasParts);
   return { start, isResumed, guard, memory, source, pages, ledger };
 }
 
@@ -124,7 +143,7 @@ function openSource(
   return new RunAhead({
     get,
     urlOf: (position) => urlAt(first, position),
-    countOf: (answer) => recordsIn(answer, records),
+    countOf: (answer) => countRecords(answer.json, records),
     foresight: style.ahead,
     size: page.size - overlap,
     most: options.runAhead,
@@ -136,10 +155,4 @@ function openSource(
 /** A total that has been passed already says nothing about what is still to come. */
 function likelyTotal(total: number | null, seen: number | null): number | null {
   return total !== null && seen !== null && total < seen ? null : total;
-}
-
-/** Records in an answer, without checking it. */
-function recordsIn({ json }: Pick<PageAnswer, 'json'>, path: string): number {
-  const value = fieldAt(json, path);
-  return Array.isArray(value) ? value.length : 0;
 }

@@ -1,7 +1,6 @@
 import type { SourceRecord } from '../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../shape/records/key-fingerprint.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
+import { updatedTime, type UpdatedBy } from '../shape/columns/updated-time.ts';
 import type { PageProfile } from '../source/page-style.ts';
 import { walkError, type GuardFault } from './guards/guard-fault.ts';
 import { isNumericStep } from './page-styles/numeric-step.ts';
@@ -17,7 +16,7 @@ interface WalkedPagesOptions {
   reader: PageReader;
   ledger: WalkLedger;
   /** The field that says when a record last changed. */
-  updated: string | null;
+  updated: UpdatedBy['updated'];
   page: Pick<PageProfile, 'size' | 'size_param'>;
 }
 
@@ -157,22 +156,14 @@ export class WalkedPages {
     const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
     const { updated, ledger } = this.#options;
     // Only of pages by number is it ever asked when their records changed.
-    const times = ledger.isWatched ? records.map((record) => timeOf(record, updated)) : [];
+    const times = ledger.isWatched ? records.map(({ value }) => updatedTime(value, { updated })) : [];
     return { position, keys, total, unkeyed, updated: times };
   }
 }
 
-function pageOf({ records, keys, total, answer }: ReadPage, position: PagePosition) {
+function pageOf({ records, keys, total, completesParts, answer }: ReadPage, position: PagePosition) {
   const { requestedAt, serverDate } = answer;
-  return { position, records, keys, total, requestedAt, serverDate };
-}
-
-function timeOf({ value }: SourceRecord, path: string | null): { text: string; at: number } | null {
-  const field = path === null ? undefined : fieldAt(value, path);
-  const instant = parseInstant(field);
-  return instant === null
-    ? null
-    : { text: typeof field === 'string' ? field : JSON.stringify(field), at: instant.epochMs };
+  return { position, records, keys, total, completesParts, requestedAt, serverDate };
 }
 
 const placeLost: GuardFault = {

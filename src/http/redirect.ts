@@ -41,6 +41,21 @@ export function nextHop(from: Hop, location: string | string[] | undefined, poli
   return { url, credentialed: from.credentialed && url.origin === policy.home, count: from.count + 1 };
 }
 
+/** Throws `SyncError` (stop) for a redirect that would lose the body of a POST, or take it away from its origin. */
+export function refusePostRedirect(
+  { status, headers }: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> },
+  { url }: Hop,
+): void {
+  const hint = 'Set base_url, or path in the profile, to where the redirect leads.';
+  if (status !== 307 && status !== 308) {
+    throw refusal('redirect_refused', `a redirect by ${status} would make a GET of this POST`, hint);
+  }
+  const location = [headers['location']].flat().join();
+  if (URL.canParse(location, url.href) && new URL(location, url).origin !== url.origin) {
+    throw refusal('redirect_refused', 'a redirect that takes the body of a POST to another origin', hint);
+  }
+}
+
 function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'address' | 'redirect'): void {
   const code = what === 'redirect' ? 'redirect_refused' : 'origin_refused';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {

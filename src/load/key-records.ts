@@ -1,8 +1,8 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
-import { fieldAt, recordKey } from '../shape/records/record-key.ts';
-import { zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { parseInstant } from '../shape/columns/timestamps.ts';
+import { takenIn } from '../shape/records/as-record.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import { updatedTime, type Updated } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 
@@ -14,14 +14,6 @@ export interface KeyedRecord extends SourceRecord {
   updated: Updated | null;
   /** The version that it becomes when it is written: 1, or one more than what `difference` finds stored. */
   version: number;
-}
-
-/** The service's own text for a moment, and the moment in epoch milliseconds. */
-export interface Updated {
-  text: string;
-  at: number;
-  /** The later moment that it may mean, if clocks were put back or forward. */
-  latest?: number;
 }
 
 /** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
@@ -49,20 +41,28 @@ export interface SetAside {
   bytes: Buffer;
 }
 
+/** Records by what becomes of them. */
+export interface KeyedRecords {
+  keyed: KeyedRecord[];
+  setAside: SetAside[];
+  /** Records that the profile's filter leaves out, of which no other copy on the page is taken. */
+  leftOut: LeftOut[];
+  clashes: KeyClashes;
+}
+
+/** A listed record that gets no row. */
+export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
+
 /**
  * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
  * a record without a usable key is set aside.
  */
-export function keyRecords(
-  records: readonly SourceRecord[],
-  profile: ResourceProfile,
-): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
+export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
-  const leftOut: KeyedRecord[] = [];
-  const zone = zoneAt(profile.times, profile.updated);
+  const copies: KeyedRecord[] = [];
   const setAside: SetAside[] = [];
-  for (const record of records) {
-    const found = recordKey(record.value, profile.id);
+  for (const record of takenIn(records)) {
+    const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
       setAside.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
@@ -72,22 +72,31 @@ export function keyRecords(
       value: record.value,
       bytes: record.bytes,
       hash: hashOf(record, profile.history),
-      updated: updatedOf(record, profile.updated, zone),
+      updated: updatedTime(record.value, profile),
       version: 1,
     };
     const before = byKey.get(keyed.key);
     const stays = before === undefined || !isOlder(keyed, before);
-    if (before !== undefined) leftOut.push(stays ? before : keyed);
+    if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  return { keyed: [...byKey.values()], setAside, clashes: clashesOf(leftOut, byKey) };
+  const leftOut = leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
+  return { keyed: [...byKey.values()], setAside, leftOut, clashes: clashesOf(copies, byKey) };
+}
+
+/** One without a usable key never had a row. */
+function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
+  return records.flatMap(({ value, isLeftOut }) => {
+    const found = isLeftOut === true ? recordKey(value, profile.id) : null;
+    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
+  });
 }
 
 /** Copies that say the same are none. */
-function clashesOf(leftOut: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
-  if (leftOut.length === 0) return NO_CLASHES;
+function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
+  if (copies.length === 0) return NO_CLASHES;
   const clashes = { ...NO_CLASHES };
-  for (const record of leftOut) {
+  for (const record of copies) {
     const stays = kept.get(record.key);
     if (stays === undefined || saysTheSame(record, stays)) continue;
     if (isOlder(record, stays)) {
@@ -110,17 +119,6 @@ function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
  */
 function hashOf(record: SourceRecord, history: HistoryPolicy): string {
   return history === 'none' ? canonicalHash(record.value) : textHash(record.bytes);
-}
-
-function updatedOf(record: SourceRecord, path: string | null, zone: TimeZone | null): Updated | null {
-  if (path === null) return null;
-  const value = fieldAt(record.value, path);
-  const instant = parseInstant(value, zone);
-  if (instant === null) return null;
-  const { epochMs: at, latestMs: latest } = instant;
-  // A number by its digits.
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { text, at, ...(latest === undefined ? {} : { latest }) };
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {

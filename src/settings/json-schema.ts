@@ -17,7 +17,10 @@ export function profileJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(profileSchema, { io: 'input', override: ({ jsonSchema }) => loosen(jsonSchema) });
   const resources = schema.properties?.['resources'];
   if (typeof resources === 'object' && typeof resources.additionalProperties === 'object') {
-    resources.additionalProperties = { anyOf: [resources.additionalProperties, { type: 'null' }] };
+    const resource = resources.additionalProperties;
+    resources.additionalProperties = { anyOf: [resource, { type: 'null' }] };
+    const defaults = schema.properties?.['defaults'];
+    if (typeof defaults === 'object') delete Object.assign(defaults, resource).propertyNames;
   }
   return { title: 'content-sync profile', ...schema };
 }

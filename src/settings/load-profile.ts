@@ -1,14 +1,17 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import { profileSchema, type Profile } from '../source/profile.ts';
-import { checkValue } from './file/check-value.ts';
+import { checkValue, type Checked } from './file/check-value.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import type { Fault, SettingsFinding } from './file/fault.ts';
 import { isPlainMap, valueAt } from './file/field-path.ts';
 import { interpolate, type Filled, type Surroundings } from './file/interpolate.ts';
 import { secretsIn } from './file/secret-fields.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { extendProfile } from './extend-profile.ts';
 import { packageRoot } from './package-root.ts';
+import { inheritResources, type Inheritance } from './inherit-resources.ts';
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
@@ -16,6 +19,7 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
+  deprecations: Deprecation[];
 }
 
 /** The surroundings that profiles are loaded in. */
@@ -52,14 +56,40 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
   const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
-  if (faults.length > 0) return { profile: null, faults, secrets };
+  if (faults.length > 0) return { profile: null, faults, secrets, deprecations: [] };
   const value = layers
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
-  const checked = checkValue(profileSchema, value, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
-  if (checked.findings === null) return { profile: checked.data, faults, secrets };
-  return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
+  const inherited = inheritResources(value);
+  const checked = checkInherited(inherited, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
+  const deprecations = deprecationsIn(value, 'profile');
+  if (checked.findings === null) return { profile: checked.data, faults, secrets, deprecations };
+  return {
+    profile: null,
+    faults: checked.findings.map((finding) => locateInChain(layers, finding)),
+    secrets,
+    deprecations,
+  };
+}
+
+/** A profile that comes with this package. Throws if it has faults, which its tests do not let pass. */
+export function readPackagedProfile(name: string): Profile {
+  const place = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const loaded = loadProfile(name, packageRoot(), place);
+  if ('missing' in loaded) throw new Error(loaded.missing);
+  if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
+  return loaded.profile;
+}
+
+function checkInherited(inherited: Inheritance, filled: ReadonlySet<string>): Checked<Profile> {
+  if (inherited.findings.length > 0) return { data: null, findings: inherited.findings };
+  const checked = checkValue(profileSchema, inherited.value, inherited.spread(filled));
+  if (checked.findings === null) return checked;
+  return {
+    data: null,
+    findings: checked.findings.map(({ path, part, message }) => ({ path: inherited.origin(path), part, message })),
+  };
 }
 
 /** Names of the profiles that come with this package. */
@@ -71,7 +101,8 @@ export function packagedProfiles(): string[] {
     .toSorted();
 }
 
-function profilePath(name: string, folder: string): string {
+/** The path of a profile: in this package for a bare name, else relative to `folder`. */
+export function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 
@@ -130,33 +161,4 @@ function locateInChain(layers: readonly Layer[], finding: SettingsFinding): Faul
   }
   if (best === undefined) throw new Error('a profile without any file');
   return best.read.locate(finding);
-}
-
-type Fields = Record<string, unknown>;
-
-/** The field that says of what kind a map is: a map of another kind replaces the base's instead of extending it. */
-const KIND_FIELD = 'style';
-
-/**
- * Applies a profile to the one that it extends: maps are merged, texts, numbers and lists replaced. A resource that is
- * set to null is left out, and a `page` of another style replaces the base's page as a whole.
- */
-export function extendProfile(base: Fields, over: Fields): Fields {
-  const merged = merge(base, over);
-  const resources = merged['resources'];
-  if (!isPlainMap(resources)) return merged;
-  return { ...merged, resources: Object.fromEntries(Object.entries(resources).filter(([, value]) => value !== null)) };
-}
-
-function merge(base: Fields, over: Fields): Fields {
-  const merged: Fields = { ...base };
-  for (const [key, value] of Object.entries(over)) {
-    const below = base[key];
-    merged[key] = isPlainMap(below) && isPlainMap(value) && isSameKind(below, value) ? merge(below, value) : value;
-  }
-  return merged;
-}
-
-function isSameKind(below: Fields, value: Fields): boolean {
-  return value[KIND_FIELD] === undefined || value[KIND_FIELD] === below[KIND_FIELD];
 }

@@ -1,21 +1,245 @@
 import { z } from 'zod';
-import { duration } from './duration-and-size.ts';
+import { isTimeZone } from '../model/time-zone.ts';
+import { hasOffset, parsePattern } from './date-pattern.ts';
+import { duration, timeSpan } from './duration-and-size.ts';
+import { isOwnHeader, requestPlace } from './request-place.ts';
+import { templateSchema, variablesIn } from './template.ts';
+
+/** Forms of a moment that have a name; any other is a pattern. */
+export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
+
+export type NamedFormat = (typeof NAMED_FORMATS)[number];
+
+const template = templateSchema(['since', 'until']);
+
+const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(text) !== null, {
+  error:
+    `expected ${NAMED_FORMATS.join(', ')}, or a date pattern of yyyy MM dd HH mm ss SSS XXX without gaps, ` +
+    "its text in single quotes, such as yyyy-MM-dd'T'HH:mm:ss",
+});
+
+/** Maps all the way down: a list is written in the resource's own body, which has the same variables. */
+type BodyPart = string | number | { [key: string]: BodyPart };
+
+const bodyPart: z.ZodType<BodyPart> = z.lazy(() =>
+  z.union([template, z.number(), z.record(z.string().min(1), bodyPart)]),
+);
+
+const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+
+const filterFields = z.strictObject({
+  param: requestPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Where a request takes the moment. May be left out where `query`, `headers` or `body`, here or of the resource, have it.',
+      examples: ['updated_since', 'filter', 'header:X-Changed-Since', 'body:filter.from'],
+    }),
+  template: template.default('{since}').meta({
+    description: 'The value of `param`, with `{since}` where the moment stands. Quotes are part of the template.',
+    examples: ['{since}', "updated_at:>='{since}'"],
+  }),
+  query: z
+    .record(z.string().min(1), template)
+    .default({})
+    .meta({
+      description: 'Query parameters of a request for changes, besides or instead of `param`. Each is a template.',
+      examples: [
+        {
+          'filter[_or][0][date_updated][_gte]': '{since}',
+          'filter[_or][1][date_created][_gte]': '{since}',
+        },
+      ],
+    }),
+  headers: z
+    .record(z.string().refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth'), template)
+    .default({})
+    .meta({
+      description: 'Headers of a request for changes, besides or instead of `param`. Each is a template.',
+      examples: [{ 'X-Changed-Since': '{since}' }],
+    }),
+  body: z
+    .record(z.string().min(1), bodyPart)
+    .default({})
+    .meta({
+      description:
+        'Fields of the JSON body of a request for changes, besides those of the resource. A text is a template; a Unix time alone becomes a number.',
+      examples: [{ filter: { updated: { from: '{since}' } } }],
+    }),
+  format: format.default('as_sent').meta({
+    description:
+      'How the moment is written: as the service writes it itself (`as_sent`), as ISO 8601 in UTC with milliseconds ' +
+      '(`iso`), as a Unix time (`epoch_s`, `epoch_ms`), or by a date pattern of Unicode TR35. What a pattern does not ' +
+      'show is rounded down, so that nothing is left out.',
+    examples: ['as_sent', 'epoch_s', 'yyyy-MM-dd HH:mm:ss', "yyyy-MM-dd'T'HH:mm:ssXXX"],
+  }),
+  zone: zone
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'Zone of a moment that a date pattern writes without one. By default that of `updated` in `times`, and UTC without any.',
+      examples: ['Europe/Zurich', '+02:00'],
+    }),
+  overlap: duration.prefault('10m').meta({
+    description: 'How far before the cursor the walk starts; covers late commits and ties.',
+    examples: ['10m', '1d'],
+  }),
+  window: timeSpan
+    .refine((ms) => ms >= 60_000, 'expected a minute or more')
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'For services that list so many records per query and no more: every walk asks for one window of times of ' +
+        'change after the other, each so long. Needs a place for `{until}`, `start`, and a `format` by name or pattern.',
+      examples: ['30d', '12h'],
+    }),
+  start: z.iso
+    .date('expected a date such as 2015-01-01')
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'The day from which on windows are asked for one by one; what is older is asked for as one window.',
+      examples: ['2015-01-01'],
+    }),
+  until_param: requestPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Where a request takes the end of a window, unless a template has `{until}`.',
+      examples: ['updated_until', 'body:filter.to'],
+    }),
+  most: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Records that the service lists per query at most: a window that holds so many is cut in halves.',
+      examples: [1000, 10000],
+    }),
+});
 
 /** How to request what changed since a moment; null in a resource that has no such filter. */
-export const incrementalSchema = z.strictObject({
-  /** Query parameter that takes the moment. */
-  param: z.string().min(1),
-  /** How the moment is written: as the service writes it itself, or as a Unix time. */
-  format: z.enum(['as_sent', 'iso', 'epoch_s', 'epoch_ms']).default('as_sent'),
-  /** How far before the cursor the walk starts; covers late commits and ties. */
-  overlap: duration.prefault('10m'),
-});
+export const incrementalSchema = filterFields
+  .refine(({ window, start }) => (window === null) === (start === null), {
+    path: ['start'],
+    error: 'expected a day with `window`, and null without',
+  })
+  .refine(({ window, format: form }) => window === null || form !== 'as_sent', {
+    path: ['format'],
+    error: 'expected a format by name or pattern: windows begin before any time of the service is known',
+  })
+  .refine(({ zone: name, format: form }) => name === null || takesZone(form), {
+    path: ['zone'],
+    error: 'expected null: only a date pattern without an offset takes a zone (as_sent goes by `times`)',
+  });
 
 /** How changes are found: the fields of a resource. */
 export const incrementalFields = {
   /** The field with the time of a record's last change; null if there is none. */
-  updated: z.string().min(1).nullable().default('updated_at'),
+  updated: z
+    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .nullable()
+    .default('updated_at')
+    .meta({
+      description:
+        "The field with the time of a record's last change, or several of which the first that is not null counts; " +
+        'null if there is none.',
+      examples: ['updated_at', ['date_updated', 'date_created']],
+    }),
   incremental: incrementalSchema.nullable().default(null),
 };
 
 export type IncrementalProfile = z.output<typeof incrementalSchema>;
+
+export function isNamedFormat(text: string): text is NamedFormat {
+  return NAMED_FORMATS.some((name) => name === text);
+}
+
+function takesZone(text: string): boolean {
+  return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
+}
+
+type Templates = Pick<
+  z.output<typeof filterFields>,
+  'param' | 'template' | 'until_param' | 'query' | 'headers' | 'body'
+>;
+
+/** A value of a request for changes: a template, or what stands for itself in a JSON body. */
+export type FilterValue = string | number;
+
+/** Values of a request for changes by the place that they stand in, `param` first. */
+export function filterPlaces({
+  param,
+  template: text,
+  until_param,
+  query,
+  headers,
+  body,
+}: Templates): [string, FilterValue][] {
+  return [
+    ...(param === null ? [] : [[param, text] satisfies [string, string]]),
+    ...(until_param === null ? [] : [[until_param, '{until}'] satisfies [string, string]]),
+    ...Object.entries(query),
+    ...Object.entries(headers).map(([name, value]): [string, string] => [`header:${name}`, value]),
+    ...leavesOf(body, 'body:'),
+  ];
+}
+
+function leavesOf(part: { [key: string]: BodyPart }, prefix: string): [string, FilterValue][] {
+  return Object.entries(part).flatMap(([key, value]): [string, FilterValue][] =>
+    typeof value === 'object' ? leavesOf(value, `${prefix}${key}.`) : [[`${prefix}${key}`, value]],
+  );
+}
+
+/** Places of the filter that take the moment: the first is its name for people. */
+export function sincePlaces(filter: Templates): string[] {
+  return filterPlaces(filter).flatMap(([place, value]) => (textsIn(value).some(has('since')) ? [place] : []));
+}
+
+export function filterName(filter: Templates): string {
+  return sincePlaces(filter)[0] ?? '{since}';
+}
+
+type Variable = 'since' | 'until';
+
+function has(variable: Variable): (text: string) => boolean {
+  return (text) => variablesIn(text).includes(variable);
+}
+
+/** The texts in a value, a template or JSON of templates. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+interface Requested {
+  incremental: (Templates & { window: number | null }) | null;
+  query: unknown;
+  headers: unknown;
+  body: unknown;
+}
+
+function requestTexts({ incremental, query, headers, body }: Requested): string[] {
+  const places = incremental === null ? [] : filterPlaces(incremental).map(([, value]) => value);
+  return textsIn([places, query, headers, body]);
+}
+
+/** True if a request of the resource has a place for the moment from which changes are asked for. */
+export function asksSince(resource: Requested): boolean {
+  return resource.incremental === null || requestTexts(resource).some(has('since'));
+}
+
+/** True if a request has a place for the end of a window exactly where it asks for windows. */
+export function asksUntil(resource: Requested): boolean {
+  const isWindowed = resource.incremental !== null && resource.incremental.window !== null;
+  return isWindowed === requestTexts(resource).some(has('until'));
+}
+
+/** True if begin and end stand in one text, so that neither can be left out alone. */
+export function boundsTogether(resource: Requested): boolean {
+  return requestTexts(resource).some((text) => has('since')(text) && has('until')(text));
+}

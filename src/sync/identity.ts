@@ -1,4 +1,4 @@
-import { listingUrl, type ListingTarget } from '../extract/page-styles/listing-url.ts';
+import { singleRequest, type ListingTarget } from '../extract/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 
@@ -16,9 +16,9 @@ export interface IdentityRequest {
  * does not know, and what the client throws where it cannot be told.
  */
 export async function askIdentity({ client, listing, path, signal }: IdentityRequest, as?: OtherCaller): Promise<void> {
-  const url = listingUrl(listing, { path, query: {} });
+  const request = singleRequest({ target: listing, templates: { path, query: {} }, values: {} });
   try {
-    const answer = await client.get({ url, lane: 'incremental', meter: newMeter(), signal, as });
+    const answer = await client.get({ ...request, lane: 'incremental', meter: newMeter(), signal, as });
     if (answer.outcome === 'ok') return;
   } catch (error) {
     throw isRefusal(error) ? refused(path, error) : error;

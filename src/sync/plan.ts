@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { zoneAt } from '../model/time-zone.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
+import { updatedZone } from '../shape/columns/updated-time.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../state/checkpoints.ts';
@@ -72,7 +72,17 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
  * Fields that came later, with the value that means what was so before: with it they are left out, as in everything
  * that was stored before they existed.
  */
-const LATER_FIELDS: Readonly<Record<string, JsonValue>> = { times: {} };
+const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
+  times: {},
+  key_field: null,
+  unwrap: [],
+  filter: [],
+  parts: null,
+  deleted: null,
+  method: 'GET',
+  headers: {},
+  body: null,
+};
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
 function fingerprintOf(profile: ResourceProfile): string {
@@ -81,14 +91,22 @@ function fingerprintOf(profile: ResourceProfile): string {
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...Object.fromEntries(later) });
-  return `${rows}.${canonicalHash(page)}`;
+  return `${rows}.${canonicalHash(cutOf(page))}`;
+}
+
+/** Fields of a page that came later are left out without a value. */
+const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
+
+function cutOf(page: ResourceProfile['page']): JsonObject {
+  const fields = Object.entries(page).filter(([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name));
+  return Object.fromEntries(fields);
 }
 
 function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, records, id, updated, query, depth, json or times is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -106,7 +124,7 @@ function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput)
   if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, profile.incremental, looks, zoneAt(profile.times, profile.updated));
+  return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -68,14 +68,23 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
         sql`SELECT ${key} AS "key" FROM ${named(name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`,
       );
     },
-    latestKeys: ({ name, key: [first = ''] }, column, limit) => {
-      const time = sql.id(column.name);
-      return keysOf(sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)}
-        WHERE "_deleted_at" IS NULL AND ${time} IS NOT NULL ORDER BY ${time} DESC LIMIT ${limit}`);
+    // One question per column: they may be of types that cannot be compared.
+    latestKeys: async ({ name, key: [first = ''] }, columns, limit) => {
+      const keys = columns.map((column, index) => {
+        const time = sql.id(column.name);
+        const isLeft = columns.slice(0, index).map((former) => sql`AND ${sql.id(former.name)} IS NULL`);
+        return keysOf(sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)} WHERE "_deleted_at" IS NULL
+          AND ${time} IS NOT NULL ${sql.join(isLeft, sql` `)} ORDER BY ${time} DESC LIMIT ${limit}`);
+      });
+      return (await Promise.all(keys)).flat();
     },
-    countUntimed: ({ name }, { name: column, type }) => {
-      const time = sql`${sql.id(column)}`;
-      const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`${time} IS NULL`;
+    countUntimed: ({ name }, columns) => {
+      const cases = columns.map(({ name: column, type }) => {
+        const time = sql`${sql.id(column)}`;
+        const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`(1 = 0)`;
+        return sql`WHEN ${time} IS NOT NULL THEN ${isNone}`;
+      });
+      const isNone = cases.length === 0 ? sql`(1 = 1)` : sql`CASE ${sql.join(cases, sql` `)} ELSE (1 = 1) END`;
       return numberOf(sql`SELECT count(*) AS n FROM ${named(name)} WHERE "_deleted_at" IS NULL AND ${isNone}`);
     },
     // All rows less the deleted ones: both are counted in an index, while counting the live ones would read the table.
@@ -86,7 +95,8 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
     },
     countDeleted: async (table, since) => {
       if (!(await isThere(table))) return 0;
-      return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" >= ${moment(since)}`);
+      return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
+        AND "_synced_at" >= ${moment(since)}`);
     },
   };
 }

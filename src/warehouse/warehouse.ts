@@ -106,8 +106,10 @@ export interface RowRewrite {
 /** A record that is gone from the service. */
 export interface GoneRecord {
   key: string;
-  /** When the service was asked: a row that was written later stays. Becomes `_deleted_at` and `_synced_at`. */
+  /** When the service was asked: a row that was written later stays. Becomes `_synced_at`. */
   confirmedAt: TimestampText;
+  /** The service's own time of the delete, which becomes `_deleted_at`; `confirmedAt` does if it is absent or null. */
+  deletedAt?: TimestampText | null;
 }
 
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
@@ -151,8 +153,11 @@ export interface Warehouse {
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
   now(): Promise<number>;
-  /** Rows already there among `keys`, by key; `updated` names the column to bring along. */
-  stored(table: TableShape, keys: readonly string[], updated: string | null): Promise<Map<string, StoredRow>>;
+  /**
+   * Rows already there among `keys`, by key, with the first of the cells in `updated` that is not null. Where these are
+   * not of one type it is a text, and a moment has its `Z`.
+   */
+  stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
   /** Names of all tables and views that there are, ours and others', in lower case. */
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */
@@ -173,10 +178,13 @@ export interface Warehouse {
   keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */
   liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
-  /** Keys of live rows by their cells in a column, the last ones first; those without a value are left out. */
-  latestKeys(table: TableShape, column: Column, limit: number): Promise<string[]>;
-  /** Live rows that have no time in the column. Reads the table if the database has no index on it. */
-  countUntimed(table: TableShape, column: Column): Promise<number>;
+  /**
+   * Keys of live rows by the first of their cells in these columns that is not null; those without any are left out. Of
+   * each column up to `limit`, the last ones first.
+   */
+  latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
+  /** Live rows of which that first cell is no time. Reads the table if the database has no index on the columns. */
+  countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 if it is not there yet. */

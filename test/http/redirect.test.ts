@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { newMeter } from '../../src/http/client.ts';
 import { nextHop } from '../../src/http/redirect.ts';
 import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from './stage.ts';
 import type { Stage } from './stage.ts';
@@ -12,6 +13,47 @@ function redirecting(location: (origin: string) => string, status = 302): Promis
     response.end('moved');
   });
 }
+
+/** A POST to `/v1/from` of such a service. */
+async function post(stage: Stage, governor = openGovernor()) {
+  const url = new URL(`${stage.origin}/v1/from`);
+  const request = { method: 'POST', headers: { 'x-space': 'blog' }, body: '{"q":1}' } as const;
+  return clientFor(stage.origin, { governor }).get({ url, ...request, lane: 'backfill', meter: newMeter() });
+}
+
+describe('redirects of a POST', () => {
+  it.each([307, 308])('%s is followed with method, headers and body', async (status) => {
+    const stage = await redirecting(() => '/v1/to', status);
+    await post(stage);
+    const asked = {
+      method: 'POST',
+      body: '{"q":1}',
+      headers: { 'x-space': 'blog', 'content-type': 'application/json' },
+    };
+    expect(stage.seen).toMatchObject([
+      { url: '/v1/from', ...asked },
+      { url: '/v1/to', ...asked },
+    ]);
+  });
+
+  it.each([301, 302, 303])('%s, which would make a GET of it, is refused', async (status) => {
+    const stage = await redirecting(() => '/v1/to', status);
+    const error = await errorOf(post(stage));
+    expect(error).toMatchObject({ code: 'redirect_refused', recovery: 'stop' });
+    expect(error.message).toMatch(/^POST http:.*would make a GET/);
+    expect(stage.seen).toHaveLength(1);
+  });
+
+  it('another origin does not get the body', async () => {
+    const other = await serve((_request, response) => json(response, PAGE));
+    const stage = await redirecting(() => `${other.origin}/v1/to`, 307);
+    const url = new URL(`${stage.origin}/v1/from`);
+    const client = clientFor(stage.origin, { allowedOrigins: [other.origin] });
+    const asked = client.get({ url, method: 'POST', body: '{}', lane: 'backfill', meter: newMeter() });
+    expect((await errorOf(asked)).code).toBe('redirect_refused');
+    expect(other.seen).toHaveLength(0);
+  });
+});
 
 describe('redirects', () => {
   it.each([301, 302, 303, 307, 308])(

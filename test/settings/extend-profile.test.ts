@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extendProfile } from '../../src/settings/load-profile.ts';
+import { extendProfile } from '../../src/settings/extend-profile.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([
@@ -19,6 +19,12 @@ describe('a profile over the one that it extends', () => {
       { page: { style: 'cursor', cursor_param: 'c', size: 9 } },
       { page: { style: 'page', first: 0 } },
       { page: { style: 'page', first: 0 } },
+    ],
+    [
+      'replaces the places of a filter as a whole',
+      { incremental: { query: { from: '{since}' }, overlap: '1h' } },
+      { incremental: { query: { after: '{since}' } } },
+      { incremental: { query: { after: '{since}' }, overlap: '1h' } },
     ],
     [
       'merges a page of the same style, or of none named',

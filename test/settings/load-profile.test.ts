@@ -70,6 +70,67 @@ resources:
   });
 });
 
+/** The resources of a profile `p.yaml`, and of the files that it extends. */
+const resourcesOf = (files: Readonly<Record<string, string>>, env: NodeJS.ProcessEnv = {}) =>
+  profileOf(load({ 'config.yaml': withProfile('./p.yaml'), ...files }, env))?.resources ?? {};
+
+describe('resources that are alike', () => {
+  it('are a line each', () => {
+    const resources = resourcesOf({
+      'p.yaml': `defaults:
+  path: /items/{resource}
+  item: /items/{resource}/{id}
+  records: '{resource}'
+  page: { style: page, size: 50, total: meta.total }
+resources:
+  posts: {}
+  pages: { path: /pages }
+  tags: { page: { size: 7 } }
+  news: { extends: posts, history: none }
+  notes: { extends: news, path: /notes, page: { style: link } }
+  users: { item: null }
+`,
+    });
+    const page = { style: 'page', size: 50, total: 'meta.total', page_param: 'page' };
+    expect(resources).toMatchObject({
+      posts: { path: '/items/posts', item: '/items/posts/{id}', records: 'posts', page },
+      pages: { path: '/pages', item: '/items/pages/{id}', page },
+      tags: { path: '/items/tags', page: { ...page, size: 7 } },
+      news: { path: '/items/news', history: 'none', page },
+      notes: { path: '/notes', history: 'none', page: { style: 'link', size: 100, total: null } },
+      users: { path: '/items/users', item: null },
+    });
+  });
+
+  it('inherit what several files say together', () => {
+    const resources = resourcesOf({
+      'p.yaml': `extends: ./b.yaml
+defaults: { page: { size: 9 } }
+resources: { a: { id: key }, b: null, d: { extends: a } }
+`,
+      'b.yaml': `defaults: { path: /x, page: { style: page, first: 0 } }
+resources: { a: { updated: at }, b: {}, c: { extends: a } }
+`,
+    });
+    const page = { style: 'page', first: 0, size: 9 };
+    expect(Object.keys(resources)).toEqual(['a', 'c', 'd']);
+    expect(Object.values(resources)).toMatchObject(
+      Array.from({ length: 3 }, () => ({ path: '/x', id: 'key', updated: 'at', page })),
+    );
+  });
+
+  it('take numbers from the environment', () => {
+    const profile = 'defaults: { path: /x, page: { style: page, size: "${SIZE}" } }\nresources: { a: {} }\n';
+    expect(resourcesOf({ 'p.yaml': profile }, { SIZE: '12' })).toMatchObject({ a: { page: { size: 12 } } });
+  });
+});
+
+it('a value from the environment is masked in whatever inherits it', () => {
+  const profile = 'defaults: { path: /x, page: { style: page }, history: "${KEY}" }\nresources: { a: {} }\n';
+  const { message } = faultsOf({ 'config.yaml': withProfile('./p.yaml'), 'p.yaml': profile }, { KEY: 'canary-99' });
+  expect(message).toMatch(/p.yaml:1:\d+ {2}defaults.history: expected one of .*, got a text \(\*\*\*\)/);
+});
+
 type Row = [name: string, files: Readonly<Record<string, string>>, at: string, expected: RegExp];
 const base = 'extends: content-service\n';
 const rows: Row[] = [
@@ -104,19 +165,53 @@ const rows: Row[] = [
     'parameters of another page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: page, ‸cursor_param: c } } }\n` },
     'p.yaml',
-    /one of style, page_param, first, size_param, size, total.*, got the unknown key "cursor_param"/,
+    /one of style, page_param, first, next_page, end, size_param.*, got the unknown key "cursor_param"/,
   ],
   [
     'an unknown page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
     'p.yaml',
-    /one of cursor, page, offset, link, next-url, got "pages"/,
+    /one of cursor, page, offset, link, next-url, keyset, continuation, single, got "pages"/,
   ],
   [
     'a circle',
     { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'extends: ‸./p.yaml\n' },
     'b.yaml',
     /extends: expected profiles that do not extend each other in a circle/,
+  ],
+  [
+    'a fault in the defaults',
+    { 'p.yaml': 'defaults: { path: /x, page: { style: page, size: ‸0 } }\nresources: { a: {}, b: {} }\n' },
+    'p.yaml',
+    /defaults.page.size: expected at least 1/,
+  ],
+  [
+    'a fault in what a resource extends',
+    {
+      'p.yaml': 'extends: ./b.yaml\nresources: { a: null, b: { extends: c, path: /x } }\n',
+      'b.yaml': 'resources: { a: {}, c: { path: /y, page: { style: page }, ‸hid: 1 } }\n',
+    },
+    'b.yaml',
+    /resources.c.hid: expected one of .*, got the unknown key "hid"/,
+  ],
+  [
+    'a resource that extends one that is not there',
+    { 'p.yaml': `${base}resources: { images: null, more: { extends: ‸image, path: /x }, imagery: {} }\n` },
+    'p.yaml',
+    /resources.more.extends: expected one of content, analytics, imagery, got "image"; did you mean "imagery"/,
+  ],
+  [
+    'resources that extend each other',
+    { 'p.yaml': `resources: { a: { extends: b }, b: { extends: ‸a } }\n` },
+    'p.yaml',
+    /resources.b.extends: expected resources that do not extend each other in a circle, got "a" again/,
+  ],
+  ['a resource that extends itself', { 'p.yaml': `resources: { a: { extends: ‸a } }\n` }, 'p.yaml', /circle/],
+  [
+    'defaults that extend a resource',
+    { 'p.yaml': `${base}defaults: { ‸extends: content }\n` },
+    'p.yaml',
+    /defaults.extends: expected no extends/,
   ],
   ['itself as base', { 'p.yaml': 'extends: ‸./p.yaml\n' }, 'p.yaml', /circle/],
   [

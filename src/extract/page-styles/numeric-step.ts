@@ -1,6 +1,7 @@
 import type { PagePosition } from '../page.ts';
+import { sentTexts } from './page-variables.ts';
 
-/** Only the query of a position counts; a base makes it a URL. */
+/** Only what a position sends beside its path counts; a base makes it a URL. */
 const ANYWHERE = 'http://localhost';
 const BASE64 = /^[\w+/-]{2,}={0,2}$/;
 const PRINTABLE = /^[\x20-\x7e]+$/;
@@ -21,7 +22,7 @@ export function isNumericStep(position: PagePosition, next: PagePosition, receiv
 }
 
 function paramsOf(position: PagePosition): Map<string, string> {
-  return URL.canParse(position, ANYWHERE) ? new Map(new URL(position, ANYWHERE).searchParams) : new Map();
+  return URL.canParse(position, ANYWHERE) ? sentTexts(new URL(position, ANYWHERE)) : new Map();
 }
 
 /** The text that is written in Base64; the value itself if it is no text. */

@@ -1,9 +1,13 @@
-import type { JsonValue } from '../../model/json.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { bodyAccount } from '../requests/body-account.ts';
 import type { EndProof } from '../guards/walk-end.ts';
+import type { PlaceValues } from './page-variables.ts';
+
+/** The profiles by their style. */
+export type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
 export interface PageFacts {
@@ -14,7 +18,10 @@ export interface PageFacts {
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
-  /** Records on this page. */
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
+  /** The records of this page, and how many they are. */
+  records: readonly SourceRecord[];
   received: number;
   /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */
   fresh: number;
@@ -33,8 +40,8 @@ export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null;
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
-  /** Query parameters of the first page. */
-  first: Readonly<Record<string, string>>;
+  /** Values of the first page, by request place. */
+  first: PlaceValues;
   /** The step after this page, or the fault of the answer. */
   next(facts: PageFacts): PageStep | GuardFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
@@ -51,11 +58,18 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
+  /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
+  holding(position: URL, record: number, size: number): URL | null;
 }
 
-/** The query parameter that asks for the profile's page size; none if the service has no such parameter. */
-export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): Record<string, string> {
-  return profile.size_param === null ? {} : { [profile.size_param]: String(profile.size) };
+/** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
+export function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
+  return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, ahead: null };
+}
+
+/** The request place that asks for the profile's page size; none if the service has no such parameter. */
+export function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+  return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
 /**

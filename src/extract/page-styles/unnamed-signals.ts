@@ -19,16 +19,15 @@ export interface UnnamedSignal {
 
 /**
  * Fields of a page's body that look as if more followed, other than those that the profile reads: `has_more: true`, a
- * `next` that holds something. Nothing within the records is looked at. `query`: values that the request itself sent.
+ * `next` that holds something. Nothing within the records is looked at. `sent`: values that the request itself sent.
  */
 export function unnamedSignals(
   json: JsonValue,
   records: string,
   page: PageProfile,
-  query: URLSearchParams,
+  sent: ReadonlySet<string>,
 ): UnnamedSignal[] {
   const named = new Set([...pathsOf(page), records]);
-  const sent = new Set(query.values());
   const found: UnnamedSignal[] = [];
   const look = (value: JsonValue, path: string, depth: number): void => {
     if (!isObject(value) || depth > DEPTH) return;
@@ -43,9 +42,12 @@ export function unnamedSignals(
   return found;
 }
 
+/** Fields of a page in the profile that name where an answer tells of the next one. */
+const NAMING: ReadonlySet<string> = new Set(['next_cursor', 'has_more', 'next_url', 'next_page', 'continuation']);
+
 function pathsOf(page: PageProfile): string[] {
-  if (page.style === 'cursor') return [page.next_cursor, ...(page.has_more === null ? [] : [page.has_more])];
-  return page.style === 'next-url' ? [page.next_url] : [];
+  const paths = Object.entries(page).filter(([field]) => NAMING.has(field));
+  return paths.flatMap(([, path]) => (typeof path === 'string' ? [path] : []));
 }
 
 /** A token that the request sent is an echo. */

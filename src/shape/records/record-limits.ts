@@ -72,6 +72,7 @@ export type RejectReason =
   | 'id_type'
   | 'id_too_long'
   | 'id_characters'
+  | 'record_missing'
   | 'not_an_object'
   | 'too_deep'
   | 'too_wide'

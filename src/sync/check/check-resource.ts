@@ -9,15 +9,19 @@ import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '.
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `isIdentified`: the identity path was seen to answer this
- * credential only. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
+ * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
-export async function checkResource(context: RequestContext, isIdentified: boolean): Promise<CheckFinding[]> {
+export async function checkResource(
+  context: RequestContext,
+  credential: 'identified' | 'unproved' | 'none',
+): Promise<CheckFinding[]> {
   const { profile, signal } = context;
   const pages: Page[] = [];
   const walked = await tested('listing', signal, async () => {
@@ -45,7 +49,10 @@ export async function checkResource(context: RequestContext, isIdentified: boole
     const { item } = profile;
     findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
   }
-  findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  if (credential !== 'none') {
+    const isIdentified = credential === 'identified';
+    findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  }
   return findings;
 }
 
@@ -106,7 +113,7 @@ function agreed(moving: number, asked: number, item: string): CheckFinding {
 function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): Sample[] {
   const keyed = records.flatMap(({ value }) => {
     const key = keyIn(value, profile);
-    return key === null ? [] : [{ key, listed: value }];
+    return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];
   });
   const chosen = [keyed.at(0), keyed.at(keyed.length >> 1), keyed.at(-1)].filter((each) => each !== undefined);
   return [...new Map(chosen.map((each) => [each.key, each])).values()];

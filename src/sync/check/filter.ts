@@ -1,7 +1,8 @@
 import type { Page } from '../../extract/page.ts';
-import { zoneAt } from '../../model/time-zone.ts';
-import type { IncrementalProfile } from '../../source/incremental.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { boundsTogether, filterName, NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
+import { filterSince, filterText, type ExtraQuery } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import type { CheckFinding } from './finding.ts';
 import { askFirstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
@@ -15,7 +16,15 @@ const MOST_EARLIER_MS = 48 * 3_600_000;
 const CONTROL = 'content_sync_control';
 
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
-const OTHER_FORM = `set incremental.param and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
+const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
+/** Tried where the profile's own does not work. */
+const OTHER_FORMATS = [
+  ...NAMED_FORMATS,
+  'yyyy-MM-dd HH:mm:ss',
+  "yyyy-MM-dd'T'HH:mm:ss",
+  'yyyy-MM-dd',
+  'yyyyMMddHHmmss',
+] as const;
 
 /** The service's listings, each asked for once; null if it refuses the request. */
 interface FilterAnswers {
@@ -37,40 +46,90 @@ export async function filterFinding(
   page: Page,
   incremental: IncrementalProfile,
 ): Promise<CheckFinding> {
-  const { param, format } = incremental;
   const plain = pageAsListed(page, context.profile);
+  const name = filterName(incremental);
   if (plain.records.length === 0) {
-    return { check: 'filter', status: 'warn', detail: `${param} cannot be tried on an empty listing` };
+    return { check: 'filter', status: 'warn', detail: `${name} cannot be tried on an empty listing` };
   }
-  const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
-  const zone = zoneAt(context.profile.times, context.profile.updated);
-  const value = (at: number): string => writtenMoment(at, format, like, zone);
-  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, { [param]: value(at) });
   const aheadAt = (page.serverDate ?? context.clock.now()) + FAR_AHEAD_MS;
-  const middleAt = middleOf(plain.records);
-  const answers: FilterAnswers = {
+  const question = { plain, aheadAt };
+  const { moment, asked, answers } = await askFilter(context, incremental, question);
+  const shown = (at: number): string => filterText(incremental, asked(at));
+  const fault = filterFault(answers, shown, aheadAt);
+  if (fault !== null) {
+    const other = await workingFormat(context, incremental, question);
+    const hint =
+      other === null
+        ? fault.hint
+        : `set incremental.format to "${other}" in the profile: with that it lists what it should`;
+    return { check: 'filter', status: statusOf(context), ...fault, ...(hint === undefined ? {} : { hint }) };
+  }
+  const { middle, control } = answers;
+  const some = middle === undefined ? '' : `, ${countOf(middle.page, plain)} since ${moment(middle.at)}`;
+  const detail = `${name} leaves out what did not change: none in a year, all since 1970${some}; ${controlText(control)}`;
+  return { check: 'filter', status: 'ok', detail };
+}
+
+interface FilterQuestion {
+  plain: FirstPage;
+  aheadAt: number;
+}
+
+/** `moment` writes epoch milliseconds as the filter takes them, `asked` is the request with that. */
+async function askFilter(
+  context: RequestContext,
+  incremental: IncrementalProfile,
+  { plain, aheadAt }: FilterQuestion,
+): Promise<{ moment: (at: number) => string; asked: (at: number) => ExtraQuery; answers: FilterAnswers }> {
+  const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
+  const zone = updatedZone(context.profile);
+  const moment = (at: number): string => writtenMoment(at, incremental, like, zone);
+  // Where begin and end of a window cannot be told apart, it ends behind all that is asked for.
+  const until = boundsTogether(context.profile) ? moment(aheadAt + FAR_AHEAD_MS) : null;
+  const asked = (at: number): ExtraQuery => filterSince(incremental, moment(at), until);
+  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, asked(at));
+  const middleAt = middleOf(plain.records, incremental.overlap);
+  const ahead = await since(aheadAt);
+  // A request that is refused is not made better by another moment.
+  if (ahead === null) return { moment, asked, answers: { plain, ahead, back: null, control: null } };
+  const answers = {
     plain,
-    ahead: await since(aheadAt),
+    ahead,
     back: await since(FAR_BACK_MS),
     ...(middleAt === null ? {} : { middle: { at: middleAt, page: await since(middleAt) } }),
-    control: await askFirstPage(context, { [CONTROL]: value(aheadAt) }),
+    control: await askFirstPage(context, { extraQuery: { [CONTROL]: moment(aheadAt) } }),
   };
-  const fault = filterFault(answers, (at) => `${param}=${value(at)}`, aheadAt);
-  if (fault !== null) return { check: 'filter', status: statusOf(context), ...fault };
-  const some =
-    answers.middle === undefined ? '' : `, ${countOf(answers.middle.page, plain)} since ${value(answers.middle.at)}`;
-  const detail = `${param} leaves out what did not change: none in a year, all since 1970${some}; ${controlText(answers.control)}`;
-  return { check: 'filter', status: 'ok', detail };
+  return { moment, asked, answers };
+}
+
+/** Of the other formats the first in which the filter does what it should; null if none does, or nothing could tell. */
+async function workingFormat(
+  context: RequestContext,
+  incremental: IncrementalProfile,
+  question: FilterQuestion,
+): Promise<string | null> {
+  if (middleOf(question.plain.records, incremental.overlap) === null) return null;
+  for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
+    const { answers } = await askFilter(context, { ...incremental, format }, question);
+    if (filterFault(answers, () => '', question.aheadAt) === null) return format;
+  }
+  return null;
 }
 
 function statusOf({ profile }: RequestContext): CheckFinding['status'] {
   return profile.accept.includes('filter') ? 'warn' : 'fail';
 }
 
-/** A time on the page with others before and behind it; null if there is none. */
-function middleOf(records: readonly Listed[]): number | null {
+/**
+ * A moment with listed records before and after it: as a sync asks, a while before a record's time, so that a service
+ * that compares texts shows it. Null if all have one time.
+ */
+function middleOf(records: readonly Listed[], overlap: number): number | null {
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
-  return times.length < 2 ? null : (times[Math.ceil((times.length - 1) / 2)] ?? null);
+  const index = Math.ceil((times.length - 1) / 2);
+  const [before, at] = [times[index - 1], times[index]];
+  if (before === undefined || at === undefined) return null;
+  return at - Math.min(overlap, Math.floor((at - before) / 2));
 }
 
 type Fault = Pick<CheckFinding, 'detail' | 'hint'>;

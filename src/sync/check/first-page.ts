@@ -1,10 +1,8 @@
 import type { Page } from '../../extract/page.ts';
 import { SyncError } from '../../model/errors.ts';
-import { zoneAt } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import { updatedTime } from '../../shape/columns/updated-time.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import { momentOf } from '../cursor/since.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { firstPage, type ExtraQuery } from '../listing-walk.ts';
 
@@ -41,14 +39,12 @@ export async function askFirstPage(context: RequestContext, extraQuery: ExtraQue
 /** A page's records by key and time. */
 export function pageAsListed(
   { records, total, next }: Pick<Page, 'records' | 'total' | 'next'>,
-  { id, updated, times }: ResourceProfile,
+  profile: ResourceProfile,
 ): FirstPage {
-  const zone = zoneAt(times, updated);
   const listed = records.map(({ value }) => {
-    const found = recordKey(value, id);
-    const time = updated === null ? null : fieldAt(value, updated);
-    const text = typeof time === 'string' || typeof time === 'number' ? String(time) : '';
-    return { key: 'key' in found ? found.key : '', text, at: momentOf(text, zone) };
+    const found = recordKey(value, profile.id);
+    const { text, at } = updatedTime(value, profile) ?? { text: '', at: -Infinity };
+    return { key: 'key' in found ? found.key : '', text, at };
   });
   return { records: listed, total, isWhole: next === null };
 }

@@ -1,9 +1,9 @@
 import type { Page } from '../../extract/page.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
-import { parseInstant } from '../../shape/columns/timestamps.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import { updatedPaths, updatedTime } from '../../shape/columns/updated-time.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
+import { filterName } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 
@@ -56,15 +56,12 @@ export function fieldFindings(records: readonly SourceRecord[], profile: Resourc
   } else {
     fields.push({ check: 'id', status: 'ok', detail: `${idName} is there and unique on the page` });
   }
-  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile, profile.updated)];
+  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile)];
 }
 
-function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile, path: string): CheckFinding {
-  const readable = records.filter(({ value }) => {
-    const field = fieldAt(value, path);
-    return (typeof field === 'string' || typeof field === 'number') && parseInstant(field) !== null;
-  }).length;
-  const detail = `${path} is a time in ${readable} of ${records.length} records`;
+function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
+  const readable = records.filter(({ value }) => updatedTime(value, profile) !== null).length;
+  const detail = `${updatedPaths(profile).join(', else ')} is a time in ${readable} of ${records.length} records`;
   if (readable === records.length) return { check: 'updated', status: 'ok', detail };
   const without = `${detail}; the fields are ${namesIn(records[0])}`;
   const other = 'if another field holds the time of change, name it as `updated`';
@@ -75,7 +72,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   return {
     check: 'updated',
     status: profile.accept.includes('filter') ? 'warn' : 'fail',
-    detail: `${without}; ${records.length - readable} of them can never be found by ${profile.incremental.param}`,
+    detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
     hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
   };
 }

@@ -1,7 +1,8 @@
 import type { JsonValue } from '../../model/json.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import { LOCAL, zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedPaths } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 
@@ -42,12 +43,12 @@ export function timesFindings(
 ): CheckFinding[] {
   const page = records.map(textsOf);
   const paths = new Set(page.flatMap((texts) => [...texts.keys()]));
-  const fields = [...paths].filter((path) => isLocalField(page, path));
+  const fields = [...paths].filter((path) => times[path] !== LOCAL && isLocalField(page, path));
   const found = fields.map((path): CheckFinding | null => {
     const field = { path, zone: zoneAt(times, path), readAs: Object.hasOwn(times, path) ? (times[path] ?? '') : 'UTC' };
     const other = byOtherField(page, paths, field);
     if (other !== 'unknown') return other;
-    return serverDate === null ? null : byClock(page, serverDate, field, path === updated);
+    return serverDate === null ? null : byClock(page, serverDate, field, updatedPaths({ updated }).includes(path));
   });
   const strange = page.length === 0 ? [] : Object.keys(times).filter((path) => !paths.has(path));
   return [...found.filter((finding) => finding !== null), ...strange.map(noSuchField)];

@@ -1,6 +1,7 @@
-import type { TimeZone } from '../../model/time-zone.ts';
+import { timeZone, type TimeZone } from '../../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
-import type { IncrementalProfile } from '../../source/incremental.ts';
+import { parsePattern, patternStep, writePattern, hasOffset } from '../../source/date-pattern.ts';
+import { isNamedFormat, type IncrementalProfile, type NamedFormat } from '../../source/incremental.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
 interface Looks {
@@ -8,26 +9,35 @@ interface Looks {
   last: number;
 }
 
+/** How a filter takes a moment. */
+type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
+
 /**
- * The value of the incremental parameter: the cursor less the overlap, written as the profile says. The overlap
- * re-reads what was committed late and what shares a moment with the cursor; unchanged rows cost nothing. Once a walk
- * has looked a whole overlap after the cursor was first seen, it is the moment after the cursor: a bulk update that
- * gave a hundred thousand records one time is not fetched again for ever.
+ * The moment from which changes are asked for: the cursor less the overlap, in a form that `momentOf` reads; a date
+ * pattern is only applied when it is sent (`sentMoment`). The overlap re-reads what was committed late and what shares a
+ * moment with the cursor; unchanged rows cost nothing. Once a walk has looked a whole overlap after the cursor was first
+ * seen, it is the moment after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
+ * again for ever. A format that shows minutes or less never leaves the overlap out, and begins one of its steps before
+ * it, because a service may take all of a day for one.
  * Null if the cursor is not a moment that we can read: then everything must be walked.
  *
  * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`.
  */
 export function sinceValue(
   cursor: string,
-  incremental: IncrementalProfile,
+  incremental: MomentForm & Pick<IncrementalProfile, 'overlap'>,
   looks: Looks | null,
   zone: TimeZone | null = null,
 ): string | null {
   const at = momentOf(cursor, zone);
   if (at === -Infinity) return null;
-  const isPast = looks !== null && isSettled(at, incremental.overlap, looks);
-  const from = isPast ? at + stepOf(incremental, cursor) : at - incremental.overlap;
-  return writtenMoment(from, incremental.format, cursor, zone);
+  const step = stepOf(incremental, cursor);
+  const isFine = step <= 1_000;
+  const isPast = isFine && looks !== null && isSettled(at, { overlap: incremental.overlap, step }, looks);
+  const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
+  return isNamedFormat(incremental.format)
+    ? writtenMoment(from, incremental, cursor, zone)
+    : new Date(from).toISOString();
 }
 
 /**
@@ -38,35 +48,64 @@ export function momentOf(text: string, zone: TimeZone | null = null): number {
   return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }
 
-/** A moment as the incremental parameter takes it; `as_sent` writes it in the form of `like`, a time of the service. */
+/** A moment of `sinceValue` as the request has it. */
+export function sentMoment(since: string, form: MomentForm, zone: TimeZone | null = null): string {
+  return isNamedFormat(form.format) ? since : writtenMoment(momentOf(since), form, since, zone);
+}
+
+/**
+ * A moment as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
+ * without a zone is one of `zone`, unless the filter has a zone of its own.
+ */
 export function writtenMoment(
   epochMs: number,
-  format: IncrementalProfile['format'],
+  { format, zone: own }: MomentForm,
   like: string,
   zone: TimeZone | null = null,
 ): string {
-  const isLocal = zone !== null && format === 'as_sent' && isLocalTime(like);
-  return isLocal ? localText(epochMs, like, zone) : FORMATS[format](epochMs, like);
+  const local = typeof own === 'string' ? timeZone(own) : zone;
+  if (!isNamedFormat(format)) return patternText(epochMs, format, local);
+  const isLocal = local !== null && format === 'as_sent' && isLocalTime(like);
+  return isLocal ? localText(epochMs, like, local) : FORMATS[format](epochMs, like);
 }
 
 function isNumber(text: string): boolean {
   return /^\d+(\.\d+)?$/.test(text);
 }
 
-/**
- * Local time in the form of the cursor, cut off as that is. Of an hour that is there twice, when clocks are put back,
- * the service's filter may take either: then the walk starts before both.
- */
+function patternText(epochMs: number, pattern: string, zone: TimeZone | null): string {
+  const parts = parsePattern(pattern) ?? [];
+  if (zone === null) return writePattern(parts, epochMs);
+  const offset = Math.round((zone.toLocal(epochMs) - epochMs) / 60_000);
+  return writePattern(parts, hasOffset(parts) ? zone.toLocal(epochMs) : localOf(epochMs, zone), offset);
+}
+
+/** Local time in the form of the cursor, cut off as that is. */
 function localText(epochMs: number, cursor: string, zone: TimeZone): string {
-  const local = zone.toLocal(epochMs);
-  const text = new Date(local - zone.spread(local)).toISOString();
+  const text = new Date(localOf(epochMs, zone)).toISOString();
   const [date, clock] = [text.slice(0, 10), text.slice(11, cursor.includes('.') ? 23 : Math.min(cursor.length, 19))];
   return `${date}${cursor.charAt(10)}${clock}`;
 }
 
-/** Nothing that the overlap allows for can still come at or before the cursor: the last walk would have seen it. */
-function isSettled(cursor: number, overlap: number, { first, last }: Looks): boolean {
-  return last - first >= overlap && last - cursor >= overlap + roundness(cursor);
+/**
+ * Of an hour that is there twice, when clocks are put back, the service's filter may take either: then the walk starts
+ * before both.
+ */
+function localOf(epochMs: number, zone: TimeZone): number {
+  const local = zone.toLocal(epochMs);
+  return local - zone.spread(local);
+}
+
+/**
+ * Nothing that the overlap allows for can still come before the moment after the cursor: the last walk would have seen
+ * it.
+ */
+function isSettled(
+  cursor: number,
+  { overlap, step }: { overlap: number; step: number },
+  { first, last }: Looks,
+): boolean {
+  return last - first >= overlap && last - cursor >= overlap + Math.max(roundness(cursor), step === 1 ? 0 : step);
 }
 
 /** A service whose times are rounded down to the hour still writes this hour's time when most of it has passed. */
@@ -77,7 +116,8 @@ function roundness(epochMs: number): number {
 const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
 
 /** The smallest step that the written form can show. */
-function stepOf({ format }: IncrementalProfile, cursor: string): number {
+export function stepOf({ format }: MomentForm, cursor: string): number {
+  if (!isNamedFormat(format)) return patternStep(parsePattern(format) ?? []);
   if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
   return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;
 }
@@ -88,7 +128,7 @@ const iso: Format = (epochMs) => new Date(epochMs).toISOString();
 const epochSeconds: Format = (epochMs) => String(Math.floor(epochMs / 1_000));
 const epochMilliseconds: Format = (epochMs) => String(epochMs);
 
-const FORMATS: Readonly<Record<IncrementalProfile['format'], Format>> = {
+const FORMATS: Readonly<Record<NamedFormat, Format>> = {
   iso,
   epoch_s: epochSeconds,
   epoch_ms: epochMilliseconds,

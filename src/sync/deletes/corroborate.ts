@@ -1,6 +1,7 @@
 import { readItem } from '../../extract/read-item.ts';
 import { SyncError } from '../../model/errors.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedColumns } from '../../shape/columns/updated-time.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/vocabulary.ts';
@@ -13,13 +14,15 @@ export interface Gone {
   key: string;
   /** When it was asked for; local epoch milliseconds. */
   confirmedAt: number;
+  /** The service's own time of the delete, UTC text of our tables; null or absent if it names none. */
+  deletedAt?: string | null;
 }
 
 /**
  * Evidence for a delete besides the 404 or 410 of the record read alone. `walked`: a whole walk has not met it.
- * `told`: an event says that it is gone. `untold`: nothing else.
+ * `told`: an event or a feed of deletes says that it is gone. `stated`: the record itself says so. `untold`: nothing else.
  */
-export type Witness = 'walked' | 'told' | 'untold';
+export type Witness = 'walked' | 'told' | 'stated' | 'untold';
 
 /** A record that cannot be read alone and that the listing shows all the same. */
 export interface ListedRecord {
@@ -57,7 +60,7 @@ export async function corroborate(
   witness: Witness,
   lane: Lane,
 ): Promise<Corroborated> {
-  if (witness === 'walked') return { gone: [...gone], listed: [], waiting: [] };
+  if (witness === 'walked' || witness === 'stated') return { gone: [...gone], listed: [], waiting: [] };
   const live = await liveRows(context, gone);
   const sorted: Corroborated = { gone: [], listed: [], waiting: [] };
   for (const each of gone) {
@@ -78,11 +81,10 @@ async function liveRows(
 ): Promise<Map<string, { updated: string | null }>> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
-  const column = table.columns.find(({ path }) => path.join('.') === profile.updated);
   const stored = await warehouse.stored(
     table,
     gone.map(({ key }) => key),
-    column?.name ?? null,
+    updatedColumns(table.columns, profile),
   );
   const askedAt = new Map(gone.map(({ key, confirmedAt }) => [key, timestampText(confirmedAt)]));
   const now = timestampText(clock.now());
@@ -138,7 +140,7 @@ async function readControls(context: ResourceContext, gone: ReadonlySet<string>,
     proof.at = Math.max(proof.at, reading);
     return null;
   }
-  return `the service says 404 or 410 for others too, such as ${controls[0]}: check item in the profile and what the credential may read`;
+  return `the service says that others are gone too, such as ${controls[0]}: check item in the profile and what the credential may read`;
 }
 
 async function controlKeys(

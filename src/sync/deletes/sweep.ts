@@ -75,7 +75,7 @@ async function findUnmet(context: ResourceContext, table: TableShape, walk: Seen
   let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
     const unseen = seen.missingAmong(keys);
-    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, null);
+    const rows = unseen.length === 0 ? null : await warehouse.stored(table, unseen, []);
     for (const [key, { deletedAt, syncedAt }] of rows ?? []) {
       if (deletedAt !== null || syncedAt >= walk.walk_started_at) continue;
       // Suspects that will be held in any case need not be old.

@@ -1,11 +1,13 @@
 import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import type { TimeZone } from '../../model/time-zone.ts';
+import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
+import { filterName, type IncrementalProfile } from '../../source/incremental.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
 import { momentOf } from '../cursor/since.ts';
+import { filterQuery, filterText } from '../listing-walk.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
@@ -47,15 +49,16 @@ export async function proveFilter(
 ): Promise<WholeWalk | null> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
-  const { incremental, times, updated } = profile;
+  const { incremental } = profile;
   const since = plan.checkpoint.walk_since;
   // A walk that may have missed records is partial anyway, and its cursor stays where it was.
   if (incremental === null || since === null || !walked.isProved) return null;
-  const zone = zoneAt(times, updated);
+  const zone = updatedZone(profile);
   const { evidence } = walked;
-  const subject = filterOf(context, incremental.param);
+  const subject = filterOf(context, incremental);
+  const asked = filterText(incremental, filterQuery(profile, since));
   if (evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
-    progress.warnings.push(ignoredFilter(subject, since, evidence.oldest));
+    progress.warnings.push(ignoredFilter(subject, asked, evidence.oldest));
   }
   // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
   if (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null) return null;
@@ -65,7 +68,7 @@ export async function proveFilter(
     progress.warnings.push(unprovedCatchUp(subject));
     return null;
   }
-  const doubt = notBelieved(subject, doubted, since);
+  const doubt = notBelieved(subject, doubted, asked);
   if (subject.isAccepted) {
     progress.warnings.push(doubt);
     return null;
@@ -83,10 +86,11 @@ export async function proveFilter(
 export async function warnOfUntimed(context: RunContext): Promise<void> {
   const { incremental } = context.profile;
   if (incremental === null || (await countUntimedRows(context)) === 0) return;
-  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental.param)));
+  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental)));
 }
 
-function filterOf({ owned, profile }: RunContext, param: string) {
+function filterOf({ owned, profile }: RunContext, incremental: IncrementalProfile) {
+  const param = filterName(incremental);
   return { resource: owned.resource, param, isAccepted: profile.accept.includes('filter') };
 }
 
@@ -103,7 +107,7 @@ async function doubtedWitness(context: RunContext, filtered: Filtered, first: Wh
     if (reading === null) return key;
     if (!reading.isThere) return (await passOn(context, walked)) ? null : key;
     // Changed after it was asked for, perhaps: then it is listed now.
-    if (updatedOf(context, reading, filtered.zone) <= walked.evidence.cursorAt) return key;
+    if (changedAt(context, reading) <= walked.evidence.cursorAt) return key;
     walked = await walkAgain(context, filtered);
   }
   if (!walked.evidence.hasWitness) return key;
@@ -162,9 +166,8 @@ async function readAlone(context: RunContext, key: string): Promise<ItemReading 
   }
 }
 
-function updatedOf({ profile: { updated } }: RunContext, reading: ItemReading, zone: TimeZone | null): number {
-  const value = reading.isThere && updated !== null ? fieldAt(reading.record.value, updated) : null;
-  return typeof value === 'string' || typeof value === 'number' ? momentOf(String(value), zone) : -Infinity;
+function changedAt({ profile }: RunContext, reading: ItemReading): number {
+  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }
 
 async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {

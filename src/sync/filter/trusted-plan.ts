@@ -1,10 +1,10 @@
 import type { LoadContext } from '../../load/load-context.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
 import { NO_WALK } from '../../state/checkpoints.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
-import type { Column } from '../../model/table.ts';
+import { filterName } from '../../source/incremental.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 
@@ -21,15 +21,16 @@ export async function trustedPlan(
   const { profile, resource, stored } = input;
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
   const isAccepted = profile.accept.includes('filter');
-  const doubt = { resource, param: profile.incremental.param, isAccepted };
-  const untimed = await countUntimedRows(context);
+  const doubt = { resource, param: filterName(profile.incremental), isAccepted };
+  // Windows list such rows in no walk, and tell it themselves.
+  const untimed = profile.incremental.window === null ? await countUntimedRows(context) : 0;
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };
 
   const { cursor } = stored;
-  const zone = zoneAt(profile.times, profile.updated);
-  const [witness] = await latestWitnesses(context, { until: momentOf(cursor, zone), except: null });
+  const until = momentOf(cursor, updatedZone(profile));
+  const [witness] = await latestWitnesses(context, { until, except: null });
   if (witness !== undefined) {
     const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
@@ -58,14 +59,12 @@ export async function latestWitnesses(
   context: LoadContext,
   { until, except }: { until: number; except: string | null },
 ): Promise<Witness[]> {
-  const column = timeColumn(context);
   const table = context.owned.shape?.tables[0];
-  if (column === null || table === undefined) return [];
-  const keys = await context.warehouse.latestKeys(table, column, MOST_LOOKED_AT);
-  const stored = await context.warehouse.stored(table, keys, column.name);
-  // A column of moments holds them in UTC; any other has what the service wrote.
-  const { times, updated: field } = context.profile;
-  const zone = column.type === 'timestamp' ? null : zoneAt(times, field);
+  if (table === undefined) return [];
+  const columns = updatedColumns(table.columns, context.profile);
+  const keys = await context.warehouse.latestKeys(table, columns, MOST_LOOKED_AT);
+  const stored = await context.warehouse.stored(table, keys, columns);
+  const zone = storedZone(columns, context.profile);
   const known = [...stored].map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
   const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
@@ -74,21 +73,15 @@ export async function latestWitnesses(
 
 /** How many live rows a filter by time can never list. */
 export async function countUntimedRows(context: LoadContext): Promise<number> {
-  const column = timeColumn(context);
   const table = context.owned.shape?.tables[0];
   if (table === undefined) return 0;
-  // A field that never had a value has no column.
-  return column === null ? context.warehouse.count(table.name) : context.warehouse.countUntimed(table, column);
-}
-
-function timeColumn({ owned, profile }: LoadContext): Column | null {
-  return owned.shape?.tables[0]?.columns.find(({ path }) => path.join('.') === profile.updated) ?? null;
+  return context.warehouse.countUntimed(table, updatedColumns(table.columns, context.profile));
 }
 
 /** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */
-export function cursorFor({ at }: Witness, cursor: string, { times, updated }: ResourceProfile): string {
-  const zone = zoneAt(times, updated);
-  return at < momentOf(cursor, zone) ? writtenMoment(at, 'as_sent', cursor, zone) : cursor;
+export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProfile): string {
+  const zone = updatedZone(profile);
+  return at < momentOf(cursor, zone) ? writtenMoment(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
 const WALKED = 'everything was walked instead';
@@ -101,11 +94,11 @@ interface Doubt {
 }
 
 /** The record that set the cursor was not among what the filter listed, although the service has it as it was. */
-export function notBelieved({ resource, param, isAccepted }: Doubt, key: string, since: string): Warning {
+export function notBelieved({ resource, isAccepted }: Doubt, key: string, filter: string): Warning {
   return {
     code: 'filter_not_believed',
-    message: `${param}=${since} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
-    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, format and overlap right, or \`incremental: null\``,
+    message: `${filter} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
   };
 }
 
@@ -138,10 +131,10 @@ function untimedRecords({ resource, param, isAccepted }: Doubt, count: number): 
 }
 
 /** Everything is listed, or much more than was asked for. */
-export function ignoredFilter({ resource, param }: Doubt, since: string, oldest: number): Warning {
+export function ignoredFilter({ resource }: Doubt, filter: string, oldest: number): Warning {
   return {
     code: 'filter_ignored',
-    message: `${param}=${since} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
+    message: `${filter} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
     hint: `see what \`content-sync check ${resource}\` says of the filter; nothing is lost, but every sync reads so much`,
   };
 }

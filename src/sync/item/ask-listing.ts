@@ -3,6 +3,8 @@ import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { takenIn } from '../../shape/records/as-record.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
@@ -84,14 +86,15 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
   try {
     for await (const page of walk(listingWalk(context, lane, filterQuery(profile, since)))) {
       if (page.number === 1) requestedAt = page.requestedAt;
-      for (const record of page.records) {
+      for (const record of takenIn(page.records)) {
         const key = keyIn(record.value, profile);
         if (key === null) isNamed = false;
-        else records.set(key, record);
+        else if (tombstoneOf(record.value, profile) === null) records.set(key, record);
       }
       if (page.end !== null) {
         const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
-        return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
+        const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
+        return { records, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;
@@ -104,7 +107,7 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
   return { records, requestedAt, isWhole: false };
 }
 
-/** The records that a filtered listing shows first: those that have changed since a moment, as the service wrote it. */
+/** The live records that a filtered listing shows first: those that have changed since a moment, as the service wrote it. */
 export async function changedSince(
   context: ResourceContext,
   updated: string | null,
@@ -114,6 +117,8 @@ export async function changedSince(
   const { incremental } = profile;
   const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
   const extraQuery = filterQuery(profile, since);
-  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) return { records, extraQuery };
+  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) {
+    return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };
+  }
   return { records: [], extraQuery };
 }

@@ -1,5 +1,5 @@
 import type { PageFacts } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { momentOf } from '../cursor/since.ts';
@@ -25,18 +25,16 @@ export interface FilterEvidence {
 }
 
 /** No page of a walk from this checkpoint was seen yet. */
-export function newEvidence(
-  { cursor, cursor_key }: CheckpointRow,
-  { times, updated }: ResourceProfile,
-): FilterEvidence {
-  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, zoneAt(times, updated));
+export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
   return { witness: cursor_key, hasWitness: false, pages: 0, other: null, oldest: Infinity, cursorAt };
 }
 
 /** Adds a page that is about to be committed. */
-export function addPage(evidence: FilterEvidence, { keys, updated }: PageFacts): void {
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
   evidence.pages += 1;
-  evidence.hasWitness ||= evidence.witness !== null && keys.includes(evidence.witness);
+  evidence.hasWitness ||=
+    evidence.witness !== null && [keys, leftOut].some((met) => met.includes(evidence.witness ?? ''));
   for (const { key, at } of updated) {
     if (at < evidence.oldest) evidence.oldest = at;
     const isOther = key !== evidence.witness && at <= evidence.cursorAt;

@@ -4,8 +4,10 @@ import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { walkWindows } from '../../extract/walk-windows.ts';
+import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -38,6 +40,8 @@ export interface OneWalk {
   repetition: Repetition;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
+  /** Null if the listing is asked for at once. */
+  windows: Windows | null;
 }
 
 /** A walk that came to its end, and what that end proves. */
@@ -59,7 +63,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
-  const { start, before } = await resumeWalk(context, planned);
+  const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
@@ -83,7 +87,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of walk({ ...walkOptions(context, start), before, overlaps: mayOverlap })) {
+    const options = { ...walkOptions(context, start), before, overlaps: mayOverlap };
+    for await (const page of one.windows === null ? walk(options) : walkWindows(options, one.windows)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -120,7 +125,7 @@ function commitOf(
   const { page, facts, counted, before, proof } = committed;
   const isProved = proof?.isProved ?? false;
   const { total, kept, again, serverDate } = page;
-  const zone = zoneAt(profile.times, profile.updated);
+  const zone = updatedZone(profile);
   const completesFull = repetition.behind !== null;
   const passed = { ...facts, next: page.next, serverDate, total, kept, again, isProved, completesFull, zone };
   const after = checkpointAfter(before, passed, clock.now());
@@ -139,7 +144,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
   const { profile, runAhead, warehouse } = context;
   return {
     ...listingWalk(context, LANES_BY_MODE[start.walk_mode ?? 'full'], filterQuery(profile, start.walk_since)),
-    from: positionFrom(start.walk_position, profile.query),
+    from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
     runAhead,
@@ -159,9 +164,11 @@ function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page'
 async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
+  hasWindows: boolean,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
   const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
-  if (planned.walk_position === null) return { start: planned, before: nothing };
+  // A window is begun again.
+  if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
   const pages = await rememberedPages(context, planned);
   if (pages.length === 0 && isNumbered(context.profile.page)) {
     const { walk_mode: mode, walk_since: since } = planned;
@@ -171,11 +178,11 @@ async function resumeWalk(
 }
 
 async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
-  const { resource, walk_started_at } = planned;
+  const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: MetPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query);
+    const place = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
   }
   return pages;

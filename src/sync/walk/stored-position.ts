@@ -1,13 +1,15 @@
 import type { PagePosition } from '../../extract/page.ts';
+import { filledQuery } from '../../extract/page-styles/listing-request.ts';
+import type { TemplateValues } from '../../source/template.ts';
 
-/** Only the path and the query of a position count; a base makes it a URL. */
+/** Only what stands behind the origin counts; a base makes it a URL. */
 const ANYWHERE = 'http://localhost';
 
 type Query = Readonly<Record<string, string>>;
 
 /**
- * A position as a checkpoint may hold it: without the profile's own query parameters, of which any may be a secret.
- * Null, which is the beginning, if the service itself wrote a secret into it: pages are then read twice.
+ * A position as a checkpoint may hold it: without the profile's own query parameters, of which any may be a secret. The
+ * profile's headers and body are no part of a position. Null, which is the beginning, if the service itself wrote a secret into it: pages are then read twice.
  */
 export function storedPosition(
   position: PagePosition | null,
@@ -19,9 +21,10 @@ export function storedPosition(
   return scrub(stored) === stored ? stored : null;
 }
 
-/** The position that `storedPosition` stored. */
-export function positionFrom(stored: PagePosition | null, query: Query): PagePosition | null {
-  return stored === null ? null : changed(stored, query, (params, name, value) => params.set(name, value));
+/** The position that `storedPosition` stored. `values` are those of the walk. */
+export function positionFrom(stored: PagePosition | null, query: Query, values: TemplateValues): PagePosition | null {
+  if (stored === null) return null;
+  return changed(stored, filledQuery(query, values), (params, name, value) => params.set(name, value));
 }
 
 function changed(
@@ -33,5 +36,5 @@ function changed(
   if (entries.length === 0 || !URL.canParse(position, ANYWHERE)) return position;
   const url = new URL(position, ANYWHERE);
   for (const [name, value] of entries) change(url.searchParams, name, value);
-  return url.pathname + url.search.replaceAll('+', '%20');
+  return url.pathname + url.search.replaceAll('+', '%20') + url.hash;
 }

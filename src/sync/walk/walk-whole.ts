@@ -1,12 +1,13 @@
 import type { SureRecord } from '../../extract/guards/walk-end.ts';
 import { SyncError } from '../../model/errors.ts';
-import { zoneAt } from '../../model/time-zone.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
+import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
 
@@ -39,7 +40,9 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   let repetition: Repetition = { former: null, behind: null };
   const repeated = { whole: 0, all: 0 };
   for (;;) {
-    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence });
+    // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
+    const windows = await windowsOf(run, plan.checkpoint);
+    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence, windows });
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
@@ -104,7 +107,7 @@ async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
 }
 
 /** The filter's value for what lies behind a record; null if there is no filter. */
-function sinceOf({ updated: text }: SureRecord, { incremental, times, updated }: ResourceProfile): string | null {
-  if (incremental === null) return null;
-  return sinceValue(text, { ...incremental, overlap: TIES_MS }, null, zoneAt(times, updated));
+function sinceOf({ updated: text }: SureRecord, profile: ResourceProfile): string | null {
+  if (profile.incremental === null) return null;
+  return sinceValue(text, { ...profile.incremental, overlap: TIES_MS }, null, updatedZone(profile));
 }

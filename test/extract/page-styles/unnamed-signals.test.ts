@@ -4,7 +4,7 @@ import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 
 const found = (body: string, page = pageProfile('cursor', 2), query = ''): string[] =>
-  unnamedSignals(parseJson(body), 'data', page, new URLSearchParams(query)).map(
+  unnamedSignals(parseJson(body), 'data', page, new Set(new URLSearchParams(query).values())).map(
     ({ path, shown }) => `${path}=${shown}`,
   );
 

@@ -29,6 +29,12 @@ function format(name: string) {
   return { incremental: { param: 'updated_since', format: name, overlap: '10m' } };
 }
 
+/** `updated_at:>='2026-11-20 12:00:00'`, and nothing else. */
+function byExpression(record: SmallRecord, value: string): boolean {
+  const [, since] = /^updated_at:>='(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'$/.exec(value) ?? [];
+  return since !== undefined && at(record) >= instant(`${since.replace(' ', 'T')}Z`);
+}
+
 describe('check of a filter', () => {
   it.each<[what: string, behaviour: Behaviour, fields: Record<string, unknown>]>([
     ['lists the moment itself', {}, {}],
@@ -64,14 +70,14 @@ describe('check of a filter', () => {
       { filter: (record, value) => at(record) >= Number(value) * 1_000 },
       format('epoch_ms'),
       /updated_since=\d+ does not list r\d+, which changed at/,
-      /incremental\.format/,
+      /incremental\.format to "epoch_s"/,
     ],
     [
       'takes milliseconds where the profile sends seconds',
       { filter: (record, value) => at(record) >= Number(value) },
       format('epoch_s'),
       /still lists 12 records/,
-      /incremental: null/,
+      /incremental\.format to "epoch_ms"/,
     ],
     [
       'reads the moment in a zone that is hours behind, so that changes of a day are missed',
@@ -92,12 +98,32 @@ describe('check of a filter', () => {
       { param: 'changed_after', unknown: 400 },
       {},
       /the service refuses updated_since=/,
-      /incremental\.param and incremental\.format/,
+      /incremental\.param, .* and incremental\.format in/,
+    ],
+    [
+      'compares texts, of which its own have a space where ours have a T',
+      { filter: (record, value) => new Date(at(record)).toISOString().replace('T', ' ').slice(0, 19) >= value },
+      {},
+      /updated_since=.* does not list r\d+, which changed at/,
+      /incremental\.format to "yyyy-MM-dd HH:mm:ss"/,
     ],
   ])('tells that the service %s, and what to set', async (_, behaviour, fields, finding, hint) => {
     const { code, stdout } = await checked(behaviour, fields);
     const [told, next] = stdout.slice(stdout.indexOf('FAIL  content filter')).split('\n');
     expect([code, told, next]).toEqual([1, expect.stringMatching(finding), expect.stringMatching(hint)]);
+  });
+
+  it('asks by the template as a sync does', async () => {
+    const incremental = { param: 'filter', template: "updated_at:>='{since}'", format: 'yyyy-MM-dd HH:mm:ss' };
+    const { stdout } = await checked({ param: 'filter', filter: byExpression, unknown: 400 }, { incremental });
+    expect(stdout).toMatch(/ok {4}content filter: filter leaves out what did not change/);
+    const wrong = await checked(
+      { param: 'filter', filter: byExpression, unknown: 400 },
+      { incremental: { ...incremental, format: 'iso' } },
+    );
+    expect(wrong.stdout).toMatch(
+      /FAIL {2}content filter: filter=updated_at:>='1970.* lists nothing.*\n.*"yyyy-MM-dd HH:mm:ss"/,
+    );
   });
 
   it('only warns of what the profile accepts', async () => {

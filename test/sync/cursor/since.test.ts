@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { timeZone } from '../../../src/model/time-zone.ts';
-import { sinceValue } from '../../../src/sync/cursor/since.ts';
+import { sentMoment, sinceValue } from '../../../src/sync/cursor/since.ts';
 
 const MINUTE = 60_000;
 const filter = { param: 'updated_since', format: 'as_sent', overlap: 10 * MINUTE } as const;
@@ -68,5 +68,42 @@ describe('sinceValue', () => {
     const open = new Date(Date.parse(cursor) - 10 * MINUTE).toISOString().replace('.000', '');
     expect(sinceValue(cursor, filter, { first: Date.parse(cursor), last: due - 1 })).toBe(open);
     expect(sinceValue(cursor, filter, { first: Date.parse(cursor), last: due })).toBe(settled);
+  });
+
+  it.each([
+    ['yyyy-MM-dd HH:mm:ss', '2026-11-20T12:00:00.500Z', '2026-11-20 11:50:00'],
+    ['yyyy-MM-dd HH:mm:ss', '1763640000', '2025-11-20 11:50:00'],
+    // One step further back, for services that take all of a day or minute for one.
+    ['yyyy-MM-dd', '2026-11-20T12:00:00Z', '2026-11-19'],
+    ['dd/MM/yyyy', '2026-11-20T00:05:00Z', '18/11/2026'],
+    ['yyyy-MM-dd HH:mm', '2026-11-20T12:00:30Z', '2026-11-20 11:49'],
+  ])('by the pattern %s the cursor %s less ten minutes is %s', (format, from, since) => {
+    const form = { ...filter, format };
+    expect(sentMoment(sinceValue(from, form, null) ?? '', form)).toBe(since);
+  });
+
+  it.each([
+    // Clocks go from 3:00 back to 2:00.
+    ['yyyy-MM-dd HH:mm:ss', '2026-10-25T01:15:00Z', '2026-10-25 01:05:00'],
+    ['yyyy-MM-dd HH:mm:ss', '2026-07-10T12:00:00Z', '2026-07-10 13:50:00'],
+    ['yyyy-MM-dd HH:mm:ssXXX', '2026-07-10T12:00:00Z', '2026-07-10 11:50:00Z'],
+    ['yyyy-MM-dd', '2026-07-10T22:30:00Z', '2026-07-10'],
+  ])('by the pattern %s in a zone the cursor %s less ten minutes is %s', (format, from, since) => {
+    const form = { ...filter, format, zone: format.endsWith('XXX') ? null : 'Europe/Zurich' };
+    expect(sentMoment(sinceValue(from, form, null) ?? '', form)).toBe(since);
+  });
+
+  it('never leaves the overlap out where the form shows minutes or less', () => {
+    const looks = { first: at, last: at + 10_000 * MINUTE };
+    const asked = (format: string) => sinceValue(cursor, { ...filter, format }, looks);
+    expect(asked('yyyy-MM-dd HH:mm:ss')).toBe('2026-11-20T12:00:01.250Z');
+    expect(asked('yyyy-MM-dd')).toBe('2026-11-19T11:50:00.250Z');
+  });
+
+  it('waits until all of a second has passed where the form shows no less', () => {
+    const due = at + 10 * MINUTE + 1_000;
+    const asked = (last: number) => sinceValue(cursor, { ...filter, format: 'epoch_s' }, { first: at, last });
+    expect(asked(due - 1)).toBe('1795175400');
+    expect(asked(due)).toBe('1795176001');
   });
 });

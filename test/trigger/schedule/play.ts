@@ -1,5 +1,6 @@
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import type { RunStatus } from '../../../src/model/vocabulary.ts';
+import { incrementalSchema } from '../../../src/source/incremental.ts';
 import type { ScheduleSettings } from '../../../src/settings/settings.ts';
 import type { SyncCommand } from '../../../src/sync/plan.ts';
 import type { RunReport } from '../../../src/sync/report.ts';
@@ -88,7 +89,7 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   return { runs, stored, failures, scheduler: create(), restart: create };
 }
 
-const FILTER = { param: 'updated_since', format: 'as_sent', overlap: 600_000 } as const;
+const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' });
 
 function after(before: StoredSuccess | null, command: SyncCommand, now: number): StoredSuccess {
   const whole = walkedAt(now);

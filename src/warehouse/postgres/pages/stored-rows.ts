@@ -1,16 +1,17 @@
 import { escapeIdentifier } from 'pg';
-import type { TableShape } from '../../../model/table.ts';
+import type { Column, TableShape } from '../../../model/table.ts';
 import type { StoredRow, Warehouse } from '../../warehouse.ts';
 import { execute, type Database } from '../connection/transact.ts';
 
 /** Looks rows up by key, in one statement of a text that is made once per table shape and kept. */
 export function storedRows(database: Database): Warehouse['stored'] {
-  const lookups = new WeakMap<TableShape, { updated: string | null; text: string }>();
+  const lookups = new WeakMap<TableShape, { updated: string; text: string }>();
   const ask = execute(database);
   return async (table, keys, updated) => {
     let lookup = lookups.get(table);
-    if (lookup?.updated !== updated) {
-      lookup = { updated, text: lookupText(database.schema, table, updated) };
+    const names = updated.map(({ name }) => name).join('\n');
+    if (lookup?.updated !== names) {
+      lookup = { updated: names, text: lookupText(database.schema, table, updated) };
       lookups.set(table, lookup);
     }
     const { rows } = await ask<StoredRow & { key: string }>(lookup.text, [keys]);
@@ -18,19 +19,23 @@ export function storedRows(database: Database): Warehouse['stored'] {
   };
 }
 
-function lookupText(schema: string, table: TableShape, updated: string | null): string {
+function lookupText(schema: string, table: TableShape, updated: readonly Column[]): string {
   const key = escapeIdentifier(table.key[0] ?? '');
   return `SELECT ${key} AS "key", "_hash" AS "hash", "_version" AS "version",
     "_synced_at" AT TIME ZONE 'UTC' AS "syncedAt", "_deleted_at" AT TIME ZONE 'UTC' AS "deletedAt",
-    ${updatedText(table, updated)} AS "updated"
+    ${firstCell(updated)} AS "updated"
     FROM ${escapeIdentifier(schema)}.${escapeIdentifier(table.name)} WHERE ${key} = ANY($1)`;
 }
 
 /** Moments as UTC text, in whatever zone the connection is. */
-function updatedText(table: TableShape, updated: string | null): string {
-  if (updated === null) return 'NULL::text';
-  const isMoment = table.columns.some(({ name, type }) => name === updated && type === 'timestamp');
-  return isMoment ? `${escapeIdentifier(updated)} AT TIME ZONE 'UTC'` : escapeIdentifier(updated);
+function firstCell(columns: readonly Column[]): string {
+  const isMixed = new Set(columns.map(({ type }) => type)).size > 1;
+  const cells = columns.map(({ name, type }) => {
+    const cell = type === 'timestamp' ? `${escapeIdentifier(name)} AT TIME ZONE 'UTC'` : escapeIdentifier(name);
+    if (!isMixed) return cell;
+    return type === 'timestamp' ? `(${cell})::text || 'Z'` : `${cell}::text`;
+  });
+  return cells.length > 1 ? `COALESCE(${cells.join(', ')})` : (cells[0] ?? 'NULL::text');
 }
 
 /** A table of so few blocks is read whole: there are fewer places in it than rows. */

@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
-import { sql, type Kysely } from 'kysely';
-import type { Cell, TableShape } from '../../../model/table.ts';
+import { sql, type Kysely, type RawBuilder } from 'kysely';
+import type { Cell, Column, TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { StoredRow, Warehouse } from '../../warehouse.ts';
 
@@ -11,11 +11,12 @@ type Lookup = Statement<
 
 /** Looks rows up by key, through statements that are compiled once per table shape and kept. */
 export function storedRows(db: Database, own: Kysely<OwnTables>) {
-  const lookups = new WeakMap<TableShape, { updated: string | null; statement: Lookup }>();
+  const lookups = new WeakMap<TableShape, { updated: string; statement: Lookup }>();
   return (...[table, keys, updated]: Parameters<Warehouse['stored']>): Map<string, StoredRow> => {
     let lookup = lookups.get(table);
-    if (lookup?.updated !== updated) {
-      lookup = { updated, statement: db.prepare<[string], never>(lookupText(own, table, updated)).raw() };
+    const names = updated.map(({ name }) => name).join('\n');
+    if (lookup?.updated !== names) {
+      lookup = { updated: names, statement: db.prepare<[string], never>(lookupText(own, table, updated)).raw() };
       lookups.set(table, lookup);
     }
     return readAll(db, lookup.statement, keys);
@@ -36,10 +37,18 @@ function readAll(db: Database, lookup: Lookup, keys: readonly string[]): Map<str
   return found;
 }
 
-function lookupText(own: Kysely<OwnTables>, table: TableShape, updated: string | null): string {
-  const last = updated === null ? sql`NULL` : sql.id(updated);
-  return sql`SELECT "_hash", "_version", "_synced_at", "_deleted_at", ${last} FROM ${sql.id(table.name)}
+function lookupText(own: Kysely<OwnTables>, table: TableShape, updated: readonly Column[]): string {
+  return sql`SELECT "_hash", "_version", "_synced_at", "_deleted_at", ${firstCell(updated)} FROM ${sql.id(table.name)}
     WHERE ${sql.id(table.key[0] ?? '')} = ${sql.val('')}`.compile(own).sql;
+}
+
+function firstCell(columns: readonly Column[]): RawBuilder<unknown> {
+  const isMixed = new Set(columns.map(({ type }) => type)).size > 1;
+  const cells = columns.map(({ name, type }) => {
+    if (!isMixed) return sql`${sql.id(name)}`;
+    return type === 'timestamp' ? sql`${sql.id(name)} || 'Z'` : sql`CAST(${sql.id(name)} AS TEXT)`;
+  });
+  return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`NULL`);
 }
 
 /** The oldest row, the newest, and some in between, by the order in which they came. */
