@@ -4,7 +4,7 @@ import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
-import { asksSince, incrementalFields } from './incremental.ts';
+import { asksSince, asksUntil, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
@@ -72,9 +72,18 @@ const resourceSchema = withPostBodies(resourceFields)
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
   })
+  .refine(asksUntil, {
+    path: ['incremental', 'until_param'],
+    error:
+      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
+  })
   .refine(asksForPartition, {
     path: ['partitions', 'param'],
     error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .refine(({ partitions, incremental }) => partitions === null || !incremental?.window, {
+    path: ['partitions'],
+    error: 'expected null beside a window: each of several listings cannot be cut into windows yet',
   })
   .transform(withPartitionKey);
 

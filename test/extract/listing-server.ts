@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 
 export interface Reply {
@@ -8,8 +9,14 @@ export interface Reply {
   body?: unknown;
 }
 
+/** What a request says besides its address; the body is its text. */
+export interface Sent {
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
 /** Answers one request; `count` is 1 for the first request that the server got. */
-export type Responder = (url: URL, count: number) => Reply;
+export type Responder = (url: URL, count: number, sent?: Sent) => Reply;
 
 export interface ListingServer {
   url: URL;
@@ -24,10 +31,14 @@ export async function startListing(respond: Responder): Promise<ListingServer> {
   const server = createServer((incoming, outgoing) => {
     const url = new URL(incoming.url ?? '/', listing.url);
     listing.requests.push(url.pathname + url.search);
-    const { status = 200, headers = {}, body } = respond(url, listing.requests.length);
-    setTimeout(() => {
-      outgoing.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body ?? null));
-    }, listing.delay);
+    const count = listing.requests.length;
+    const answer = (sent: string): void => {
+      const { status = 200, headers = {}, body } = respond(url, count, { headers: incoming.headers, body: sent });
+      setTimeout(() => {
+        outgoing.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body ?? null));
+      }, listing.delay);
+    };
+    text(incoming).then(answer, () => outgoing.destroy());
   });
   const listing: ListingServer = { url: new URL('http://127.0.0.1'), requests: [], delay: 0 };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -99,7 +99,8 @@ async function lookup(
       }
       if (page.end !== null) {
         const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
-        return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
+        const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
+        return { records, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;

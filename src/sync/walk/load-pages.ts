@@ -5,6 +5,8 @@ import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { walkWindows } from '../../extract/walk-windows.ts';
+import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -40,6 +42,8 @@ export interface OneWalk {
   repetition: Repetition;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
+  /** Null if the listing is asked for at once. */
+  windows: Windows | null;
 }
 
 /** A walk that came to its end, and what that end proves. */
@@ -61,7 +65,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
-  const { start, before } = await resumeWalk(context, planned);
+  const { start, before } = await resumeWalk(context, planned, one.windows !== null);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
@@ -85,7 +89,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of await pagesOf(context, start, { before, overlaps: mayOverlap })) {
+    const options = { ...walkOptions(context, start), before, overlaps: mayOverlap };
+    for await (const page of await pagesOf(context, start, options, one.windows)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -137,16 +142,18 @@ function commitOf(
   return { next, statements };
 }
 
-/** The pages of the listing, or of all its listings. */
+/** The pages of the listing, or of all its listings or windows. */
 async function pagesOf(
   context: RunContext,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps'>,
+  options: WalkOptions,
+  windows: Windows | null,
 ): Promise<AsyncIterable<Page>> {
-  const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;
-  if (partitions === null) return walk(options);
-  return partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
+  if (windows !== null) return walkWindows(options, windows);
+  return partitions === null
+    ? walk(options)
+    : partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {

@@ -15,9 +15,11 @@ import { positionFrom } from './stored-position.ts';
 export async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
+  hasWindows: boolean,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
   const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
-  if (planned.walk_position === null) return { start: planned, before: nothing };
+  // A window is begun again.
+  if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
   const { place, inner } = splitPosition(planned.walk_position);
   const pages = await rememberedPages(context, planned, place?.partition ?? null);
   if (place !== null) return resumeIn(context, planned, { place, inner }, pages);
