@@ -40,9 +40,13 @@ function isQueryValue(path: FieldPath): boolean {
   return ['query', 'body'].includes(partOfRequest(path));
 }
 
+/** Parts of a resource that have requests of their own. */
+const WITH_REQUESTS: ReadonlySet<unknown> = new Set(['incremental', 'start', 'delete_feed']);
+
 /** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
 function partOfRequest(path: FieldPath): string {
-  const below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  let below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  while (WITH_REQUESTS.has(below[0])) below = below.slice(1);
   return below.length > 1 ? String(below[0]) : '';
 }
 
