@@ -22,10 +22,17 @@ export function newMeter(): RequestMeter {
 /** A caller in place of the source's own: without any credential, or with a false one of the same form. */
 export type OtherCaller = 'nobody' | 'stranger';
 
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
 export interface ApiRequest {
   url: URL;
-  /** GET if absent. A POST is a read as well: it is tried again like any other. */
-  method?: 'GET' | 'POST' | undefined;
+  /** GET if absent. A POST is a read as well, unless it is a `write`: it is tried again like any other. */
+  method?: HttpMethod | undefined;
+  /**
+   * True for a request that changes something at the service. It is not sent a second time unless the service says that
+   * it was not taken (a limit, a credential that has run out), and a 2xx needs no body.
+   */
+  write?: boolean | undefined;
   /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */
@@ -66,6 +73,8 @@ export interface ApiAnswer {
   latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
+  /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */
+  withheld?: readonly string[] | undefined;
 }
 
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
@@ -77,7 +86,7 @@ export interface ApiClient {
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   status: number | null;
   outcome: Outcome;

@@ -17,6 +17,7 @@ import { forgetSeen } from '../state/seen.ts';
 import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/proof.ts';
+import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { notSynced } from './walk/partitions-of.ts';
 import { syncResource } from './sync-resource.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
@@ -205,7 +206,13 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures } = progress;
   const held = await heldDeletes(context);
-  const told = [...held, ...progress.warnings, ...itemWarnings(proof, scrub), ...sharedKeyWarnings(progress)];
+  const told = [
+    ...held,
+    ...progress.warnings,
+    ...itemWarnings(proof, scrub),
+    ...sharedKeyWarnings(progress),
+    ...lifetimeWarnings(context),
+  ];
   const warnings = withAccepted(told, profile.accept);
   figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
   const status = statusOf(error, figures, warnings);

@@ -103,7 +103,7 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
   const url = withPlaces(read.url, { [param]: wanted });
   const cut = await readQuietly(ask, url, resource);
   if (cut === null || cut.records.length !== wanted) return 'says_nothing';
-  const { headers, json, url: answeredUrl } = cut.answer;
+  const { headers, json, withheld, url: answeredUrl } = cut.answer;
   const counts = {
     records: cut.records,
     received: wanted,
@@ -113,7 +113,7 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
     pages: null,
     kept: 0,
   };
-  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, ...counts });
+  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, withheld, ...counts });
   return 'next' in step ? 'names_next' : 'names_none';
 }
 

@@ -41,8 +41,8 @@ function nextByLink(facts: PageFacts): PageStep | GuardFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl, url }: PageFacts, link: string): PageStep | GuardFault {
-  const position = linkedPosition(baseUrl, answeredUrl, link);
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | GuardFault {
+  const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
   return typeof position === 'string' ? { next: position + url.hash } : position;
 }
 

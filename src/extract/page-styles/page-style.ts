@@ -18,6 +18,8 @@ export interface PageFacts {
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
   /** The records of this page, and how many they are. */
   records: readonly SourceRecord[];
   received: number;

@@ -16,13 +16,13 @@ import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `isIdentified`: the identity path was seen to answer this
- * credential only. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
+ * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(
   asked: RequestContext,
   resources: Profile['resources'],
-  isIdentified: boolean,
+  credential: 'identified' | 'unproved' | 'none',
 ): Promise<CheckFinding[]> {
   const { profile, signal } = asked;
   const pages: Page[] = [];
@@ -54,7 +54,10 @@ export async function checkResource(
     const { item } = profile;
     findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
   }
-  findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  if (credential !== 'none') {
+    const isIdentified = credential === 'identified';
+    findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  }
   return findings;
 }
 

@@ -1,6 +1,6 @@
 import { countIn } from '../../extract/requests/body-account.ts';
 import { recordsOf } from '../../extract/requests/read-page.ts';
-import { listingStart, requestAt } from '../../extract/page-styles/listing-request.ts';
+import { requestAt } from '../../extract/page-styles/listing-request.ts';
 import type { Page } from '../../extract/page.ts';
 import { urlAt } from '../../extract/page-styles/position.ts';
 import type { OtherCaller } from '../../http/client.ts';
@@ -69,7 +69,7 @@ async function asOther(context: RequestContext, { position }: Page, as: OtherCal
   const { client, listing, profile, meter, signal } = context;
   const { resource, values = {} } = listingWalk(context, 'incremental');
   const parts = { target: listing, templates: profile, values };
-  const request = requestAt(parts, urlAt(listingStart(parts), position));
+  const request = requestAt(parts, urlAt(listing.baseUrl, position));
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
     const records = recordsOf(answer, resource);

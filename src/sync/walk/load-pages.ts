@@ -89,8 +89,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    const options = { ...walkOptions(context, start), before, overlaps: mayOverlap };
-    for await (const page of await pagesOf(context, start, options, one.windows)) {
+    for await (const page of await pagesOf(context, one, start, { before, overlaps: mayOverlap })) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -142,18 +141,17 @@ function commitOf(
   return { next, statements };
 }
 
-/** The pages of the listing, or of all its listings or windows. */
+/** The pages of the listing, of all its windows, or of all its listings. */
 async function pagesOf(
   context: RunContext,
+  { windows }: OneWalk,
   start: CheckpointRow,
-  options: WalkOptions,
-  windows: Windows | null,
+  more: Pick<WalkOptions, 'before' | 'overlaps'>,
 ): Promise<AsyncIterable<Page>> {
+  const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;
-  if (windows !== null) return walkWindows(options, windows);
-  return partitions === null
-    ? walk(options)
-    : partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
+  if (partitions === null) return windows === null ? walk(options) : walkWindows(options, windows);
+  return partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
