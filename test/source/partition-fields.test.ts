@@ -20,9 +20,10 @@ describe('the grammar of partitions', () => {
 
   it.each([
     [{ values: ['en'], field: 'locale' }, {}, 'expected the place that takes the value'],
-    [{ values: ['en', 'en'], param: 'l', field: 'l' }, {}, 'expected { values, field } or { parent, field }'],
-    [{ values: [], param: 'l', field: 'l' }, {}, 'expected { values, field } or { parent, field }'],
-    [{ values: ['en'], param: 'l', field: 'a.b' }, {}, 'expected { values, field } or { parent, field }'],
+    [{ values: ['en', 'en'], param: 'l', field: 'l' }, {}, 'expected each value once'],
+    [{ values: [], param: 'l', field: 'l' }, {}, 'Too small'],
+    [{ values: ['en'], param: 'l', field: 'a.b' }, {}, 'expected the plain name of a field'],
+    [{ param: 'l', field: 'l' }, {}, 'expected { values, field } or { parent, field }'],
     [{ parent: 'pages', param: 'p', field: 'p' }, {}, 'expected a resource of this profile, got pages'],
     [{ parent: 'comments', param: 'p', field: 'p' }, {}, 'do not lead back'],
     [
