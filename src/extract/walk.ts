@@ -39,6 +39,8 @@ export interface WalkOptions extends AskOptions {
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
+  /** Called with each new page; true if nothing that follows is wanted. */
+  isEnough?: (page: Pick<Page, 'records'>) => boolean;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -65,8 +67,9 @@ export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, un
     while (position !== null) {
       const walked = await pages.at(position);
       for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
-      const page = walked.at(-1);
-      if (page === undefined) throw new Error('a page that was read is missing');
+      const read = walked.at(-1);
+      if (read === undefined) throw new Error('a page that was read is missing');
+      const page = options.isEnough?.(read) === true ? pages.cutShort(read) : read;
       guard.admit(page);
       const { next, total } = page;
       await source.foresee({ next, received: pages.step, total: likelyTotal(total, ledger.met) });

@@ -3,7 +3,7 @@ import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { AuthSettings } from '../source/auth.ts';
-import { sincePlaces } from '../source/incremental.ts';
+import { sincePlaces } from '../source/filter-places.ts';
 import type { Profile } from '../source/profile.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';

@@ -20,6 +20,7 @@ import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import { type WalkPlan, startWalk } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { isNewestFirst, orderOf } from './newest-first.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
 import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
@@ -64,6 +65,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
+  const order = orderOf(profile, start);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
@@ -87,7 +89,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    const options = { ...walkOptions(context, start), before, overlaps: mayOverlap };
+    const isEnough = order === null ? {} : { isEnough: order.see };
+    const options = { ...walkOptions(context, start), ...isEnough, before, overlaps: mayOverlap };
     for await (const page of one.windows === null ? walk(options) : walkWindows(options, one.windows)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
@@ -101,6 +104,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   } finally {
     await writing;
   }
+  one.evidence.disorder ??= order?.broken() ?? null;
   if (last.ended === null) throw new Error('a walk came to no end');
   return { checkpoint, ...last.ended };
 }
@@ -147,7 +151,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
-    runAhead,
+    runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
@@ -169,6 +173,11 @@ async function resumeWalk(
   const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
   // A window is begun again.
   if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
+  // The newest records come first: a walk that reads only those begins again.
+  if (isNewestFirst(context.profile) && planned.walk_mode === 'incremental') {
+    const again = startWalk(planned, 'incremental', planned.walk_since, context.clock.now());
+    return { start: again, before: nothing };
+  }
   const pages = await rememberedPages(context, planned);
   if (pages.length === 0 && isNumbered(context.profile.page)) {
     const { walk_mode: mode, walk_since: since } = planned;
