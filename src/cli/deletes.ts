@@ -39,6 +39,8 @@ const REASONS: Readonly<Record<SuspectRow['reason'], string>> = {
   missing: 'a whole walk did not meet it',
   event: 'an event said so',
   older: 'listed in an older state than its row',
+  stated: 'the record says so itself',
+  told: 'the feed of deletes names it',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */

@@ -1,3 +1,4 @@
+import type { Tombstone } from '../shape/tombstone.ts';
 import type { Cell } from '../model/table.ts';
 import { canonicalHash } from '../shape/records/fingerprint.ts';
 import { parseInstant } from '../shape/columns/timestamps.ts';
@@ -20,6 +21,8 @@ export interface Difference {
   unchanged: number;
   /** Older than what is stored, which a listing that lags behind shows too: not accepted by itself. */
   older: KeyedRecord[];
+  /** Tombstones of live rows. */
+  stated: KeyedRecord[];
   /** When the page was asked for, as its rows will say it. */
   stampedAt: string;
   /** Among the updates: those whose own clock went back. */
@@ -36,11 +39,23 @@ export function difference(
   requestedAt: string,
   policy: OlderPolicy,
   now: string,
+  tombstones: ReadonlyMap<string, Tombstone> = new Map(),
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
-  const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stampedAt, wentBack: 0 };
-  for (const record of records) sortIn(result, record, stored.get(record.key), policy);
+  const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stated: [], stampedAt, wentBack: 0 };
+  for (const record of records) {
+    const sort = tombstones.has(record.key) ? sortTombstone : sortIn;
+    sort(result, record, stored.get(record.key), policy);
+  }
   return result;
+}
+
+/** Of a record that never had a row, or is deleted already, nothing is written. */
+function sortTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
+  result.unchanged += 1;
+  if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
+  const isDoubtful = isOlder(record, row.updated) && !isAccepted(record, policy);
+  (isDoubtful ? result.older : result.stated).push(record);
 }
 
 function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {

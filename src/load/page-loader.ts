@@ -1,11 +1,12 @@
 import type { CompiledQuery } from 'kysely';
+import { takenIn } from '../shape/records/as-record.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
 import type { OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
-import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
+import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import { keyOf, preparePage, prepareRows, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
@@ -24,10 +25,23 @@ export interface PageFacts {
   updated: readonly DatedKey[];
   /** Records in a state older than their row, which was not accepted. */
   older: readonly KeyedRecord[];
+  /** Keys of records that the profile's filter leaves out; their times are among `updated`. */
+  leftOut: readonly string[];
+  /** Keys of those of them that have a live row. */
+  lost: readonly string[];
+  /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
+  stated: readonly StatedDelete[];
+}
+
+/** A record that says of itself that it is deleted. */
+export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
+  /** UTC text of our tables; null if the service names no time. */
+  at: string | null;
 }
 
 /** The changes of one page to the warehouse, as counts. */
 export interface PageOutcome {
+  /** Without those that the profile's filter leaves out. */
   records: number;
   inserted: number;
   updated: number;
@@ -94,7 +108,7 @@ async function loadPage(
 ): Promise<{ outcome: PageOutcome; keys: ReadonlySet<string> }> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;
-  const { keyed, found, fresh } = prepared;
+  const { keyed, tombstones, found, fresh } = prepared;
   const setAside = [...prepared.setAside];
   const unkeyed = setAside.length;
   const requestedAt = found.stampedAt;
@@ -105,21 +119,25 @@ async function loadPage(
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
-  const records = page.records.length;
-  const outcome = outcomeOf(prepared, shaped, setAside.length, records);
-  const keys = keyed.map(keyOf);
-  const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older };
+  const outcome = outcomeOf(prepared, shaped, setAside.length, takenIn(page.records).length);
+  const { lost, leftOut } = prepared;
+  const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
+  const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
+  const facts = { ...listed, updated: updatedTimes([...keyed, ...leftOut]), older: found.older, stated };
   await warehouse.commit({
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
-      ...(mayResolve ? resolveRejects(warehouse.own, resource, written.map(keyOf), requestedAt) : []),
+      ...(mayResolve
+        ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
+        : []),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...statements(facts, outcome),
     ],
   });
   owned.openRejects += setAside.length;
-  for (const watch of owned.watches) noteSeen(watch, keyed, page.requestedAt);
+  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
+  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
   return { outcome, keys: new Set(written.map(keyOf)) };
 }
 
@@ -175,7 +193,7 @@ function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], r
   }
 }
 
-function updatedTimes(records: readonly KeyedRecord[]): DatedKey[] {
+function updatedTimes(records: readonly LeftOut[]): DatedKey[] {
   return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
 }
 

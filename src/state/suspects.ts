@@ -40,16 +40,16 @@ export function suspectOlder(
 
 /**
  * Notes records that are live here and may be gone. A later suspicion changes neither what a person has released nor
- * what is held. `sweeps` is how many whole walks this one stands for, 0 or 1.
+ * what is held. `sweeps` is how many whole walks this one stands for.
  */
 export function suspectGone(
   own: Kysely<OwnTables>,
   { state, detail, ...suspicion }: Suspicion,
   ids: readonly string[],
-  sweeps: 0 | 1,
+  sweeps: 0 | 1 | 2,
 ): CompiledQuery[] {
   const { evidence_at } = suspicion;
-  const noted = { state, detail, sweeps, found_at: evidence_at, hash: null };
+  const noted = { state, detail, sweeps, found_at: evidence_at, hash: null, deleted_at: null };
   const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
   return inParts(ids, IDS_PER_STATEMENT).map((part) =>
     own
@@ -57,8 +57,9 @@ export function suspectGone(
       .values(part.map((record_id) => ({ ...suspicion, ...noted, record_id })))
       .onConflict((conflict) =>
         conflict.columns(['resource', 'record_id']).doUpdateSet({
-          // An event proves more than a walk that did not list it.
-          reason: sql`CASE WHEN _sync_suspects.reason = 'event' THEN 'event' ELSE excluded.reason END`,
+          // What the service has said proves more than a walk that did not list it.
+          reason: sql`CASE WHEN excluded.reason <> 'stated' AND _sync_suspects.reason IN ('event', 'stated', 'told')
+            THEN _sync_suspects.reason ELSE excluded.reason END`,
           state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
           detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
           sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + ${sweeps}`,
@@ -68,6 +69,53 @@ export function suspectGone(
       )
       .compile(),
   );
+}
+
+/** A record that the service itself names as deleted, and its own time of that (UTC text); null if it names none. */
+export interface StatedSuspect {
+  key: string;
+  at: TimestampText | null;
+}
+
+/**
+ * Notes records that say of themselves that they are deleted (`stated`), or that a feed names (`told`), by an answer
+ * that was asked for at `evidence_at`. What a person has released or must decide stays so.
+ */
+export function suspectStated(
+  own: Kysely<OwnTables>,
+  { resource, reason, evidence_at }: Pick<SuspectRow, 'resource' | 'evidence_at'> & { reason: 'stated' | 'told' },
+  records: readonly StatedSuspect[],
+): CompiledQuery[] {
+  const noted = { resource, reason, evidence_at, found_at: evidence_at, detail: null, sweeps: 0, hash: null };
+  const isDecided = sql`_sync_suspects.state IN ('released', 'held')`;
+  return inParts(records, IDS_PER_STATEMENT).map((part) =>
+    own
+      .insertInto('_sync_suspects')
+      .values(part.map(({ key, at }) => ({ ...noted, state: 'open' as const, record_id: key, deleted_at: at })))
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'record_id']).doUpdateSet({
+          reason: sql`CASE WHEN _sync_suspects.reason = 'stated' THEN 'stated' ELSE excluded.reason END`,
+          state: sql`CASE WHEN ${isDecided} THEN _sync_suspects.state ELSE excluded.state END`,
+          detail: sql`CASE WHEN ${isDecided} THEN _sync_suspects.detail ELSE NULL END`,
+          sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END`,
+          evidence_at,
+          hash: null,
+          deleted_at: sql`excluded.deleted_at`,
+        }),
+      )
+      .compile(),
+  );
+}
+
+/** Holds these deletes until a person decides. */
+export function holdSuspects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+  detail: string,
+): CompiledQuery[] {
+  const hold = own.updateTable('_sync_suspects').set({ state: 'held', detail }).where('resource', '=', resource);
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => hold.where('record_id', 'in', part).compile());
 }
 
 /** Forgets the suspects that a whole walk has listed, or that were written or deleted since it began. */

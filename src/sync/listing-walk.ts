@@ -1,5 +1,7 @@
 import type { Page } from '../extract/page.ts';
 import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { keyParts } from '../extract/key-parts.ts';
+import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
@@ -57,12 +59,21 @@ export function filterText(incremental: IncrementalProfile, { extraQuery = {}, v
 
 /** A walk over the resource's listing from its beginning, one page after the other. */
 export function listingWalk(
-  { client, profile, listing, meter, signal, clock }: RequestContext,
+  { client, profile, listing, meter, signal, clock, partition }: RequestContext,
   lane: Lane,
   extraQuery: ExtraQuery = {},
 ): WalkOptions {
   const acceptsEnd = profile.accept.includes('end');
-  return { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery, runAhead: 0, acceptsEnd };
+  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const value = extraQuery.values?.['partition'] ?? partition ?? null;
+  const options = { ...asked, runAhead: 0, acceptsEnd };
+  return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
+}
+
+/** The same request for the listing that a record with this key comes from. */
+export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }
 
 /** The first page of such a walk; null if it has none. Throws what walking throws. */

@@ -69,12 +69,19 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const { proof, clock } = context;
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
-  const updated = reading.isThere ? (updatedTime(reading.record.value, context.profile)?.at ?? null) : null;
+  const record = (reading.isThere ? reading.record : (reading.stated?.record ?? reading.leftOut)) ?? null;
+  const updated = record === null ? null : (updatedTime(record.value, context.profile)?.at ?? null);
   const event = expected(reading.requestedAt, updated);
-  if (!reading.isThere) return gone(context, { key, confirmedAt: reading.requestedAt }, event);
+  const isEarlier = event.after !== null && updated !== null && isBefore(updated, event.after);
+  if (isEarlier && !reading.isThere) return 'behind';
+  if (!reading.isThere && reading.leftOut === undefined) {
+    const { stated, requestedAt: confirmedAt } = reading;
+    return gone(context, { key, confirmedAt, deletedAt: stated?.at ?? null }, event, stated !== undefined);
+  }
   proof.at = Math.max(proof.at, reading.requestedAt);
-  if (event.after !== null && updated !== null && isBefore(updated, event.after)) return 'behind';
-  if ((await checkItemReading(context, key, reading.record, 'refetch')) !== null) return 'unreadable';
+  if (isEarlier) return 'behind';
+  if (record === null || (await checkItemReading(context, key, record, 'refetch')) !== null) return 'unreadable';
+  if (!reading.isThere) return leftOut(context, { key, confirmedAt: reading.requestedAt });
   // Only if the event has a time of its own is it sure that no lagging replica has answered.
   const acceptsOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, acceptsOlder);
@@ -101,8 +108,21 @@ async function loadOne(
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
-async function gone(context: ResourceContext, record: Gone, event: ExpectedRecord): Promise<RefetchOutcome> {
-  const witness = event.isDelete ? 'told' : 'untold';
+/** The record says itself that it is none of the resource's: nothing else need be asked. */
+async function leftOut(context: ResourceContext, record: Gone): Promise<RefetchOutcome> {
+  const { deleted, held, doubt } = await softDeleteGone(context, [record], 'walked');
+  if (deleted.length > 0) return 'deleted';
+  if (doubt !== null) return 'unconfirmed';
+  return held.length > 0 ? 'held' : 'absent';
+}
+
+async function gone(
+  context: ResourceContext,
+  record: Gone,
+  event: ExpectedRecord,
+  isStated: boolean,
+): Promise<RefetchOutcome> {
+  const witness = isStated ? 'stated' : event.isDelete ? 'told' : 'untold';
   const { deleted, held, waiting, listed, doubt } = await softDeleteGone(context, [record], witness);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
@@ -111,6 +131,7 @@ async function gone(context: ResourceContext, record: Gone, event: ExpectedRecor
   if (shown !== undefined) return loadOne(context, record.key, shown, false);
   if (waiting.length > 0 || doubt !== null) return 'unconfirmed';
   if (held.length > 0) return 'held';
+  if (isStated) return 'absent';
   const isYoung = event.after !== null && record.confirmedAt - event.after < ON_ITS_WAY_MS;
   return isYoung && !event.isDelete ? 'behind' : 'absent';
 }

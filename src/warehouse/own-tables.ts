@@ -1,3 +1,4 @@
+import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -145,6 +146,19 @@ export interface LimitRow {
   updated_at: TimestampText;
 }
 
+export interface TokenRow {
+  name: string;
+  /** Grows with every token; 0 before the first. */
+  version: number;
+  /** Encrypted by those who have the secret of the settings; null before the first. */
+  sealed: string | null;
+  /** Epoch milliseconds of the warehouse's clock. */
+  expires_at: number | null;
+  /** Who asks the service for the next one, and until when nobody else does. */
+  asker: string | null;
+  asked_until: number | null;
+}
+
 export interface ReshapeRow {
   resource: string;
   /** The id up to which rows are written anew, in the database's order; '' before the first. */
@@ -164,11 +178,27 @@ export interface SeenRow {
   position: string | null;
 }
 
+export interface FeedRow {
+  resource: string;
+  /** `deletes`: a listing of deletes beside that of the records. `changes`: all changes in their order. */
+  feed: 'deletes' | 'changes';
+  /** Of the feed as the profile declares it: what another one has left means nothing. */
+  fingerprint: string;
+  /** Up to where it was read, as the service wrote it; null if it has to be begun anew. */
+  cursor: string | null;
+  /** The page after that, in a feed whose cursor only moves at its end; null at the beginning of a reading. */
+  page: string | null;
+  /** A cursor from before a whole walk that has not come to its end yet, which then takes the place of `cursor`. */
+  fresh: string | null;
+  moved_at: TimestampText;
+}
+
 /**
  * Why a row may not be what the service has: a whole full walk did not meet its record; an event said that it is gone;
- * or a listing shows an older state of it.
+ * a listing shows an older state of it; the record itself says that it is deleted (`stated`); or a feed of the service
+ * names it as deleted (`told`).
  */
-export const SUSPECT_REASONS = ['missing', 'event', 'older'] as const;
+export const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told'] as const;
 
 /**
  * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:
@@ -190,6 +220,8 @@ export interface SuspectRow {
   detail: string | null;
   /** Of the older state that was listed (`canonicalHash`); null in all others. */
   hash: string | null;
+  /** The service's own time of the delete; null if it has named none. */
+  deleted_at: TimestampText | null;
 }
 
 /** The tables made by `migrations/`, as Kysely sees them. */
@@ -202,7 +234,10 @@ export interface OwnTables {
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;
+  _sync_tokens: TokenRow;
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
   _sync_suspects: SuspectRow;
+  _sync_feeds: FeedRow;
+  _sync_notices: NoticeRow;
 }

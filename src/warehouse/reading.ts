@@ -95,7 +95,8 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
     },
     countDeleted: async (table, since) => {
       if (!(await isThere(table))) return 0;
-      return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" >= ${moment(since)}`);
+      return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
+        AND "_synced_at" >= ${moment(since)}`);
     },
   };
 }

@@ -106,8 +106,10 @@ export interface RowRewrite {
 /** A record that is gone from the service. */
 export interface GoneRecord {
   key: string;
-  /** When the service was asked: a row that was written later stays. Becomes `_deleted_at` and `_synced_at`. */
+  /** When the service was asked: a row that was written later stays. Becomes `_synced_at`. */
   confirmedAt: TimestampText;
+  /** The service's own time of the delete, which becomes `_deleted_at`; `confirmedAt` does if it is absent or null. */
+  deletedAt?: TimestampText | null;
 }
 
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */

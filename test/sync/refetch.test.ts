@@ -227,4 +227,23 @@ describe('a record that cannot be read alone', () => {
     expect(await stage.again(key, { isDelete: true })).toBe('unreadable');
     expect(stage.sandbox.requests.total).toBe(before);
   });
+
+  it('is deleted at once where it says so itself, and lives again where it no longer does', async () => {
+    const content = { deleted: { field: 'removed_at' } };
+    const stage = await stageFor({ profile: { resources: { content } } });
+    put(stage, { title: 'first', updated_at: UPDATED, removed_at: '2026-11-20T08:00:00Z' });
+    stage.sandbox.requests.clear();
+    expect(await stage.again('a')).toBe('deleted');
+    // Nobody else is asked.
+    expect(stage.sandbox.requests.total).toBe(1);
+    expect(String((await rowOf(stage))?.['_deleted_at'])).toMatch(/^2026-11-20 08:00:00/);
+    expect(await stage.again('a')).toBe('absent');
+    stage.sandbox.store.put('content', { id: 'never', updated_at: UPDATED, removed_at: '2026-11-20T08:00:00Z' });
+    expect(await stage.again('never')).toBe('absent');
+    expect(await stage.again('a', { after: AT + 60_000 })).toBe('behind');
+    put(stage, { title: 'first', updated_at: '2026-11-20T09:00:00Z', removed_at: null });
+    expect(await stage.again('a')).toBe('loaded');
+    expect((await rowOf(stage))?.['_deleted_at']).toBeNull();
+    expect(await suspects(stage)).toEqual([]);
+  });
 });

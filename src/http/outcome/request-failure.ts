@@ -1,6 +1,7 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
+import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
@@ -17,7 +18,7 @@ export function requestId(headers: Judged['answer']['headers']): string | null {
  */
 export function requestError(of: {
   judged: Judged;
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   attempts: number;
   hint: string | undefined;
@@ -101,11 +102,12 @@ function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null
 }
 
 /** The schemes that a 401 names (RFC 9110, 11.6.1), if ours is not among them. */
-function otherScheme({ verdict, answer }: Judged): string | null {
+function otherScheme({ verdict, answer, sent }: Judged): string | null {
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
-  if (challenges.some((text) => /\bbearer\b/i.test(text))) return null;
+  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent.proof?.headers['authorization'] ?? '') ?? [];
+  if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
   return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
 }
 

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { isSecretName } from '../../model/secret-name.ts';
+import { PUBLIC_FIELDS } from '../../source/auth.ts';
 import { pathKey, textsIn, type FieldPath } from './field-path.ts';
 
-/** Fields of `auth` that are no secrets. */
-const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
 const GROUP_AND_OTHERS_READ = 0o044;
 /** Shorter parts of a secret say nothing, or are found by chance. */
 const LEAST_LENGTH = 8;
@@ -12,8 +11,9 @@ const LEAST_LENGTH = 8;
 export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
-  if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
   if (isHeader(path)) return true;
@@ -40,9 +40,13 @@ function isQueryValue(path: FieldPath): boolean {
   return ['query', 'body'].includes(partOfRequest(path));
 }
 
+/** Parts of a resource that have requests of their own. */
+const WITH_REQUESTS: ReadonlySet<unknown> = new Set(['incremental', 'start', 'delete_feed']);
+
 /** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
 function partOfRequest(path: FieldPath): string {
-  const below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  let below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  while (WITH_REQUESTS.has(below[0])) below = below.slice(1);
   return below.length > 1 ? String(below[0]) : '';
 }
 
@@ -57,6 +61,7 @@ export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>):
 }
 
 function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (path.length === 4 && path[2] === 'http' && path[3] === 'proxy') return /:\/\/[^/?#@]*:[^/?#@]+@/.test(text);
   if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
   return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
 }

@@ -2,6 +2,7 @@ import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { listingWalk } from '../listing-walk.ts';
+import { samplePartition } from './sample-partition.ts';
 import { credentialFinding } from './credential.ts';
 import { filterFinding } from './filter.ts';
 import { orderFinding } from './order.ts';
@@ -10,18 +11,26 @@ import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from '.
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
+import type { Profile, ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `isIdentified`: the identity path was seen to answer this
- * credential only. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
+ * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
-export async function checkResource(context: RequestContext, isIdentified: boolean): Promise<CheckFinding[]> {
-  const { profile, signal } = context;
+export async function checkResource(
+  asked: RequestContext,
+  resources: Profile['resources'],
+  credential: 'identified' | 'unproved' | 'none',
+): Promise<CheckFinding[]> {
+  const { profile, signal } = asked;
   const pages: Page[] = [];
+  let context = asked;
   const walked = await tested('listing', signal, async () => {
+    if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
+    if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
       pages.push(page);
       if (pages.length === 2) break;
@@ -48,9 +57,18 @@ export async function checkResource(context: RequestContext, isIdentified: boole
     const { item } = profile;
     findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
   }
-  findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  if (credential !== 'none') {
+    const isIdentified = credential === 'identified';
+    findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  }
   return findings;
 }
+
+const NO_PARENT: CheckFinding = {
+  check: 'listing',
+  status: 'warn',
+  detail: 'the service lists no record of the parent, so there is no listing to ask for',
+};
 
 /** Runs one test; what it throws becomes its finding. */
 async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
@@ -109,7 +127,7 @@ function agreed(moving: number, asked: number, item: string): CheckFinding {
 function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): Sample[] {
   const keyed = records.flatMap(({ value }) => {
     const key = keyIn(value, profile);
-    return key === null ? [] : [{ key, listed: value }];
+    return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];
   });
   const chosen = [keyed.at(0), keyed.at(keyed.length >> 1), keyed.at(-1)].filter((each) => each !== undefined);
   return [...new Map(chosen.map((each) => [each.key, each])).values()];

@@ -15,10 +15,11 @@ const HINT =
 export async function orderFinding(context: RequestContext, plain: Page): Promise<CheckFinding> {
   const { profile } = context;
   const order = descendingOrder(profile, -Infinity);
+  const see = order.begin();
   const times: number[] = [];
   let pages = 0;
   for await (const page of walk(listingWalk(context, 'incremental', filterQuery(profile, null)))) {
-    order.see(page);
+    see(page);
     times.push(...timesOf(context, page));
     if ((pages += 1) === PAGES) break;
   }

@@ -11,6 +11,8 @@ import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { loadRecord, type FoundRecord } from '../item/load-record.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { confirmStated } from './confirm-stated.ts';
+import { confirmTold } from './confirm-told.ts';
 import type { Gone } from './corroborate.ts';
 import { softDeleteWatched, watching } from './soft-delete-gone.ts';
 
@@ -70,10 +72,15 @@ export async function confirmDeletes(
   const { warehouse, owned, profile, credential } = context;
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
   const allowed = states.filter((state) => state === 'released' || known === credential);
-  if (profile.item === null) return { deleted: await confirmByWalks(context, allowed), trouble: null };
+  const stated = await confirmStated(context, allowed);
+  if (profile.item === null) {
+    const told = await confirmTold(context, allowed, loaded);
+    return { deleted: stated + told + (await confirmByWalks(context, allowed)), trouble: null };
+  }
   const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
-  const confirmed: ConfirmedDeletes = { deleted: 0, trouble: null };
-  for (const part of inParts(suspects, READS_PER_STEP)) {
+  const confirmed: ConfirmedDeletes = { deleted: stated, trouble: null };
+  const unstated = suspects.filter(({ reason }) => reason !== 'stated');
+  for (const part of inParts(unstated, READS_PER_STEP)) {
     const step = await confirmStep(context, part, loaded);
     confirmed.deleted += step.deleted;
     confirmed.trouble ??= step.trouble;
@@ -119,14 +126,24 @@ async function confirmStep(
 
 /** Sorted by other evidence. Those that are listed in an older state are listed, and so are not gone. */
 function sortedLooks(looks: readonly Look[]) {
-  const suspected = looks.filter(({ suspect }) => suspect.reason !== 'older');
+  const stated = looks.filter(isStated);
+  const suspected = looks.filter((look) => look.suspect.reason !== 'older' && !isStated(look));
   const open = suspected.filter(({ suspect }) => suspect.state !== 'released');
   const released = suspected.filter(({ suspect }) => suspect.state === 'released');
+  const unmet = open.filter(({ suspect }) => suspect.sweeps === 0);
+  const isTold = ({ suspect }: Look): boolean => suspect.reason === 'told';
   return [
+    { chosen: stated, reason: 'stated', witness: 'stated', isReleased: false },
     { chosen: released, witness: 'walked', isReleased: true },
     { chosen: open.filter(({ suspect }) => suspect.sweeps > 0), witness: 'walked', isReleased: false },
-    { chosen: open.filter(({ suspect }) => suspect.sweeps === 0), witness: 'untold', isReleased: false },
+    { chosen: unmet.filter(isTold), reason: 'told', witness: 'told', isReleased: false },
+    { chosen: unmet.filter((look) => !isTold(look)), witness: 'untold', isReleased: false },
   ] as const;
+}
+
+/** The record itself was read, and says that it is deleted. */
+function isStated({ answer, suspect }: Look): boolean {
+  return 'isThere' in answer && !answer.isThere && answer.stated !== undefined && suspect.state !== 'released';
 }
 
 /** The readings, and the errors that ended them; both, because what was read before counts. */
@@ -151,9 +168,10 @@ async function lookAt(context: ResourceContext, suspects: readonly SuspectRow[])
 async function readProved(context: ResourceContext, key: string): Promise<ItemReading> {
   const { proof } = context;
   const reading = await readItem(context, key, 'bulk');
-  if (!reading.isThere) return reading;
+  const record = reading.isThere ? reading.record : reading.leftOut;
+  if (record === undefined) return reading;
   proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await checkItemReading(context, key, reading.record, 'bulk');
+  const doubt = await checkItemReading(context, key, record, 'bulk');
   if (doubt === null) return reading;
   throw new SyncError('item_unproved', doubt.detail, {
     recovery: 'stop',
@@ -168,7 +186,9 @@ function isPassing(error: unknown): error is SyncError {
 
 function goneIn({ suspect, answer }: Look): Gone[] {
   if ('isThere' in answer) {
-    return answer.isThere ? [] : [{ key: suspect.record_id, confirmedAt: answer.requestedAt }];
+    if (answer.isThere) return [];
+    const deletedAt = answer.stated?.at ?? suspect.deleted_at;
+    return [{ key: suspect.record_id, confirmedAt: answer.requestedAt, deletedAt }];
   }
   // It has no path of its own and can never be read: then the person's decision is enough.
   const isDecided = suspect.state === 'released' && answer.error.recovery === 'skip';

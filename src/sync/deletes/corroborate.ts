@@ -14,13 +14,15 @@ export interface Gone {
   key: string;
   /** When it was asked for; local epoch milliseconds. */
   confirmedAt: number;
+  /** The service's own time of the delete, UTC text of our tables; null or absent if it names none. */
+  deletedAt?: string | null;
 }
 
 /**
  * Evidence for a delete besides the 404 or 410 of the record read alone. `walked`: a whole walk has not met it.
- * `told`: an event says that it is gone. `untold`: nothing else.
+ * `told`: an event or a feed of deletes says that it is gone. `stated`: the record itself says so. `untold`: nothing else.
  */
-export type Witness = 'walked' | 'told' | 'untold';
+export type Witness = 'walked' | 'told' | 'stated' | 'untold';
 
 /** A record that cannot be read alone and that the listing shows all the same. */
 export interface ListedRecord {
@@ -58,7 +60,7 @@ export async function corroborate(
   witness: Witness,
   lane: Lane,
 ): Promise<Corroborated> {
-  if (witness === 'walked') return { gone: [...gone], listed: [], waiting: [] };
+  if (witness === 'walked' || witness === 'stated') return { gone: [...gone], listed: [], waiting: [] };
   const live = await liveRows(context, gone);
   const sorted: Corroborated = { gone: [], listed: [], waiting: [] };
   for (const each of gone) {
@@ -138,7 +140,7 @@ async function readControls(context: ResourceContext, gone: ReadonlySet<string>,
     proof.at = Math.max(proof.at, reading);
     return null;
   }
-  return `the service says 404 or 410 for others too, such as ${controls[0]}: check item in the profile and what the credential may read`;
+  return `the service says that others are gone too, such as ${controls[0]}: check item in the profile and what the credential may read`;
 }
 
 async function controlKeys(

@@ -57,11 +57,18 @@ export function softDeleteGone(
   witness: Witness,
 ): Promise<SoftDeleteOutcome> {
   const keys = gone.map(keyOf);
-  const reason = witness === 'walked' ? 'missing' : 'event';
+  const reason = REASONS[witness];
   return watching(context.owned, keys, (watch) =>
     softDeleteWatched(context, gone, { reason, witness, isReleased: false, watch }),
   );
 }
+
+const REASONS: Readonly<Record<Witness, SuspectRow['reason']>> = {
+  walked: 'missing',
+  told: 'event',
+  stated: 'stated',
+  untold: 'event',
+};
 
 /** Runs `work` with a map in which loaders note when they last met one of the keys. */
 export async function watching<T>(
@@ -85,10 +92,11 @@ export async function softDeleteWatched(
   evidence: Evidence,
 ): Promise<SoftDeleteOutcome> {
   if (gone.length === 0) return { deleted: [], held: [], absent: [], listed: [], waiting: [], doubt: null };
-  const isSure = evidence.isReleased || context.profile.item === null;
+  const isStated = evidence.witness === 'stated';
+  const isSure = evidence.isReleased || isStated || (context.profile.item === null && evidence.reason !== 'told');
   const lane = evidence.reason === 'event' ? 'refetch' : 'bulk';
   const found = await corroborate(context, gone, isSure ? 'walked' : evidence.witness, lane);
-  const doubt = isSure ? null : await doubtAnswer(context, found.gone, lane);
+  const doubt = isSure || context.profile.item === null ? null : await doubtAnswer(context, found.gone, lane);
   return context.owned.takeTurn(async () => {
     const checkpoint = await readCheckpoint(context.warehouse.own, context.owned.resource);
     return inTurn({ ...context, evidence, doubt, checkpoint }, found);
@@ -152,7 +160,8 @@ async function sorted(
     const isAhead = row !== undefined && row.syncedAt > now;
     if (row === undefined || row.deletedAt !== null || (row.syncedAt > at && !isAhead)) found.absent.push(each);
     else if ((evidence.watch.get(each.key) ?? -Infinity) >= each.confirmedAt) found.contested.push(each);
-    else found.there.push({ key: each.key, confirmedAt: isAhead ? row.syncedAt : at });
+    else
+      found.there.push({ key: each.key, confirmedAt: isAhead ? row.syncedAt : at, deletedAt: each.deletedAt ?? null });
   }
   return found;
 }
@@ -168,12 +177,18 @@ async function noteUnsure(
   listed: readonly string[],
 ): Promise<void> {
   const { warehouse, owned, evidence, checkpoint } = context;
-  const isWalking = evidence.reason === 'event' && checkpoint?.walk_mode === 'full';
-  const again = [...contested, ...waiting, ...(isWalking ? absent : [])];
+  const isWalking = evidence.reason !== 'missing' && checkpoint?.walk_mode === 'full';
+  // A live record that was met after its tombstone lives.
+  const isRestored = evidence.reason === 'stated';
+  const again = [...(isRestored ? [] : contested), ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;
   const statements: CompiledQuery[] = [
-    ...forgetWaiting(warehouse.own, owned.resource, [...listed, ...(isWalking ? [] : absent.map(keyOf))]),
+    ...forgetWaiting(warehouse.own, owned.resource, [
+      ...listed,
+      ...(isWalking ? [] : absent.map(keyOf)),
+      ...(isRestored ? contested.map(keyOf) : []),
+    ]),
     ...suspicions(context, open, at, again.map(keyOf)),
   ];
   if (statements.length > 0) await warehouse.apply(statements, owned.lease());

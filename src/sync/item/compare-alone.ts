@@ -4,6 +4,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import { isOfValues, recordDifferences, type RecordDifference } from '../../shape/records/record-difference.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { updatedTime } from '../../shape/columns/updated-time.ts';
+import { tombstoneOf } from '../../shape/tombstone.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { firstPage, type ExtraQuery } from '../listing-walk.ts';
@@ -52,8 +53,9 @@ export async function compareAlone(
   return isMoving ? { is: 'moving' } : { is: 'other', differences };
 }
 
+/** A record that the filter leaves out is compared like any other. */
 function valueOf(reading: ItemReading): JsonValue | null {
-  return reading.isThere ? reading.record.value : null;
+  return (reading.isThere ? reading.record : reading.leftOut)?.value ?? null;
 }
 
 /** When the record last changed, in epoch milliseconds; null if it does not say. */
@@ -61,12 +63,13 @@ function timeOf(record: JsonValue, profile: ResourceProfile): number | null {
   return updatedTime(record, profile)?.at ?? null;
 }
 
+/** The record among those of a listing, if it is there and alive. */
 export function recordIn(
   records: readonly SourceRecord[],
   profile: ResourceProfile,
   key: string,
 ): SourceRecord | undefined {
-  return records.find(({ value }) => keyIn(value, profile) === key);
+  return records.find(({ value }) => keyIn(value, profile) === key && tombstoneOf(value, profile) === null);
 }
 
 /** Null if the record has no usable id. */

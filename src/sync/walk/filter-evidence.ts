@@ -33,9 +33,10 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
 }
 
 /** Adds a page that is about to be committed. */
-export function addPage(evidence: FilterEvidence, { keys, updated }: PageFacts): void {
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
   evidence.pages += 1;
-  evidence.hasWitness ||= evidence.witness !== null && keys.includes(evidence.witness);
+  evidence.hasWitness ||=
+    evidence.witness !== null && [keys, leftOut].some((met) => met.includes(evidence.witness ?? ''));
   for (const { key, at } of updated) {
     if (at < evidence.oldest) evidence.oldest = at;
     const isOther = key !== evidence.witness && at <= evidence.cursorAt;

@@ -8,8 +8,11 @@ import { momentOf } from '../cursor/since.ts';
 
 /** Follows the order of a listing that is to descend by time of change. */
 export interface DescendingOrder {
-  /** True if all of the page changed before the moment from which changes are wanted, and the order has held so far. */
-  see: (page: Pick<Page, 'records'>) => boolean;
+  /**
+   * Begins a listing. What it returns takes its pages: true if all of one changed before the moment from which changes
+   * are wanted, or if the order does not hold.
+   */
+  begin: () => (page: Pick<Page, 'records'>) => boolean;
   /** How the order was broken, as a sentence without its final period; null if it holds. */
   broken: () => string | null;
 }
@@ -28,7 +31,7 @@ export function isNewestFirst({ incremental }: Pick<ResourceProfile, 'incrementa
 /** `since` in epoch milliseconds; -Infinity if all is wanted. */
 export function descendingOrder(profile: ResourceProfile, since: number): DescendingOrder {
   /** What was pushed on by changes at the head comes again, and is newer than what it comes behind. */
-  const met = new Set<string>();
+  let met = new Set<string>();
   let last = { key: '', at: Infinity };
   let broken: string | null = null;
   const follow = (value: JsonValue): number => {
@@ -46,11 +49,15 @@ export function descendingOrder(profile: ResourceProfile, since: number): Descen
     return at;
   };
   return {
-    see: ({ records }) => {
-      const times = records.map(({ value }) => follow(value));
-      // All is walked instead; unless that is accepted, and this walk is all there is.
-      if (broken !== null) return since > -Infinity && !profile.accept.includes('filter');
-      return times.length > 0 && times.every((at) => at < since);
+    begin: () => {
+      met = new Set();
+      last = { key: '', at: Infinity };
+      return ({ records }) => {
+        const times = records.map(({ value }) => follow(value));
+        // All is walked instead; unless that is accepted, and this walk is all there is.
+        if (broken !== null) return since > -Infinity && !profile.accept.includes('filter');
+        return times.length > 0 && times.every((at) => at < since);
+      };
     },
     broken: () => broken,
   };

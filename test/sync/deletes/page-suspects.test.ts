@@ -7,7 +7,7 @@ const STARTED = '2026-11-20 08:00:00.000';
 
 function suspect(record_id: string, changed: Partial<SuspectRow> = {}): [string, SuspectRow] {
   const times = { found_at: BEFORE, evidence_at: BEFORE };
-  const older = { resource: 'content', reason: 'older', state: 'open', detail: null } as const;
+  const older = { resource: 'content', reason: 'older', state: 'open', detail: null, deleted_at: null } as const;
   return [record_id, { record_id, ...older, ...times, sweeps: 1, hash: `hash of ${record_id}`, ...changed }];
 }
 

@@ -12,7 +12,16 @@ function seen(witness: string | null, ...pages: (readonly [string, number])[][])
   const evidence = newEvidence(checkpoint, profileWith({}));
   for (const page of pages) {
     const updated = page.map(([key, seconds]) => ({ key, text: '', at: AT + seconds * 1_000 }));
-    addPage(evidence, { records: page.length, keys: page.map(([key]) => key), unkeyed: 0, updated, older: [] });
+    addPage(evidence, {
+      records: page.length,
+      keys: page.map(([key]) => key),
+      unkeyed: 0,
+      updated,
+      older: [],
+      leftOut: [],
+      lost: [],
+      stated: [],
+    });
   }
   return evidence;
 }

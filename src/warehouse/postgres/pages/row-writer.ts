@@ -197,7 +197,9 @@ const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
 export async function softDelete(session: Session, deletion: SoftDelete): Promise<string[]> {
   const { resource, history, table, children, gone } = deletion;
   const confirmed = new Map(gone.map(({ key, confirmedAt }) => [key, confirmedAt]));
-  const { rows } = await session.execute<DeletedRow>(markText(table), [[...confirmed.keys()], [...confirmed.values()]]);
+  const deleted = new Map(gone.map(({ key, confirmedAt, deletedAt }) => [key, deletedAt ?? confirmedAt]));
+  const marked = [[...confirmed.keys()], [...confirmed.values()], [...deleted.values()]];
+  const { rows } = await session.execute<DeletedRow>(markText(table), marked);
   const keys = rows.map(({ key }) => key);
   if (keys.length === 0) return keys;
   for (const child of children) await session.execute(deleteStatement(child), [keys]);
@@ -225,8 +227,8 @@ export async function purge(session: Session, { resource, table, deletedBefore, 
 function markText(table: TableShape): string {
   const key = escapeIdentifier(table.key[0] ?? '');
   return `UPDATE ${escapeIdentifier(table.name)} AS t
-    SET "_deleted_at" = gone."at", "_synced_at" = gone."at", "_version" = t."_version" + 1
-    FROM unnest($1::text[], $2::timestamptz[]) AS gone("key", "at")
+    SET "_deleted_at" = gone."deleted", "_synced_at" = gone."at", "_version" = t."_version" + 1
+    FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS gone("key", "at", "deleted")
     WHERE t.${key} = gone."key" AND t."_deleted_at" IS NULL AND t."_synced_at" <= gone."at"
     RETURNING t.${key} AS "key", t."_version" AS "version", t."_hash" AS "hash"`;
 }

@@ -151,8 +151,8 @@ export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftD
   const children = deletion.children.map((child) => db.prepare(deleteStatement(own, child)));
   const remember = versionWriter(db, history);
   const deleted: string[] = [];
-  for (const { key, confirmedAt } of gone) {
-    const row = mark.get(confirmedAt, confirmedAt, key, confirmedAt);
+  for (const { key, confirmedAt, deletedAt } of gone) {
+    const row = mark.get(deletedAt ?? confirmedAt, confirmedAt, key, confirmedAt);
     if (row === undefined) continue;
     for (const child of children) child.run(key);
     remember(resource, key, row, confirmedAt);

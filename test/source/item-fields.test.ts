@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { goneBy } from '../../src/extract/read-item.ts';
+import { itemFields } from '../../src/source/item-fields.ts';
+
+const schema = z.strictObject(itemFields);
+
+function faultOf(gone: unknown): string {
+  const parsed = schema.safeParse({ gone });
+  return parsed.success ? '' : z.prettifyError(parsed.error);
+}
+
+describe('gone', () => {
+  it.for([
+    [{ status: [401] }, '401 never says'],
+    [{ status: [429] }, '429 never says'],
+    [{ status: [500] }, 'expected statuses'],
+    [{ status: [304] }, 'expected statuses'],
+    [{ status: [200] }, 'expected a place in the body'],
+    [{ status: [] }, 'at gone.status'],
+  ] as const)('refuses %j', ([gone, fault]) => {
+    expect(faultOf(gone)).toContain(fault);
+  });
+
+  it('goes by status and body', () => {
+    const rule = schema.parse({ gone: { status: [200, 403], body: { path: 'omitted.0.reason', contains: 'exist' } } });
+    const isGone = goneBy(schema.parse({ gone: { status: [200], body: { path: 'omitted', contains: 'exist' } } }).gone);
+    expect(rule.gone?.status).toEqual([200, 403]);
+    const omitted = [{ id: 'a', reason: 'existence' }];
+    expect(isGone({ status: 200, json: { omitted } })).toBe(true);
+    expect(isGone({ status: 200, json: { omitted: [] } })).toBe(false);
+    expect(isGone({ status: 404, json: { omitted } })).toBe(false);
+    expect(isGone({ status: 200, json: undefined })).toBe(false);
+    expect(goneBy(null)({ status: 200, json: { omitted } })).toBe(false);
+  });
+});
