@@ -2,11 +2,13 @@ import { readItem } from '../../extract/read-item.ts';
 import { walk } from '../../extract/walk.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { fieldChanges, fieldTypes } from '../../shape/columns/field-types.ts';
+import type { Profile } from '../../source/profile.ts';
 import { keyIn } from '../item/compare-alone.ts';
 import { listingWalk } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { checkResource } from './check-resource.ts';
 import { failure, type CheckFinding } from './finding.ts';
+import { samplePartition } from './sample-partition.ts';
 
 /** Pages of each version that are compared. */
 const PAGES = 2;
