@@ -5,13 +5,8 @@ import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import {
-  boundsTogether,
-  filterName,
-  filterPlaces,
-  type FilterValue,
-  type IncrementalProfile,
-} from '../source/incremental.ts';
+import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
+import type { IncrementalProfile } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
 import { fillTemplate, type TemplateValues } from '../source/template.ts';
@@ -23,10 +18,12 @@ export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
 
 /**
  * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing, which is also asked for if
- * the filter takes nothing but whole windows.
+ * the filter takes nothing but whole windows. What asks for the newest first is part of all walks, so that all of them
+ * show whether that is so.
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
+  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
   if (since === null || incremental === null || boundsTogether(profile)) return {};
   return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
 }

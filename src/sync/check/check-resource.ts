@@ -5,6 +5,7 @@ import { listingWalk } from '../listing-walk.ts';
 import { samplePartition } from './sample-partition.ts';
 import { credentialFinding } from './credential.ts';
 import { filterFinding } from './filter.ts';
+import { orderFinding } from './order.ts';
 import { failure, type CheckFinding } from './finding.ts';
 import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
@@ -48,7 +49,9 @@ export async function checkResource(
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
-    findings.push(await tested('filter', signal, () => filterFinding(context, first, incremental)));
+    const isSorted = incremental.mode === 'newest_first';
+    const finding = () => (isSorted ? orderFinding(context, first) : filterFinding(context, first, incremental));
+    findings.push(await tested('filter', signal, finding));
   }
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;

@@ -22,6 +22,7 @@ import { addPage, type FilterEvidence } from './filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { isNewestFirst, orderOf } from './newest-first.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
 import { partitionsOf } from './partitions-of.ts';
 import { resumeWalk } from './resume-walk.ts';
@@ -67,6 +68,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
   const { start, before } = await resumeWalk(context, planned, one.windows !== null);
+  const order = orderOf(profile, start);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
@@ -90,7 +92,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of await pagesOf(context, one, start, { before, overlaps: mayOverlap })) {
+    const more = { before, overlaps: mayOverlap, ...(order === null ? {} : { isEnough: order.begin }) };
+    for await (const page of await pagesOf(context, one, start, more)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -103,6 +106,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   } finally {
     await writing;
   }
+  one.evidence.disorder ??= order?.broken() ?? null;
   if (last.ended === null) throw new Error('a walk came to no end');
   return { checkpoint, ...last.ended };
 }
@@ -160,7 +164,7 @@ async function pagesOf(
   context: RunContext,
   { windows }: OneWalk,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'overlaps'>,
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'>,
 ): Promise<AsyncIterable<Page>> {
   const options = { ...walkOptions(context, start), ...more };
   const { partitions } = context.profile;
@@ -175,7 +179,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
-    runAhead,
+    runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }

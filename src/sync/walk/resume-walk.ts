@@ -6,6 +6,7 @@ import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { filterQuery } from '../listing-walk.ts';
 import { startWalk } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import { isNewestFirst } from './newest-first.ts';
 import { positionFrom } from './stored-position.ts';
 
 /**
@@ -20,6 +21,11 @@ export async function resumeWalk(
   const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
   // A window is begun again.
   if (planned.walk_position === null || hasWindows) return { start: planned, before: nothing };
+  // The newest records come first: a walk that reads only those begins again.
+  if (isNewestFirst(context.profile) && planned.walk_mode === 'incremental') {
+    const again = startWalk(planned, 'incremental', planned.walk_since, context.clock.now());
+    return { start: again, before: nothing };
+  }
   const { place, inner } = splitPosition(planned.walk_position);
   const pages = await rememberedPages(context, planned, place?.partition ?? null);
   if (place !== null) return resumeIn(context, planned, { place, inner }, pages);
