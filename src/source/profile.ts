@@ -79,8 +79,7 @@ function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
   incremental: IncrementalProfile | null;
   feed: ChangeFeed | null;
 } {
-  const isFeed = incremental !== null && 'mode' in incremental;
-  return isFeed ? { incremental: null, feed: incremental } : { incremental, feed: null };
+  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
 }
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
