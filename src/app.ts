@@ -164,6 +164,7 @@ async function openClient(
     log: logged,
     answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
+    network: source.network,
   });
   opened.defer(() => client.close());
   return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };

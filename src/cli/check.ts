@@ -53,7 +53,7 @@ export function checkCommand(context: CliContext): Command {
           version === undefined
             ? await checkSource(chosen, resources, context)
             : await compareWith(version, chosen, resources, context);
-        print(context, options.json === true ? report : textOf(source.name, sections).trimEnd());
+        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
@@ -61,19 +61,21 @@ export function checkCommand(context: CliContext): Command {
 }
 
 /** What was found, by what it is about. */
-interface Section {
+export interface Section {
   resource: string;
   findings: CheckFinding[];
 }
 
-function impatiently(source: SourceSettings): SourceSettings {
+/** For somebody who waits: few repetitions, and no long wait. */
+export function impatiently(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
   const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
   const profile = { ...source.profile, http: { ...http, attempts } };
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-async function checkSource(
+/** Tests what config and profile say of a source; copies nothing. */
+export async function checkSource(
   chosen: Pick<ChosenSource, 'source' | 'log'>,
   resources: readonly string[],
   context: CliContext,
@@ -134,7 +136,7 @@ async function checkService(
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, credential) });
+    checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
@@ -179,7 +181,8 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   };
 }
 
-function textOf(source: string, sections: readonly Section[]): string {
+/** What was found, a line each, with what to do about it. */
+export function findingsText(source: string, sections: readonly Section[]): string {
   const once = reportOnce();
   const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {

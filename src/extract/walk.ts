@@ -19,7 +19,10 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates & Pick<ResourceProfile, 'updated'> & ReadableResource;
+  resource: RequestTemplates &
+    Pick<ResourceProfile, 'updated'> &
+    Partial<Pick<ResourceProfile, 'times'>> &
+    ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;

@@ -73,6 +73,15 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   };
 }
 
+/** A profile that comes with this package. Throws if it has faults, which its tests do not let pass. */
+export function readPackagedProfile(name: string): Profile {
+  const place = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const loaded = loadProfile(name, packageRoot(), place);
+  if ('missing' in loaded) throw new Error(loaded.missing);
+  if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
+  return loaded.profile;
+}
+
 function checkInherited(inherited: Inheritance, filled: ReadonlySet<string>): Checked<Profile> {
   if (inherited.findings.length > 0) return { data: null, findings: inherited.findings };
   const checked = checkValue(profileSchema, inherited.value, inherited.spread(filled));
@@ -92,7 +101,8 @@ export function packagedProfiles(): string[] {
     .toSorted();
 }
 
-function profilePath(name: string, folder: string): string {
+/** The path of a profile: in this package for a bare name, else relative to `folder`. */
+export function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 

@@ -1,7 +1,7 @@
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import { zoneAt } from '../model/time-zone.ts';
+import { LOCAL, zoneAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
@@ -48,6 +48,8 @@ export interface Slot {
   skip: boolean;
   /** The profile wants it as one JSON column. */
   json: boolean;
+  /** Its texts are never read as times. */
+  isText: boolean;
   column: Column | null;
   /** Place in the row; -1 without a column. */
   at: number;
@@ -115,7 +117,20 @@ function newSlot(table: TableNode, path: SourcePath, depth: number, profile: Sha
   const dotted = pathText(path);
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const json = profile.json.includes(dotted);
-  return { table, path, depth, skip, json, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
+  const isText = profile.times[dotted] === LOCAL;
+  return {
+    table,
+    path,
+    depth,
+    skip,
+    json,
+    isText,
+    column: null,
+    at: -1,
+    toCell: TO_CELL.json,
+    level: null,
+    list: null,
+  };
 }
 
 function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {

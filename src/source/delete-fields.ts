@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { deleteFeedSchema } from './delete-feed.ts';
 
 const fieldPath = z.string().min(1);
 
@@ -32,6 +33,28 @@ export const deleteFields = {
         { field: 'deletedAt' },
         { field: 'status', in: ['trash', 'archived'], at: 'modified_gmt' },
         [{ field: 'is_deleted' }, { field: 'state', in: ['removed'] }],
+      ],
+    }),
+  delete_feed: deleteFeedSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'A listing of its own that names deletes, read in every sync from where it was left, so that deletes arrive without a whole walk. A record that it names is read alone before its row is marked as deleted, as it may have been restored; where the profile has no `item`, the listing is asked, and the feed is believed if it is newer than the row.',
+      examples: [
+        {
+          path: '/activity',
+          query: {
+            'filter[action][_eq]': 'delete',
+            'filter[collection][_eq]': 'articles',
+            'filter[timestamp][_gte]': '{since}',
+            sort: 'id',
+          },
+          records: 'data',
+          id: 'item',
+          at: 'timestamp',
+          format: 'iso',
+        },
       ],
     }),
 };

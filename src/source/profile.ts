@@ -1,13 +1,15 @@
 import { z } from 'zod';
-import { isTimeZone } from '../model/time-zone.ts';
+import { isTimeZone, LOCAL } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
-import { asksSince, incrementalFields } from './incremental.ts';
+import { asksSince, asksUntil, incrementalFields } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
+import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
@@ -16,7 +18,12 @@ import { versionSchema } from './version.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
-const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+const zoneName = z
+  .string()
+  .refine(
+    (name) => name === LOCAL || isTimeZone(name),
+    'expected a time zone such as Europe/Zurich or +02:00, or local',
+  );
 
 const resourceFields = z.strictObject({
   extends: z
@@ -31,6 +38,7 @@ const resourceFields = z.strictObject({
     }),
   ...requestFields,
   ...recordFields,
+  ...partitionFields,
   ...incrementalFields,
   page: pageSchema,
   ...itemFields,
@@ -44,8 +52,14 @@ const resourceFields = z.strictObject({
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
   json: z.array(columnPath).default([]),
-  /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
-  times: z.record(columnPath, zoneName).default({}),
+  times: z
+    .record(columnPath, zoneName)
+    .default({})
+    .meta({
+      description:
+        'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
+      examples: [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
+    }),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
@@ -64,6 +78,10 @@ const resourceSchema = withPostBodies(resourceFields)
       'expected a page style in which each answer names the next page, because parts of one record follow each other',
   })
   // A cursor does not tell which of them it comes from.
+  .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
+    path: ['times'],
+    error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
+  })
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
@@ -71,7 +89,21 @@ const resourceSchema = withPostBodies(resourceFields)
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  });
+  })
+  .refine(asksUntil, {
+    path: ['incremental', 'until_param'],
+    error:
+      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
+  })
+  .refine(({ partitions, incremental }) => partitions === null || incremental?.window == null, {
+    path: ['incremental', 'window'],
+    error: 'expected none: windows and partitions of one listing cannot be walked together yet',
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .transform(withPartitionKey);
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
@@ -102,6 +134,10 @@ const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASC
 const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
+  about: aboutSchema
+    .nullable()
+    .default(null)
+    .meta({ description: 'what a person is told of the profile, and how `init` recognises the service' }),
   version_prefix: z
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
@@ -133,7 +169,12 @@ const profileFields = z.strictObject({
     }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
-    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
 });
 
 /**

@@ -17,7 +17,7 @@ const unwrapRule = z.union(
 const scalars = z.array(scalar.nullable()).min(1);
 
 /** What a record must be to become a row. */
-const filterCondition = z
+export const filterCondition = z
   .strictObject({
     field: fieldPath,
     in: scalars.optional(),

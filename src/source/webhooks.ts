@@ -137,7 +137,8 @@ export function eventFieldsOf({ kind, resource, id, updated, rules }: WebhookPro
 
 /** The fields of rules that name no resource of the profile; paths are within `webhooks`. */
 export function rulesWithoutResource({ rules }: WebhookProfile, resources: object): (string | number)[][] {
+  // Called for rules with faults of their own too.
   return rules.flatMap(({ resource = [] }, at) =>
-    resource.every((name) => Object.hasOwn(resources, name)) ? [] : [['rules', at, 'resource']],
+    [resource].flat().every((name) => Object.hasOwn(resources, name)) ? [] : [['rules', at, 'resource']],
   );
 }

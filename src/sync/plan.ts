@@ -78,6 +78,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   unwrap: [],
   filter: [],
   parts: null,
+  partitions: null,
   deleted: null,
   method: 'GET',
   headers: {},
@@ -106,7 +107,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts or deleted is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -120,11 +121,17 @@ function stillParked(resource: string, dueAt: string): DeferredError {
 /** Under another credential than that of the rows, all is walked: what it may not see would never be missed. */
 function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput): string | null {
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
-  if (last_full_at === null || profile.incremental === null || cursor === null) return null;
-  if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  if (last_full_at === null || isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  // Without a filter, only the listings of changed parents are asked for.
+  if (profile.incremental === null) return changesParents(profile) ? checkpoint.last_success_at : null;
+  if (cursor === null) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
   return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
+}
+
+function changesParents({ partitions }: ResourceProfile): boolean {
+  return partitions !== null && 'parent' in partitions && partitions.changed_only;
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

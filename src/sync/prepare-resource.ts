@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import { forgetSeen } from '../state/seen.ts';
@@ -104,6 +105,7 @@ async function forgetResource({ warehouse, owned }: ResourceContext): Promise<vo
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
+      forgetFeeds(own, resource),
       deleteCheckpoint(own, resource),
     ],
     owned.lease(),

@@ -4,6 +4,7 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
+import { readDeleteFeed } from './feed/delete-feed.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
@@ -38,6 +39,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
     await proveFilter(context, missed, await walkWhole(context, missed), true);
   }
 
+  await readDeleteFeed(context);
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
   progress.warnings.push(...(await unconfirmedDeletes(context, confirmed.trouble)));

@@ -11,7 +11,7 @@ const ROWS_PER_STEP = 500;
 
 /**
  * Carries out the deletes that the records themselves state: the service has said it, so nobody is asked again. If they
- * are too many together all of them are held. Returns how many rows were marked.
+ * and those that a feed names are too many together, all of them are held. Returns how many rows were marked.
  */
 export async function confirmStated(
   context: ResourceContext,
@@ -19,9 +19,10 @@ export async function confirmStated(
 ): Promise<number> {
   const { warehouse, owned } = context;
   const known = await readSuspects(warehouse.own, owned.resource, states);
+  const named = known.filter(({ reason, state }) => state === 'open' && (reason === 'stated' || reason === 'told'));
+  const isHeld = await holdIfTooMany(context, named);
   const stated = known.filter(({ reason }) => reason === 'stated');
   const open = stated.filter(({ state }) => state === 'open');
-  const isHeld = await holdIfTooMany(context, open);
   const released = stated.filter(({ state }) => state === 'released');
   return (await carryOut(context, released, true)) + (isHeld ? 0 : await carryOut(context, open, false));
 }

@@ -22,7 +22,8 @@ export async function trustedPlan(
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
   const isAccepted = profile.accept.includes('filter');
   const doubt = { resource, param: filterName(profile.incremental), isAccepted };
-  const untimed = await countUntimedRows(context);
+  // Windows list such rows in no walk, and tell it themselves.
+  const untimed = profile.incremental.window === null ? await countUntimedRows(context) : 0;
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };

@@ -7,6 +7,7 @@ import { sinceValue } from '../cursor/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
+import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
 
@@ -39,7 +40,9 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   let repetition: Repetition = { former: null, behind: null };
   const repeated = { whole: 0, all: 0 };
   for (;;) {
-    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence });
+    // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
+    const windows = await windowsOf(run, plan.checkpoint);
+    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence, windows });
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
