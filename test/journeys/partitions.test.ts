@@ -176,7 +176,7 @@ describe.for(DATABASES)('the same listing for several values on $name', (databas
 });
 
 describe.for(DATABASES)('a listing for each row of a parent on $name', (database) => {
-  async function blog(fields: Doc = {}, style: keyof typeof STYLES = 'cursor') {
+  async function blog(fields: Doc = {}, style: keyof typeof STYLES = 'cursor', page: Doc = STYLES.cursor) {
     const posts = new Map<string, Doc>();
     const comments = new Map<string, Doc[]>();
     for (let id = 1; id <= 4; id += 1) {
@@ -207,7 +207,7 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
       },
       posts: {
         path: '/posts',
-        page: STYLES.cursor,
+        page,
         item: '/posts/{id}',
         incremental: { param: 'since', overlap: '1m' },
       },
@@ -285,9 +285,28 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
     expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
   });
 
-  it('is not walked without its parent', async () => {
+  it('is partial where nothing proves that all rows of its parent are there', async () => {
+    const { posts, comments, stage } = await blog({}, 'cursor', { ...STYLES.cursor, total: 'total' });
+    posts.set('p4', { id: 'p4', updated_at: MOMENT(4), hides: true });
+    const { resources } = await stage.run('backfill');
+    expect(resources[0]).toMatchObject({ status: 'partial', inserted: 10 });
+    expect(JSON.stringify(resources[0]?.warnings)).toContain('parents_unproved');
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+  });
+
+  it('is not walked without its parent, nor while that is copied for the first time', async () => {
     const { stage } = await blog();
-    const { resources } = await stage.run('backfill', { resources: ['comments'] });
-    expect(resources[0]).toMatchObject({ status: 'failed', error: { code: 'parent_not_synced' } });
+    const alone = () => stage.run('backfill', { resources: ['comments'] });
+    const refused = { resources: [{ status: 'failed', error: { code: 'parent_not_synced' } }] };
+    expect(await alone()).toMatchObject(refused);
+    const stop = new AbortController();
+    await stage.run('backfill', {
+      resources: ['posts'],
+      signal: stop.signal,
+      watcher: { page: () => stop.abort(stopped) },
+    });
+    expect(await alone()).toMatchObject(refused);
+    await stage.run('backfill', { resources: ['posts'] });
+    expect(await alone()).toMatchObject({ status: 'ok' });
   });
 });
