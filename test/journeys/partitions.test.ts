@@ -285,6 +285,49 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
     expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
   });
 
+  it('may be that of another field of the parent, and of a child of a child', async () => {
+    const posts = ['a b', 'c/d', '..x'].map((slug, at) => ({ id: at, slug, updated_at: MOMENT(at) }));
+    const comments = posts.map(({ slug }, at) => ({ id: 7, of: slug, title: String(at), updated_at: MOMENT(at) }));
+    const likes = comments.map(({ of: post }) => ({ id: 1, title: post, updated_at: MOMENT(1) }));
+    const byPost = (docs: readonly Doc[], url: URL, field: string): Reply =>
+      listed(
+        docs.filter((doc) => doc[field] === url.searchParams.get('post')),
+        url,
+      );
+    const answers = new Map([
+      ['/posts', (url: URL) => listed(posts, url)],
+      ['/comments', (url: URL) => byPost(comments, url, 'of')],
+      ['/likes', (url: URL) => byPost(likes, url, 'title')],
+    ]);
+    const respond = (url: URL): Reply => answers.get(url.pathname)?.(url) ?? { status: 404, body: {} };
+    const page = STYLES.numbered;
+    const { stage } = await stageFor(
+      database,
+      {
+        likes: {
+          path: '/likes',
+          page,
+          partitions: { parent: 'comments', parent_id: 'of', field: 'post', param: 'post' },
+        },
+        comments: {
+          path: '/comments',
+          page,
+          partitions: { parent: 'posts', parent_id: 'slug', field: 'of', param: 'post' },
+        },
+        posts: { path: '/posts', page },
+      },
+      respond,
+    );
+    const statuses = (await stage.run('backfill')).resources.map(({ status, inserted }) => [status, inserted]);
+    expect(statuses).toEqual([
+      ['ok', 3],
+      ['ok', 3],
+      ['ok', 3],
+    ]);
+    const keys = ['["..x",1]', '["a b",1]', '["c/d",1]'].map((key) => key.replace('1]', '"1"]'));
+    expect(await rows(stage, 'SELECT _id FROM likes ORDER BY _id')).toEqual(keys);
+  });
+
   it('is partial where nothing proves that all rows of its parent are there', async () => {
     const { posts, comments, stage } = await blog({}, 'cursor', { ...STYLES.cursor, total: 'total' });
     posts.set('p4', { id: 'p4', updated_at: MOMENT(4), hides: true });
