@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Page } from '../../src/extract/page.ts';
 import type { Reply } from '../extract/listing-server.ts';
@@ -30,6 +31,14 @@ function listed(docs: readonly Doc[], { searchParams }: URL): Reply {
   const next = from + SIZE < found.length ? markOf(data.at(-1)?.['id']) : null;
   const hidden = found.filter((doc) => doc['hides'] === true).length;
   return { body: { data, total: found.length + hidden, next_cursor: next } };
+}
+
+/** Those of a post, which `field` names. */
+function byPost(docs: readonly Doc[], url: URL, field: string): Reply {
+  return listed(
+    docs.filter((doc) => doc[field] === url.searchParams.get('post')),
+    url,
+  );
 }
 
 function alone(doc: Doc | undefined): Reply {
@@ -141,6 +150,22 @@ describe.for(DATABASES)('the same listing for several values on $name', (databas
     await stage.write("UPDATE articles SET _synced_at = '2020-01-01 00:00:00.000'");
     expect(await inPieces(stage, 'backfill')).toMatchObject({ status: 'ok' });
     expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+  });
+
+  it('goes on after kills at any request', async () => {
+    const { docs, stage, service } = await locales('cursor');
+    for (const request of [1, 3, 5]) {
+      const before = service.requests.length;
+      const command = stage.start('backfill');
+      const ended = command.ended.then(() => true);
+      while (service.requests.length < before + request && !(await Promise.race([delay(1, false), ended])));
+      command.kill('SIGKILL');
+      await command.ended;
+      expect(service.requests.length).toBeGreaterThan(before);
+    }
+    expect((await stage.run('backfill')).status).toBe('ok');
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    expect(await rows(stage, 'SELECT count(*) FROM _sync_versions')).toEqual(['12']);
   });
 
   it('is not proved if one of the listings is not, also after an interruption', async () => {
@@ -289,11 +314,6 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
     const posts = ['a b', 'c/d', '..x'].map((slug, at) => ({ id: at, slug, updated_at: MOMENT(at) }));
     const comments = posts.map(({ slug }, at) => ({ id: 7, of: slug, title: String(at), updated_at: MOMENT(at) }));
     const likes = comments.map(({ of: post }) => ({ id: 1, title: post, updated_at: MOMENT(1) }));
-    const byPost = (docs: readonly Doc[], url: URL, field: string): Reply =>
-      listed(
-        docs.filter((doc) => doc[field] === url.searchParams.get('post')),
-        url,
-      );
     const answers = new Map([
       ['/posts', (url: URL) => listed(posts, url)],
       ['/comments', (url: URL) => byPost(comments, url, 'of')],
