@@ -24,6 +24,8 @@ const WARNING_KINDS = {
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** The rows of the parent, of which each has a listing, may not be all that there are. */
+  parents_unproved: { isPartial: true, proof: 'end' },
   /** The database has forgotten what it had confirmed to this run, which has read it again. */
   warehouse_set_back: { isPartial: false, proof: null },
   /** A whole walk has ended without a place from which its feed can be gone on with. */
