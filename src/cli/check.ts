@@ -136,7 +136,7 @@ async function checkService(
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, credential) });
+    checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);

@@ -4,7 +4,7 @@ import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
 import type { Network } from '../settings/network.ts';
 import type { AuthSettings } from '../source/auth.ts';
-import { sincePlaces } from '../source/incremental.ts';
+import { sincePlaces } from '../source/filter-places.ts';
 import type { Profile } from '../source/profile.ts';
 import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';

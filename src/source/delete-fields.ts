@@ -20,21 +20,23 @@ const deletedFieldSchema = z.strictObject({
   }),
 });
 
+/** The fields by which records say that they are deleted; null if there are none. */
+export const deletedSchema = z
+  .union([deletedFieldSchema, z.array(deletedFieldSchema).min(1)])
+  .nullable()
+  .default(null);
+
 /** How a service states that records are deleted: the fields of a resource. */
 export const deleteFields = {
-  deleted: z
-    .union([deletedFieldSchema, z.array(deletedFieldSchema).min(1)])
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        'Fields by which a record says of itself that it is deleted (a tombstone), wherever it is met: in a whole listing, in an incremental one, read alone. Its row is marked as deleted at the end of the run, at the time that the service names, without further confirmation, and held like all deletes if they are too many. A tombstone of a record without a row writes nothing; a record that is listed without it lives again.',
-      examples: [
-        { field: 'deletedAt' },
-        { field: 'status', in: ['trash', 'archived'], at: 'modified_gmt' },
-        [{ field: 'is_deleted' }, { field: 'state', in: ['removed'] }],
-      ],
-    }),
+  deleted: deletedSchema.meta({
+    description:
+      'Fields by which a record says of itself that it is deleted (a tombstone), wherever it is met: in a whole listing, in an incremental one, read alone. Its row is marked as deleted at the end of the run, at the time that the service names, without further confirmation, and held like all deletes if they are too many. A tombstone of a record without a row writes nothing; a record that is listed without it lives again.',
+    examples: [
+      { field: 'deletedAt' },
+      { field: 'status', in: ['trash', 'archived'], at: 'modified_gmt' },
+      [{ field: 'is_deleted' }, { field: 'state', in: ['removed'] }],
+    ],
+  }),
   delete_feed: deleteFeedSchema
     .nullable()
     .default(null)

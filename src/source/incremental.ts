@@ -3,7 +3,8 @@ import { isTimeZone } from '../model/time-zone.ts';
 import { hasOffset, parsePattern } from './date-pattern.ts';
 import { duration, timeSpan } from './duration-and-size.ts';
 import { isOwnHeader, requestPlace } from './request-place.ts';
-import { templateSchema, variablesIn } from './template.ts';
+import type { BodyPart } from './filter-places.ts';
+import { templateSchema } from './template.ts';
 
 /** Forms of a moment that have a name; any other is a pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
@@ -19,15 +20,25 @@ const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(t
 });
 
 /** Maps all the way down: a list is written in the resource's own body, which has the same variables. */
-type BodyPart = string | number | { [key: string]: BodyPart };
-
 const bodyPart: z.ZodType<BodyPart> = z.lazy(() =>
   z.union([template, z.number(), z.record(z.string().min(1), bodyPart)]),
 );
 
 const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
+/** How a service is asked for what changed. */
+const MODES = ['filter', 'newest_first'] as const;
+
 const filterFields = z.strictObject({
+  mode: z
+    .enum(MODES)
+    .default('filter')
+    .meta({
+      description:
+        '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
+        'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor.',
+      examples: ['filter', 'newest_first'],
+    }),
   param: requestPlace
     .nullable()
     .default(null)
@@ -124,6 +135,10 @@ const filterFields = z.strictObject({
 
 /** How to request what changed since a moment; null in a resource that has no such filter. */
 export const incrementalSchema = filterFields
+  .refine(({ mode, window, param, until_param }) => mode === 'filter' || (window ?? param ?? until_param) === null, {
+    path: ['mode'],
+    error: 'expected filter, because a listing that is read newest first takes no moment (put its order into `query`)',
+  })
   .refine(({ window, start }) => (window === null) === (start === null), {
     path: ['start'],
     error: 'expected a day with `window`, and null without',
@@ -161,85 +176,4 @@ export function isNamedFormat(text: string): text is NamedFormat {
 
 function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
-}
-
-type Templates = Pick<
-  z.output<typeof filterFields>,
-  'param' | 'template' | 'until_param' | 'query' | 'headers' | 'body'
->;
-
-/** A value of a request for changes: a template, or what stands for itself in a JSON body. */
-export type FilterValue = string | number;
-
-/** Values of a request for changes by the place that they stand in, `param` first. */
-export function filterPlaces({
-  param,
-  template: text,
-  until_param,
-  query,
-  headers,
-  body,
-}: Templates): [string, FilterValue][] {
-  return [
-    ...(param === null ? [] : [[param, text] satisfies [string, string]]),
-    ...(until_param === null ? [] : [[until_param, '{until}'] satisfies [string, string]]),
-    ...Object.entries(query),
-    ...Object.entries(headers).map(([name, value]): [string, string] => [`header:${name}`, value]),
-    ...leavesOf(body, 'body:'),
-  ];
-}
-
-function leavesOf(part: { [key: string]: BodyPart }, prefix: string): [string, FilterValue][] {
-  return Object.entries(part).flatMap(([key, value]): [string, FilterValue][] =>
-    typeof value === 'object' ? leavesOf(value, `${prefix}${key}.`) : [[`${prefix}${key}`, value]],
-  );
-}
-
-/** Places of the filter that take the moment: the first is its name for people. */
-export function sincePlaces(filter: Templates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (textsIn(value).some(has('since')) ? [place] : []));
-}
-
-export function filterName(filter: Templates): string {
-  return sincePlaces(filter)[0] ?? '{since}';
-}
-
-type Variable = 'since' | 'until';
-
-function has(variable: Variable): (text: string) => boolean {
-  return (text) => variablesIn(text).includes(variable);
-}
-
-/** The texts in a value, a template or JSON of templates. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
-}
-
-interface Requested {
-  incremental: (Templates & { window: number | null }) | null;
-  query: unknown;
-  headers: unknown;
-  body: unknown;
-}
-
-function requestTexts({ incremental, query, headers, body }: Requested): string[] {
-  const places = incremental === null ? [] : filterPlaces(incremental).map(([, value]) => value);
-  return textsIn([places, query, headers, body]);
-}
-
-/** True if a request of the resource has a place for the moment from which changes are asked for. */
-export function asksSince(resource: Requested): boolean {
-  return resource.incremental === null || requestTexts(resource).some(has('since'));
-}
-
-/** True if a request has a place for the end of a window exactly where it asks for windows. */
-export function asksUntil(resource: Requested): boolean {
-  const isWindowed = resource.incremental !== null && resource.incremental.window !== null;
-  return isWindowed === requestTexts(resource).some(has('until'));
-}
-
-/** True if begin and end stand in one text, so that neither can be left out alone. */
-export function boundsTogether(resource: Requested): boolean {
-  return requestTexts(resource).some((text) => has('since')(text) && has('until')(text));
 }

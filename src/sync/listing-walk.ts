@@ -1,15 +1,12 @@
 import type { Page } from '../extract/page.ts';
 import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { keyParts } from '../extract/key-parts.ts';
+import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import {
-  boundsTogether,
-  filterName,
-  filterPlaces,
-  type FilterValue,
-  type IncrementalProfile,
-} from '../source/incremental.ts';
+import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
+import type { IncrementalProfile } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
 import { fillTemplate, type TemplateValues } from '../source/template.ts';
@@ -21,10 +18,12 @@ export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
 
 /**
  * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing, which is also asked for if
- * the filter takes nothing but whole windows.
+ * the filter takes nothing but whole windows. What asks for the newest first is part of all walks, so that all of them
+ * show whether that is so.
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
+  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
   if (since === null || incremental === null || boundsTogether(profile)) return {};
   return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
 }
@@ -60,12 +59,21 @@ export function filterText(incremental: IncrementalProfile, { extraQuery = {}, v
 
 /** A walk over the resource's listing from its beginning, one page after the other. */
 export function listingWalk(
-  { client, profile, listing, meter, signal, clock }: RequestContext,
+  { client, profile, listing, meter, signal, clock, partition }: RequestContext,
   lane: Lane,
   extraQuery: ExtraQuery = {},
 ): WalkOptions {
   const acceptsEnd = profile.accept.includes('end');
-  return { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery, runAhead: 0, acceptsEnd };
+  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const value = extraQuery.values?.['partition'] ?? partition ?? null;
+  const options = { ...asked, runAhead: 0, acceptsEnd };
+  return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
+}
+
+/** The same request for the listing that a record with this key comes from. */
+export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }
 
 /** The first page of such a walk; null if it has none. Throws what walking throws. */

@@ -163,11 +163,54 @@ export const DIALECTS: Readonly<Record<string, Dialect>> = {
       return { body: { data, meta: { next: next === null && data.length > 0 ? null : page + 1 } } };
     },
   },
+  'a number of pages in a header': {
+    fields: {
+      page: { style: 'page', size: SIZE, total: 'header:X-WP-Total', pages: 'header:X-WP-TotalPages' },
+    },
+    answer: (records, url) => {
+      const pages = Math.ceil(records.length / SIZE);
+      const { data } = cut(records, (Number(url.searchParams.get('page')) - 1) * SIZE);
+      const headers = { 'x-wp-total': `${records.length}`, 'x-wp-totalpages': `${pages}` };
+      return data.length === 0 ? { status: 400, body: {} } : { headers, body: { data } };
+    },
+  },
+  'the number of the next page in a header': {
+    fields: { records: '', page: { style: 'page', size: SIZE, next_page: 'header:X-Next-Page' } },
+    answer: (records, url) => {
+      const page = Number(url.searchParams.get('page'));
+      const { data, next } = cut(records, (page - 1) * SIZE);
+      return { headers: { 'x-next-page': next === null ? '' : `${page + 1}` }, body: data };
+    },
+  },
+  'a query of GraphQL': {
+    fields: {
+      method: 'POST',
+      body: {
+        query: 'query($first: Int, $after: String) { posts(first: $first, after: $after) { nodes { id title } } }',
+      },
+      records: 'data.posts.nodes',
+      page: {
+        style: 'cursor',
+        cursor_param: 'body:variables.after',
+        size_param: 'body:variables.first',
+        size: SIZE,
+        next_cursor: 'data.posts.pageInfo.endCursor',
+        has_more: 'data.posts.pageInfo.hasNextPage',
+      },
+    },
+    answer: (records, _url, { body }) => {
+      const { variables }: { variables: { first: number; after?: string } } = JSON.parse(body);
+      const from = Number(variables.after?.slice(2) ?? 0);
+      const { data, next } = cut(records, from, variables.first);
+      const pageInfo = { hasNextPage: next !== null, endCursor: `c:${from + data.length}` };
+      return { body: { data: { posts: { nodes: data, pageInfo } } } };
+    },
+  },
   'a cursor in a header': {
-    fields: { page: { style: 'cursor', cursor_param: 'header:X-After', size: SIZE } },
+    fields: { page: { style: 'cursor', cursor_param: 'header:X-After', next_cursor: 'header:X-Next', size: SIZE } },
     answer: (records, _url, { headers }) => {
       const { data, next } = cut(records, Number(headers['x-after'] ?? 0));
-      return { body: { data, next_cursor: next } };
+      return { headers: { 'x-next': next === null ? '' : `${next}` }, body: { data } };
     },
   },
   'a cursor in the path': {

@@ -76,7 +76,6 @@ describe('tokens that hold for less than a backfill takes', () => {
       const { issued, refused } = service.counted;
       expect(issued).toBeGreaterThan(1);
       expect(refused).toBeLessThanOrEqual(issued);
-      process.stdout.write(`${JSON.stringify({ ...given, issued, refused, pages })}\n`);
     },
     120_000,
   );

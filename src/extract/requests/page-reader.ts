@@ -2,7 +2,7 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import type { AnswerSource } from './answer-source.ts';
-import { declaredEnd } from '../../source/page-style.ts';
+import { declaredEnd } from '../../source/page-end.ts';
 import { isRepeated, provePastEnd, type PastEndSign } from '../guards/declared-end.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import { lastKnown } from '../guards/page-keys.ts';

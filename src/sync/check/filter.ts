@@ -1,6 +1,7 @@
 import type { Page } from '../../extract/page.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
-import { boundsTogether, filterName, NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
+import { boundsTogether, filterName } from '../../source/filter-places.ts';
+import { NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
 import { filterSince, filterText, type ExtraQuery } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';

@@ -1,5 +1,6 @@
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { holdSuspects, readSuspects } from '../../state/suspects.ts';
+import { holdSuspects } from '../../state/stated-suspects.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';

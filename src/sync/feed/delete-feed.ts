@@ -11,7 +11,7 @@ import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
 import type { DeleteFeed } from '../../source/delete-feed.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readFeed, saveFeed } from '../../state/feeds.ts';
-import { suspectStated } from '../../state/suspects.ts';
+import { suspectStated } from '../../state/stated-suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
 import { momentOf, sentMoment, sinceValue } from '../cursor/since.ts';
 import type { RunContext } from '../run-progress.ts';

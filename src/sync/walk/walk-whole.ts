@@ -7,6 +7,7 @@ import { sinceValue } from '../cursor/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
+import { forgetCursor } from '../filter/trusted-plan.ts';
 import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
@@ -50,7 +51,10 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
     if (isProved || !mayRepeat || isEnough) {
       progress.warnings.push(...endWarnings(proof, end));
-      return { checkpoint, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
+      const { disorder } = evidence;
+      const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
+      const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
+      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
     }
     const { walk_credential } = planned.checkpoint;
     const again = sweepable({ ...checkpoint, walk_credential });

@@ -8,6 +8,8 @@ export type Moment = (typeof MOMENTS)[number];
 export interface RotatingService extends Stage {
   /** Called at each moment of each token request; true for one that goes no further, and ends without an answer. */
   at: (moment: Moment, nth: number) => boolean;
+  /** Ends all tokens. */
+  revoke: () => void;
   /** Token requests, and those of them that were refused. */
   tokens: () => { asked: number; refused: number };
   /** Requests for pages that were refused. */
@@ -60,6 +62,10 @@ export async function serveRotating({
   const service: RotatingService = {
     ...stage,
     at: () => false,
+    revoke: () => {
+      holding = [];
+      ends.clear();
+    },
     tokens: () => ({ asked, refused }),
     refusedPages: () => refusedPages,
   };
