@@ -8,7 +8,7 @@ import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
-import { incrementalFields, type IncrementalProfile } from './incremental.ts';
+import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
@@ -42,7 +42,7 @@ const resourceFields = z.strictObject({
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
-  incremental: z.union([changeFeedSchema, incrementalFields.incremental]),
+  incremental: z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -79,8 +79,7 @@ function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
   incremental: IncrementalProfile | null;
   feed: ChangeFeed | null;
 } {
-  const isFeed = incremental !== null && 'mode' in incremental;
-  return isFeed ? { incremental: null, feed: incremental } : { incremental, feed: null };
+  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
 }
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
