@@ -1,15 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
+import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
 import type { ApiClient, AttemptEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
-import { otherTokenOrigin } from './http/auth/create-credentials.ts';
+import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
+import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
-import type { AuthSettings } from './source/auth.ts';
+import { identityOf, type AuthSettings } from './source/auth.ts';
+import { isVersionDeclared, requestedVersion, versionText } from './source/version.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
+import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
+import { keepNotices } from './state/notices.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
@@ -68,12 +73,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
-  const { client, governor, listing } = await openClient(options, known, opened);
+  const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
+  const asking = await openClient(options, { ...known, tokens }, opened);
+  const { client, governor, listing, notices } = asking;
   const ownedResources = ownResources(warehouse, clock, lingerMs);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
-  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, scrub, ...rights };
+  const told = { scrub, notices };
+  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
   const open = opened.move();
   return {
     source,
@@ -82,7 +90,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     governor,
     listing,
     ownedResources,
-    sync: (request) => runSync({ ...request, ...parts, runId: newRunId(clock) }),
+    sync: async (request) => {
+      const begun = clock.now();
+      const report = await runSync({ ...request, ...parts, runId: newRunId(clock) });
+      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      if (kept.length > 0) await warehouse.apply(kept);
+      return report;
+    },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => open.disposeAsync(),
@@ -90,11 +104,14 @@ export async function openApp(options: AppOptions): Promise<App> {
 }
 
 /** Sends requests to a source's service, and stores nothing. */
-export type Probe = Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'>;
+export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
+  /** What the service said meanwhile of the end of its API. */
+  readonly notices: NoticeBoard;
+}
 
 /**
  * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
- * is updated, if `reader` may write. Known limits are read through `reader`, which is null if there is no warehouse yet.
+ * is updated, if `reader` may write, and a refresh token that is used up has its successor stored. Known limits are read through `reader`, which is null if there is no warehouse yet.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   await using opened = new AsyncDisposableStack();
@@ -102,16 +119,24 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
   opened.defer(() => coordination?.close());
   const known = { coordination, own: reader?.own ?? null, isKept: false };
-  const asking = await openClient(options, known, opened);
+  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : (coordination ?? undefined);
+  const asking = await openClient(options, { ...known, tokens }, opened);
   const open = opened.move();
   return { source, ...asking, close: () => open.disposeAsync() };
 }
 
+/** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */
+async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposableStack): Promise<TokenStore> {
+  const warehouse = await openWarehouse(source.warehouse, clock);
+  opened.defer(() => warehouse.close());
+  return storedTokens(warehouse);
+}
+
 async function openClient(
   { source, clock, log, secrets, attempted }: AppOptions,
-  known: KnownLimits,
+  known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
-): Promise<Pick<App, 'client' | 'governor' | 'listing'>> {
+): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
   const { profile, auth, rate } = source;
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
@@ -121,11 +146,12 @@ async function openClient(
     share: rate.share,
     concurrency: profile.http.concurrency,
   });
-  const tokenOrigin = otherTokenOrigin(auth, baseUrl);
+  const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
     attempted?.(event);
   };
+  const notices = createNoticeBoard(clock);
   const client = createClient({
     baseUrl,
     profile,
@@ -136,21 +162,25 @@ async function openClient(
     clock,
     secrets,
     log: logged,
-    tokens: known.coordination ?? undefined,
+    answered: (headers, url) => notices.hear(headers, url),
+    tokens: known.tokens,
+    network: source.network,
   });
   opened.defer(() => client.close());
-  return { client, governor, listing: { baseUrl, prefix: profile.version_prefix } };
+  return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
 }
 
 /** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
 function budgetName(origin: string, auth: AuthSettings): string {
-  return `${origin} ${shortHash(auth.type === 'api_key' ? auth.key : auth.client_id)}`;
+  const { caller } = identityOf(auth);
+  return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
 }
 
-/** Includes the scope, because listings may depend on it. */
-function credentialName({ base_url, auth }: SourceSettings): string {
-  const rights = auth.type === 'api_key' ? [auth.key] : [auth.client_id, auth.scope ?? ''];
-  return shortHash(JSON.stringify([new URL(base_url).origin, ...rights]));
+/** Includes the scope and the version that the profile declares, because listings may depend on them. */
+function credentialName({ base_url, auth, profile }: SourceSettings): string {
+  const { caller, rights } = identityOf(auth);
+  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
 }
 
 function shortHash(text: string): string {

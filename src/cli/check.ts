@@ -1,23 +1,22 @@
 import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
+import { versionText } from '../source/version.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
 import { identityFinding } from '../sync/check/credential.ts';
+import { askingFor, compareSource, type VersionReport } from './check-version.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
+import { findWarehouse } from './command/find-warehouse.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
-import type { Database } from '../warehouse/database.ts';
-import { databaseAt } from '../warehouse/databases.ts';
 import { whileOpen } from './command/with-app.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -28,6 +27,10 @@ interface CheckReport {
   /** Whether the profile's identity path knows the credential; absent if the profile names none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
+  /** What the answers said of the end of the API; absent if nothing. */
+  version?: CheckFinding;
+  /** Deprecated words of the settings and the profile; absent if there are none. */
+  deprecated?: CheckFinding[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
   /** Where the copy is kept. */
@@ -40,38 +43,78 @@ const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', wa
 export function checkCommand(context: CliContext): Command {
   return withSourceOptions(new Command('check'))
     .argument('[resource...]', 'only these resources of the profile')
+    .option('--api-version <version>', "compare another version of the service's API with the present one")
     .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+    .action(async (names: string[], options: SourceOptions & { json?: true; apiVersion?: string }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        const impatient = { source: impatiently(source), log };
-        const report = await checkSource(impatient, resources, context);
-        print(context, options.json === true ? report : textOf(report).trimEnd());
-        const findings = [report.identity ?? [], report.warehouse, report.resources.map((each) => each.findings)].flat(
-          2,
-        );
+        const chosen = { source: impatiently(source), log };
+        const version = options.apiVersion;
+        const { report, sections } =
+          version === undefined
+            ? await checkSource(chosen, resources, context)
+            : await compareWith(version, chosen, resources, context);
+        print(context, options.json === true ? report : findingsText(source.name, sections).trimEnd());
+        const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
     });
 }
 
-function impatiently(source: SourceSettings): SourceSettings {
+/** What was found, by what it is about. */
+export interface Section {
+  resource: string;
+  findings: CheckFinding[];
+}
+
+/** For somebody who waits: few repetitions, and no long wait. */
+export function impatiently(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
   const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
   const profile = { ...source.profile, http: { ...http, attempts } };
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-async function checkSource(
+/** Tests what config and profile say of a source; copies nothing. */
+export async function checkSource(
   chosen: Pick<ChosenSource, 'source' | 'log'>,
   resources: readonly string[],
   context: CliContext,
-): Promise<CheckReport> {
+): Promise<{ report: CheckReport; sections: Section[] }> {
   const { reader, finding } = await findWarehouse(chosen.source, context.clock);
   try {
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
-    return { source: chosen.source.name, ...asked, warehouse: finding };
+    const deprecated = deprecatedIn(chosen.source);
+    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
+    return { report, sections: sectionsOf(report) };
+  } finally {
+    await reader?.close();
+  }
+}
+
+function sectionsOf({ resources, identity, version, limits, warehouse, deprecated = [] }: CheckReport): Section[] {
+  const service = [identity ?? [], version ?? [], limits].flat();
+  const further = { service, copy: [warehouse], settings: deprecated };
+  return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
+}
+
+async function compareWith(
+  version: string,
+  chosen: Pick<ChosenSource, 'source' | 'log'>,
+  resources: readonly string[],
+  context: CliContext,
+): Promise<{ report: VersionReport; sections: Section[] }> {
+  const other = { ...chosen, source: askingFor(chosen.source, version) };
+  const { clock, secrets } = context;
+  const { reader } = await findWarehouse(chosen.source, clock);
+  try {
+    const present = await openProbe({ ...chosen, clock, secrets }, reader);
+    const report = await whileOpen(present, async (before) => {
+      const opened = await openProbe({ ...other, clock, secrets }, reader);
+      return whileOpen(opened, (after) => compareSource(before, after, resources, context));
+    });
+    return { report, sections: report.resources };
   } finally {
     await reader?.close();
   }
@@ -84,23 +127,42 @@ async function checkService(
 ): Promise<Omit<CheckReport, 'source' | 'warehouse'>> {
   const checks: CheckReport['resources'] = [];
   const identity = await identityOf(app, context);
-  const isIdentified = identity?.status === 'ok';
+  const { source } = app;
+  const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
+  const credential = source.auth.type === 'none' ? 'none' : isNamed;
   for (const resource of resources) {
-    const profile = app.source.profile.resources[resource];
+    const profile = source.profile.resources[resource];
     if (profile === undefined) continue;
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, isIdentified) });
+    checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
-  return { ...(identity === null ? {} : { identity }), resources: checks, limits };
+  const version = versionFinding(app, context);
+  const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
+  return { ...further, resources: checks, limits };
+}
+
+function deprecatedIn({ deprecations }: SourceSettings): Pick<CheckReport, 'deprecated'> {
+  const found = deprecations.map(({ message, hint }): CheckFinding => {
+    return { check: 'deprecated', status: 'warn', detail: message, hint };
+  });
+  return found.length === 0 ? {} : { deprecated: found };
 }
 
 async function identityOf({ source, client, listing }: Probe, { signal }: CliContext): Promise<CheckFinding | null> {
   const path = source.profile.identity;
   return path === null ? null : identityFinding({ client, listing, path, signal });
+}
+
+function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {
+  const lifetime = lifetimeOf(notices.since(0));
+  if (lifetime === null) return null;
+  const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
+  const detail = `${versionText(source.profile)}: ${what}`;
+  return { check: 'version', status: isEnding ? 'warn' : 'ok', detail, hint: next };
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
@@ -119,11 +181,10 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   };
 }
 
-function textOf(report: CheckReport): string {
-  const service = { resource: 'service', findings: [report.identity ?? [], report.limits].flat() };
-  const copy = { resource: 'copy', findings: [report.warehouse] };
+/** What was found, a line each, with what to do about it. */
+export function findingsText(source: string, sections: readonly Section[]): string {
   const once = reportOnce();
-  const lines = [...report.resources, service, copy].flatMap(({ resource, findings }) =>
+  const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, ...finding }) => {
       const { message, hint } = once(`${resource} ${check}`, { message: detail, hint: finding.hint });
       return [
@@ -132,49 +193,5 @@ function textOf(report: CheckReport): string {
       ];
     }),
   );
-  return [report.source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
-}
-
-/**
- * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
- * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
- */
-async function findWarehouse(
-  { warehouse }: SourceSettings,
-  clock: Clock,
-): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
-  const database = databaseAt(warehouse);
-  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
-    check: 'warehouse',
-    status,
-    detail: `${database.shown}${detail}`,
-    ...(hint === undefined ? {} : { hint }),
-  });
-  try {
-    const reader = await database.lookForWarehouse(clock);
-    if (reader === null) return { reader, finding: await missing(database, clock, found) };
-    const server = await reader.server();
-    const where = server === null ? '' : `, ${server}`;
-    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
-    const hint =
-      'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
-    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
-  } catch (error) {
-    if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
-    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
-  }
-}
-
-async function missing(
-  database: Database,
-  clock: Clock,
-  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
-): Promise<CheckFinding> {
-  try {
-    await database.refuseMaking(clock);
-    return found('ok', ', not there yet: the first run makes it');
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
-  }
+  return [source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
 }

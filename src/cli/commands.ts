@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { withEnvFile } from '../settings/env-file.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, exitCodeOfError, type ExitCode } from './command/exit-code.ts';
@@ -12,9 +13,17 @@ interface CommandEntry {
 
 /** Every command by its name, in the order of the help. A new command is a file in this folder and an entry here. */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  init: {
+    about: 'start here: ask for address and credential, recognise the service, write a config that works',
+    load: async () => (await import('./init/init.ts')).initCommand,
+  },
   check: {
     about: 'test config, credential and what the profile assumes against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
+  },
+  probe: {
+    about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
+    load: async () => (await import('./probe.ts')).probeCommand,
   },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
@@ -49,7 +58,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   webhooks: {
-    about: '`webhooks send` signs a file as the service would and posts it to a running receiver',
+    about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
   copy: {
@@ -63,6 +72,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   sandbox: {
     about: 'run a content service on this machine, to try things out against',
     load: async () => (await import('./sandbox.ts')).sandboxCommand,
+  },
+  profiles: {
+    about: 'the services that are known already: `profiles list`, `profiles show <name>`',
+    load: async () => (await import('./profiles.ts')).profilesCommand,
   },
   config: {
     about: 'about the config file: `config schema` prints its JSON Schema',
@@ -91,6 +104,7 @@ export async function runCli(
   const context: CliContext = {
     env: process.env,
     cwd: process.cwd(),
+    stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     clock: systemClock,
@@ -101,6 +115,7 @@ export async function runCli(
     },
   };
   try {
+    context.env = withEnvFile(context.env, context.cwd);
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

@@ -1,9 +1,13 @@
 import { Command } from 'commander';
+import { lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, durationText } from '../observe/figures.ts';
+import { apiStatus, type ApiStatus } from '../serve/status/api-status.ts';
 import { countRows, readResource, type StoredResource } from '../serve/status/stored.ts';
+import { versionText } from '../source/version.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { readLifetime } from '../state/notices.ts';
 import { openWarehouseToRead, shownPlace } from '../warehouse/databases.ts';
 import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
@@ -33,6 +37,7 @@ interface ResourceStatus {
 interface SourceStatus {
   source: string;
   warehouse: string;
+  api: ApiStatus;
   resources: ResourceStatus[];
 }
 
@@ -43,7 +48,7 @@ export function statusCommand(context: CliContext): Command {
     .action(async (options: SourceOptions & { json?: true }) => {
       await forEachSource(context, options, [], async (chosen) => {
         const status = await statusOfSource(chosen, context);
-        print(context, options.json === true ? status : tableOf(status).trimEnd());
+        print(context, options.json === true ? status : tableOf(status, context.clock.now()).trimEnd());
       });
     });
 }
@@ -52,7 +57,9 @@ async function statusOfSource({ source, resources }: ChosenSource, { clock }: Cl
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const statuses: ResourceStatus[] = [];
     for (const resource of resources) statuses.push(await statusOf(warehouse, resource, clock.now()));
-    return { source: source.name, warehouse: shownPlace(source.warehouse), resources: statuses };
+    const now = clock.now();
+    const api = apiStatus(source.profile, await readLifetime(warehouse.own, versionText(source.profile), now), now);
+    return { source: source.name, warehouse: shownPlace(source.warehouse), api, resources: statuses };
   });
 }
 
@@ -80,7 +87,7 @@ async function statusOf(warehouse: WarehouseReader, resource: string, now: numbe
 
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
 
-function tableOf({ source, warehouse, resources }: SourceStatus): string {
+function tableOf({ source, warehouse, api, resources }: SourceStatus, now: number): string {
   const rows = resources.map((status) => [
     status.resource,
     countText(status.rows),
@@ -91,8 +98,15 @@ function tableOf({ source, warehouse, resources }: SourceStatus): string {
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const lines = [...alignedLines([HEAD, ...rows]), ...resources.flatMap(notesOf).map(visibleText)];
+  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf)];
+  const lines = [...alignedLines([HEAD, ...rows]), ...notes.map(visibleText)];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
+}
+
+function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
+  if (lifetime === null) return [];
+  const { what, next } = lifetimeText(lifetime, now);
+  return [`${version}: ${what}`, `  → ${next}`];
 }
 
 function notesOf({ resource, unfinished, due, error, held }: ResourceStatus): string[] {

@@ -56,6 +56,7 @@ async function runSource(
   options: RunOptions,
 ): Promise<RunReport> {
   const { source, resources, log } = chosen;
+  for (const { message, hint } of source.deprecations) log.warn({ hint }, message);
   const pings = createPings(source.ping, log);
   try {
     return await withApp(context, chosen, async (app) => {

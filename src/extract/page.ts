@@ -29,6 +29,8 @@ export interface Page {
   kept: number;
   /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
   release: () => void;
+  /** False if records of it may have further parts on the next page. */
+  completesParts: boolean;
   /** How the walk ended with this page; null if it goes on. */
   end: WalkEnd | null;
   /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */

@@ -4,12 +4,18 @@ import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { recordKey } from '../shape/records/record-key.ts';
-import { selectRecord } from '../shape/records/select-records.ts';
+import { asRecord } from '../shape/records/as-record.ts';
+import { countRecords, selectRecord } from '../shape/records/select-records.ts';
+import { withField } from '../shape/records/with-field.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
+import { hasPartition } from '../source/partition-fields.ts';
+import { placeOf } from '../source/request-place.ts';
 import { fillTemplate } from '../source/template.ts';
+import { keyParts } from './key-parts.ts';
+import { isComplete } from './requests/read-page.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -23,11 +29,11 @@ export interface ItemSource {
 
 /**
  * One record as the service has it at a moment (local epoch milliseconds), or that there is none; then with the record
- * by which the service states its delete, if it answered with one.
+ * by which the service states its delete, if it answered with one, or the record that the profile's filter leaves out.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
-  | { isThere: false; requestedAt: number; stated?: Tombstone & { record: SourceRecord } };
+  | { isThere: false; requestedAt: number; stated?: Tombstone & { record: SourceRecord }; leftOut?: SourceRecord };
 
 /**
  * Reads one record by its key (`shape/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
@@ -36,24 +42,40 @@ export type ItemReading =
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
-  const isWanted = (body: Parameters<typeof fieldAt>[0]): boolean => isObject(fieldAt(body, path));
+  const isWanted = (body: JsonValue): boolean => countRecords(body, path) === 1 || isObject(fieldAt(body, path));
   const isGone = goneBy(profile.gone);
   const wanted = { missing: 'skip', isGone, isWanted } as const;
   const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
   const { requestedAt } = answer;
   if (answer.outcome === 'skip') return { isThere: false, requestedAt };
-  const record = selectRecord(answer.bytes, answer.json, path);
-  if (record === null) throw missingRecord(path);
+  const { complete = null } = profile.parts ?? {};
+  if (complete !== null && !isComplete(answer.json, complete)) throw unreadable('the record comes in several parts');
+  const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
+  if (selected === null) throw missingRecord(path);
+  const { partition } = keyParts(profile, key);
+  const isAsked = partition !== null && saysPartition(itemTemplates(profile));
+  const listed = isAsked ? { field: profile.partitions?.field ?? '', value: partition } : null;
+  const record = asRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
   const found = recordKey(record.value, profile.id);
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);
     if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
+    if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
     return { isThere: true, record, requestedAt };
   }
   throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {
     recovery: 'stop',
     hint: 'check item, item_record and id of the resource in the profile',
   });
+}
+
+/** Read alone, a record may lie in no map whose key would be its id. */
+function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
+  const { id } = keyParts(profile, key);
+  const { key_field } = profile;
+  return id === null || key_field === null || ![profile.id].flat().includes(key_field)
+    ? record
+    : withField(record, key_field, id);
 }
 
 /** True for an answer that one of the rules names. */
@@ -65,16 +87,32 @@ export function goneBy(rule: GoneRule | null): (answer: { status: number; json: 
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
 function itemRequest({ listing, profile }: ItemSource, key: string): BuiltRequest {
-  const { item, item_query, query, headers } = profile;
-  if (item === null) throw unreadable('the profile has no path for a single record');
-  const values = { id: key };
+  if (profile.item === null) throw unreadable('the profile has no path for a single record');
+  const values = { ...keyParts(profile, key) };
+  if (values.id === null) throw unreadable('several fields identify the record');
+  const templates = itemTemplates(profile);
   try {
-    fillTemplate(item, values, 'path');
+    fillTemplate(templates.path, values, 'path');
   } catch (error) {
     throw unreadable(`no path can be made of the id ${JSON.stringify(key.slice(0, 100))}`, error);
   }
-  const templates = { path: item, query: item_query === 'inherit' ? query : item_query, headers };
   return singleRequest({ target: listing, templates, values });
+}
+
+/** The value of a listing goes where the listing itself has it, unless `item_query` says otherwise. */
+function itemTemplates({ item, item_query, query, headers, partitions }: ResourceProfile) {
+  const path = item ?? '';
+  if (item_query !== 'inherit') return { path, query: item_query, headers };
+  const place = partitions === null || partitions.param === null ? null : placeOf(partitions.param);
+  return {
+    path,
+    query: place?.in === 'query' ? { ...query, [place.name]: '{partition}' } : query,
+    headers: place?.in === 'header' ? { ...headers, [place.name]: '{partition}' } : headers,
+  };
+}
+
+function saysPartition({ path, query, headers }: ReturnType<typeof itemTemplates>): boolean {
+  return [path, ...Object.values(query), ...Object.values(headers)].some(hasPartition);
 }
 
 function unreadable(message: string, cause?: unknown): SyncError {

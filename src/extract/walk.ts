@@ -1,5 +1,5 @@
 import type { Clock } from '../model/clock.ts';
-import { fieldAt } from '../shape/records/field-at.ts';
+import { countRecords } from '../shape/records/select-records.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { oneByOne, RunAhead, type AnswerSource, type PageAnswer } from './requests/answer-source.ts';
 import { askFor, type AskOptions } from './requests/ask.ts';
@@ -8,8 +8,10 @@ import type { TemplateValues } from '../source/template.ts';
 import { listingStart, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import type { PlaceValues } from './page-styles/page-variables.ts';
 import { admitRecords, PageMemory } from './requests/page-memory.ts';
+import { mergedPages } from './merged-pages.ts';
 import type { Page, PagePosition } from './page.ts';
 import { PageReader } from './requests/page-reader.ts';
+import type { ReadableResource } from './requests/read-page.ts';
 import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
@@ -17,7 +19,10 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates & Pick<ResourceProfile, 'records' | 'page' | 'id' | 'updated'>;
+  resource: RequestTemplates &
+    Pick<ResourceProfile, 'updated'> &
+    Partial<Pick<ResourceProfile, 'times'>> &
+    ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;
@@ -37,6 +42,8 @@ export interface WalkOptions extends AskOptions {
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
+  /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
+  isEnough?: () => (page: Pick<Page, 'records'>) => boolean;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -53,18 +60,27 @@ export interface WalkOptions extends AskOptions {
  * `cursor_expired` if the walk has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
-export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+export function walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
+  const { resource, pagesBefore = 0 } = options;
+  if (!resource.parts) return walkPages(options);
+  // A page that is held goes on taking its memory.
+  return mergedPages(walkPages({ ...options, overlaps: true }), resource, pagesBefore);
+}
+
+async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, guard, memory, source, pages, ledger } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
+  const isEnough = options.isEnough?.() ?? never;
   try {
     if (isResumed)
       for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
       for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
-      const page = walked.at(-1);
-      if (page === undefined) throw new Error('a page that was read is missing');
+      const read = walked.at(-1);
+      if (read === undefined) throw new Error('a page that was read is missing');
+      const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
       const { next, total } = page;
       await source.foresee({ next, received: pages.step, total: likelyTotal(total, ledger.met) });
@@ -81,6 +97,8 @@ export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, un
   }
 }
 
+const never = (): boolean => false;
+
 /** Of a page that was read again only what is compared is kept for long. */
 const ignore = (): void => undefined;
 
@@ -95,13 +113,15 @@ function openWalk(options: WalkOptions) {
   const memory = new PageMemory();
   const ask = askFor(options, parts, first);
   const unknown: WalkBefore = { pages: [], records: isResumed ? null : 0, leastTotal: null };
-  const ledger = new WalkLedger(style.ahead !== null || style.mayHideNumbers, options.before ?? unknown);
+  const hasParts = Boolean(resource.parts);
+  const isCutByNumber = !hasParts && (style.ahead !== null || style.mayHideNumbers);
+  const ledger = new WalkLedger(isCutByNumber, options.before ?? unknown, hasParts);
   const asked: GetPage = async (position, { stop, isAhead }) => {
     const request = reader.requestOf(position);
     const hold = memory.open();
     const room = { hold, ...(isAhead ? { whenFull: 'fail' as const } : {}) };
     const answer = await ask(positionOf(request), { ...room, ...(stop === undefined ? {} : { stop }) });
-    await admitRecords(hold, recordsIn(answer, resource.records), { isAhead, clock, signal });
+    await admitRecords(hold, countRecords(answer.json, resource.records), { isAhead, clock, signal });
     return { ...answer, request, hold };
   };
   const source = openSource(options, { style, first }, asked);
@@ -110,7 +130,7 @@ function openWalk(options: WalkOptions) {
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
   const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
-  const guard = new WalkGuard(style.ahead !== null, start);
+  const guard = new WalkGuard(style.ahead !== null, start, hasParts);
   return { start, isResumed, guard, memory, source, pages, ledger };
 }
 
@@ -129,7 +149,7 @@ function openSource(
   return new RunAhead({
     get,
     urlOf: (position) => urlAt(first, position),
-    countOf: (answer) => recordsIn(answer, records),
+    countOf: (answer) => countRecords(answer.json, records),
     foresight: style.ahead,
     size: page.size - overlap,
     most: options.runAhead,
@@ -141,10 +161,4 @@ function openSource(
 /** A total that has been passed already says nothing about what is still to come. */
 function likelyTotal(total: number | null, seen: number | null): number | null {
   return total !== null && seen !== null && total < seen ? null : total;
-}
-
-/** Records in an answer, without checking it. */
-function recordsIn({ json }: Pick<PageAnswer, 'json'>, path: string): number {
-  const value = fieldAt(json, path);
-  return Array.isArray(value) ? value.length : 0;
 }

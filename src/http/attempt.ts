@@ -1,14 +1,17 @@
 import type { JsonValue } from '../model/json.ts';
-import type { AnswerFacts, Attempted } from '../queue/governor.ts';
-import { readAnswerLimits, type AnswerLimits } from '../queue/limits/answer-limits.ts';
+import type { Attempted } from '../queue/governor.ts';
+import { readAnswerLimits } from '../queue/limits/answer-limits.ts';
 import type { RateDialect } from '../source/rate-dialect.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
+import { factsOf } from './answer-facts.ts';
+import { withAppended } from './auth/credential-query.ts';
 import type { Credentials } from './auth/credentials.ts';
+import { NO_PROOF, type Proof } from './auth/proof.ts';
 import type { ApiRequest, OtherCaller } from './client.ts';
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts';
 import { interpret, type BodyBounds, type AnswerReading } from './outcome/interpret.ts';
 import type { Seen } from './outcome/outcome-row.ts';
-import type { OutcomeVerdict } from './outcome/outcome.ts';
+import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
 import type { Hop } from './redirect.ts';
 
 /** The use that was made of one slot. */
@@ -18,9 +21,9 @@ export type AttemptResult =
   /** The credential ran out while waiting for the slot; nothing was sent. */
   | { kind: 'stale_credential' };
 
-/** The `Authorization` that was sent, empty if none was, and until when it held (monotonic milliseconds). */
+/** The source's own proof as it was sent, null if none was, and until when it held (monotonic milliseconds). */
 export interface SentCredential {
-  authorization: string;
+  proof: Proof | null;
   holdsUntil: number;
 }
 
@@ -38,7 +41,7 @@ export interface AttemptParts {
 
 /** The request and its state, as far as one attempt needs them. */
 interface AttemptOf {
-  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as'>;
+  request: Pick<ApiRequest, 'method' | 'headers' | 'body' | 'meter' | 'signal' | 'isWanted' | 'as' | 'skips'>;
   hop: Hop;
   hold: AnswerHold;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
@@ -58,14 +61,23 @@ export async function attempt(
   if (hop.credentialed && !evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const sent: SentCredential = hop.credentialed
-    ? { authorization: headerAs(as, credentials.header()), holdsUntil: credentials.holdsUntil() }
-    : { authorization: '', holdsUntil: Infinity };
+  const proof = hop.credentialed ? proofAs(as, credentials) : NO_PROOF;
+  // The credential is not renewed because another caller's was refused.
+  const isOwn = hop.credentialed && as === undefined;
+  const sent: SentCredential = isOwn
+    ? { proof, holdsUntil: credentials.holdsUntil() }
+    : { proof: null, holdsUntil: Infinity };
   meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
   hold.resize(0);
   const answer = await parts.exchange(
-    { ...wireParts(request), url: hop.url, headers: headersFor(parts, request, hop, sent.authorization), signal },
+    // At the last moment: nothing that is stored or written ever sees a credential in the query.
+    {
+      ...wireParts(request),
+      url: withAppended(hop.url, proof.query),
+      headers: headersFor(parts, request, hop, proof),
+      signal,
+    },
     { count: (bytes) => (meter.bytes += bytes), hold },
   );
   if (REDIRECTS.has(answer.status)) {
@@ -76,40 +88,36 @@ export async function attempt(
   }
   const reading = interpret(answer, request.isWanted ?? parts.hasRecords, { ...parts.bounds, hold });
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
-  const verdict = parts.judge({ ...reading.seen, limits });
-  // The credential is not renewed because another caller's was refused.
-  const own = as === undefined ? sent : { ...sent, authorization: '' };
+  const seen = { ...reading.seen, limits };
+  const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
+  if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
-    result: { kind: 'judged', verdict, answer, reading, sent: own },
+    result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
-}
-
-/** The governor's part of an answer; null if none came. */
-export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
-  const { status, receivedAt, latencyMs } = answer;
-  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
 function headersFor(
   parts: AttemptParts,
-  { headers }: AttemptOf['request'],
+  { headers: own }: AttemptOf['request'],
   { credentialed }: Hop,
-  authorization: string,
+  { headers }: Proof,
 ): Record<string, string> {
   if (!credentialed) return { ...parts.plainHeaders };
-  return { ...parts.homeHeaders, ...headers, ...(authorization === '' ? {} : { authorization }) };
+  const merged: Record<string, string> = { ...parts.homeHeaders, ...own, ...headers };
+  const cookies = [parts.homeHeaders['cookie'], own?.['cookie'], headers['cookie']].filter(
+    (text) => text !== undefined,
+  );
+  if (cookies.length > 1) merged['cookie'] = cookies.join('; ');
+  return merged;
 }
 
 function wireParts({ method = 'GET', body }: AttemptOf['request']): Pick<WireRequest, 'method' | 'body'> {
   return body === undefined ? { method } : { method, body };
 }
 
-/** A false credential has the form of the own one and nothing of its text, so that it can stand in any message. */
-function headerAs(as: OtherCaller | undefined, own: string): string {
-  if (as === undefined) return own;
-  if (as === 'nobody') return '';
-  const token = own.indexOf(' ') + 1;
-  return own.slice(0, token) + own.slice(token).replaceAll(/[a-z]/gi, 'x').replaceAll(/\d/g, '0');
+function proofAs(as: OtherCaller | undefined, credentials: Credentials): Proof {
+  if (as === undefined) return credentials.proof();
+  return as === 'nobody' ? NO_PROOF : credentials.falseProof();
 }

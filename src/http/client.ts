@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
+import type { AnswerRule } from '../source/outcome-rule.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
@@ -21,10 +22,17 @@ export function newMeter(): RequestMeter {
 /** A caller in place of the source's own: without any credential, or with a false one of the same form. */
 export type OtherCaller = 'nobody' | 'stranger';
 
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
 export interface ApiRequest {
   url: URL;
-  /** GET if absent. A POST is a read as well: it is tried again like any other. */
-  method?: 'GET' | 'POST' | undefined;
+  /** GET if absent. A POST is a read as well, unless it is a `write`: it is tried again like any other. */
+  method?: HttpMethod | undefined;
+  /**
+   * True for a request that changes something at the service. It is not sent a second time unless the service says that
+   * it was not taken (a limit, a credential that has run out), and a 2xx needs no body.
+   */
+  write?: boolean | undefined;
   /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */
@@ -38,6 +46,8 @@ export interface ApiRequest {
   missing?: 'skip' | undefined;
   /** True for an answer that says that what was asked for is not there: it is an answer (outcome `skip`), not an error. */
   isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
+  /** Answers that are none of an error (outcome `skip`, code `declared`), whatever the outcome table says of them. */
+  skips?: AnswerRule | undefined;
   /** True for a body that is what was asked for, whatever else it says: a record may have a field named `error`. */
   isWanted?: ((body: JsonValue) => boolean) | undefined;
   /** The memory that the answer takes, to be released by the caller; if absent it counts until the answer is there. */
@@ -49,6 +59,8 @@ export interface ApiRequest {
 /** One answer whose outcome is `ok`, or `skip`, with a `json` of null. */
 export interface ApiAnswer {
   outcome: 'ok' | 'skip';
+  /** Why; `declared` if the request itself says so. */
+  code: string;
   url: URL;
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -61,6 +73,8 @@ export interface ApiAnswer {
   latencyMs: number;
   /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
   serverDate: number | null;
+  /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */
+  withheld?: readonly string[] | undefined;
 }
 
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
@@ -72,7 +86,7 @@ export interface ApiClient {
 /** One attempt, for the log; `status` is null if no answer came. */
 export interface AttemptEvent {
   msg: 'request';
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   status: number | null;
   outcome: Outcome;

@@ -2,15 +2,19 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
+import type { Network } from '../settings/network.ts';
 import type { AuthSettings } from '../source/auth.ts';
-import { sincePlaces } from '../source/incremental.ts';
+import { sincePlaces } from '../source/filter-places.ts';
 import type { Profile } from '../source/profile.ts';
+import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import { BACKOFF, createRetryQuota, type BackoffLimits } from './backoff.ts';
 import { recordFinder } from './outcome/interpret.ts';
+import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
-import { createCredentials } from './auth/create-credentials.ts';
-import { createAgent, createExchange } from './exchange.ts';
+import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
+import { createAgent } from './dispatcher.ts';
+import { createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
 import type { ShownQuery } from './body/safe-text.ts';
@@ -26,8 +30,12 @@ export interface ClientOptions {
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
+  /** Called with every answer of the service itself: with its headers and the address that was asked. */
+  answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
   allowedOrigins?: readonly string[] | undefined;
+  /** Proxy, authorities and client certificate of the source's settings. */
+  network?: Network | undefined;
   /** PEM of a certificate authority to trust besides the system's. */
   ca?: string | undefined;
   /** Accepts any certificate; for tests only. */
@@ -51,9 +59,14 @@ export function createClient(options: ClientOptions): ApiClient {
   const { profile, clock, governor, memory = answerMemory } = options;
   refuseUncheckedTls(options.insecureTls ?? false);
   const secrets = options.secrets ?? [];
-  const agent = createAgent(profile.http, { ca: options.ca, insecure: options.insecureTls ?? false });
+  const agent = createAgent(profile.http, {
+    network: options.network,
+    ca: options.ca,
+    insecure: options.insecureTls ?? false,
+  });
   const exchange = createExchange(agent, profile.http, clock);
-  const { plainHeaders, homeHeaders } = requestHeaders(profile.headers);
+  const version = requestedVersion(profile);
+  const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
   const parts = {
     clock,
     governor,
@@ -63,7 +76,7 @@ export function createClient(options: ClientOptions): ApiClient {
     memory,
     bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
     memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory }, exchange, (secret) => secrets.push(secret)),
+    credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
     judge: createJudge(profile.outcomes),
     hasRecords: recordFinder(profile),
     origins: {
@@ -79,10 +92,28 @@ export function createClient(options: ClientOptions): ApiClient {
     backoff: options.backoff ?? BACKOFF,
     random: options.random ?? Math.random,
     shownQuery: shownQuery(profile, secrets),
-    versionPrefix: profile.version_prefix,
+    version,
+    answered: options.answered,
     log: options.log,
   };
   return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+}
+
+/** Tokens that are remembered as secrets: those before have run out. */
+const MOST_ISSUED = 200;
+
+/** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
+function keeperIn(secrets: string[]): SecretKeeper {
+  const issued: string[] = [];
+  const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
+  return {
+    forGood: add,
+    forAWhile(secret) {
+      if (!add(secret) || issued.push(secret) <= MOST_ISSUED) return;
+      const ended = new Set(issued.splice(0, MOST_ISSUED / 2));
+      secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
+    },
+  };
 }
 
 /** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */
@@ -133,6 +164,7 @@ function shownQuery(profile: Profile, secrets: readonly string[]): ShownQuery {
   const added = Object.values(profile.resources).flatMap(({ query }) => Object.entries(query));
   const isHidden = ([name, value]: [string, string]): boolean => isSecretName(name) || secrets.includes(value);
   const hidden = new Set(added.filter(isHidden).map(([name]) => name));
-  const plain = added.map(([name]) => name).filter((name) => !hidden.has(name));
+  const versions = Object.keys(requestedVersion(profile).query);
+  const plain = [...added.map(([name]) => name), ...versions].filter((name) => !hidden.has(name));
   return { shown: positionParams(profile).union(new Set(plain)), hidden };
 }

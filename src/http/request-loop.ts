@@ -1,18 +1,25 @@
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import type { Governor } from '../queue/governor.ts';
+import type { RequestedVersion } from '../source/version.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
+import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
+import { withoutParams } from './auth/credential-query.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent } from './client.ts';
+import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
+import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
+import { withVersionQuery } from './version-query.ts';
 import { shownUrl, type ShownQuery } from './body/safe-text.ts';
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
 const MOST_LIMITED = 50;
+
+/** Tokens that may end on the way of one request. */
+const MOST_RENEWALS = 5;
 
 interface LoopParts extends AttemptParts {
   clock: Clock;
@@ -27,8 +34,9 @@ interface LoopParts extends AttemptParts {
   backoff: BackoffLimits;
   random: () => number;
   shownQuery: ShownQuery;
-  /** The profile's `version_prefix`. */
-  versionPrefix: string;
+  version: RequestedVersion;
+  /** Called with every answer of the service itself. */
+  answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
 }
 
@@ -43,7 +51,9 @@ interface Progress {
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
-  renewed: boolean;
+  /** Refusals of the credential, and whether the last one was of one that nothing speaks against. */
+  renewals: number;
+  isDoubted: boolean;
   staleUsed: boolean;
   evenStale: boolean;
 }
@@ -68,8 +78,10 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 }
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
-  const hop = firstHop(request.url, parts.origins);
-  const begun = { failures: 0, limited: 0, renewed: false, staleUsed: false, evenStale: false };
+  const { origins, version, credentials } = parts;
+  const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
+  const hop = firstHop(url, origins);
+  const begun = { failures: 0, limited: 0, renewals: 0, isDoubted: false, staleUsed: false, evenStale: false };
   const state: Progress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
@@ -115,8 +127,9 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
   try {
-    if (methodOf(state) === 'POST') refusePostRedirect(answer, state.hop);
-    state.hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    if (methodOf(state) !== 'GET') refusePostRedirect(answer, state.hop);
+    const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
+    state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     const message = `${methodOf(state)} ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
@@ -138,10 +151,11 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
     return null;
   },
   reauth: async (parts, state, judged) => {
-    const { authorization } = judged.sent;
-    if (state.renewed || authorization === '') throw failure(parts, state, judged);
-    if (!parts.credentials.renew(authorization)) throw failure(parts, state, judged);
-    state.renewed = true;
+    const { proof } = judged.sent;
+    const renewal = proof === null ? 'none' : parts.credentials.renew(proof);
+    state.renewals += 1;
+    if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
+    state.isDoubted = renewal === 'doubted';
     return null;
   },
   stop: async (parts, state, judged) => {
@@ -151,7 +165,14 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
 };
 
-async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+/** What a read would be asked for again because of, in an answer to a write that was done. */
+const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
+
+async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<ApiAnswer | null> {
+  if (state.request.write === true) {
+    if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
+    throw failure(parts, state, judged, 'it may have been done all the same, and is not sent a second time');
+  }
   if (judged.verdict.code === 'memory_full') return awaitMemory(parts, state, judged);
   if (judged.answer.stale && !state.staleUsed) {
     state.staleUsed = true;
@@ -186,28 +207,17 @@ function pause(parts: LoopParts, state: Progress): Promise<void> {
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
-  const { answer, reading } = judged;
   parts.quota.refund();
-  return {
-    outcome,
-    url: state.hop.url,
-    status: answer.status,
-    headers: answer.headers,
-    bytes: reading.bytes,
-    json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
-    requestedAt: answer.sentAt,
-    latencyMs: answer.elapsedMs,
-    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
-  };
+  return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
 }
 
 function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
-  const { versionPrefix, clock } = parts;
+  const { version, clock } = parts;
   return requestError({
     judged,
     method: methodOf(state),
     url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix, now: clock.monotonic() }),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix, now: clock.monotonic() }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
     ...(note === undefined ? {} : { note }),
@@ -215,6 +225,7 @@ function failure(parts: LoopParts, state: Progress, judged: Judged, note?: strin
 }
 
 function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+  if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',
     method: methodOf(state),
@@ -224,11 +235,11 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
     code: verdict.code,
     attempt: state.failures + 1,
     latency_ms: Math.round(answer.elapsedMs),
-    request_id: requestId(answer.headers),
+    request_id: requestId(answer.headers, parts.origins.secrets),
   });
 }
 
-function methodOf({ request }: Progress): 'GET' | 'POST' {
+function methodOf({ request }: Progress): HttpMethod {
   return request.method ?? 'GET';
 }
 

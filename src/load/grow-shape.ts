@@ -7,7 +7,7 @@ import { rememberShape } from '../state/column-catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 import type { LoadContext } from './load-context.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
+import { storedValue } from '../shape/records/as-record.ts';
 import { bodiesAfter, type StoredBody } from '../state/versions.ts';
 
 /**
@@ -112,7 +112,11 @@ async function rewritePage(
   bodies: readonly StoredBody[],
 ): Promise<ResourceShape> {
   const { warehouse, owned, profile } = context;
-  const records = bodies.map(({ id, body }) => ({ key: id, value: parseJson(body), bytes: Buffer.from(body) }));
+  const records = bodies.map(({ id, body }) => ({
+    key: id,
+    value: storedValue(body, profile),
+    bytes: Buffer.from(body),
+  }));
   const shaped = await shapeForWarehouse(context, { shape, profile, records });
   if (shaped.shape !== shape) {
     await growTables(context, shape, shaped.shape, shaped.changes);

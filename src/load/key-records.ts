@@ -1,5 +1,6 @@
 import type { SourceRecord } from '../model/json.ts';
 import { canonicalHash, textHash } from '../shape/records/fingerprint.ts';
+import { takenIn } from '../shape/records/as-record.ts';
 import { recordKey } from '../shape/records/record-key.ts';
 import { updatedTime, type Updated } from '../shape/columns/updated-time.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
@@ -40,19 +41,28 @@ export interface SetAside {
   bytes: Buffer;
 }
 
+/** Records by what becomes of them. */
+export interface KeyedRecords {
+  keyed: KeyedRecord[];
+  setAside: SetAside[];
+  /** Records that the profile's filter leaves out, of which no other copy on the page is taken. */
+  leftOut: LeftOut[];
+  clashes: KeyClashes;
+}
+
+/** A listed record that gets no row. */
+export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
+
 /**
  * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
  * a record without a usable key is set aside.
  */
-export function keyRecords(
-  records: readonly SourceRecord[],
-  profile: ResourceProfile,
-): { keyed: KeyedRecord[]; setAside: SetAside[]; clashes: KeyClashes } {
+export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
-  const leftOut: KeyedRecord[] = [];
+  const copies: KeyedRecord[] = [];
   const setAside: SetAside[] = [];
-  for (const record of records) {
-    const found = recordKey(record.value, profile.id);
+  for (const record of takenIn(records)) {
+    const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
       setAside.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
@@ -67,17 +77,26 @@ export function keyRecords(
     };
     const before = byKey.get(keyed.key);
     const stays = before === undefined || !isOlder(keyed, before);
-    if (before !== undefined) leftOut.push(stays ? before : keyed);
+    if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  return { keyed: [...byKey.values()], setAside, clashes: clashesOf(leftOut, byKey) };
+  const leftOut = leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
+  return { keyed: [...byKey.values()], setAside, leftOut, clashes: clashesOf(copies, byKey) };
+}
+
+/** One without a usable key never had a row. */
+function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
+  return records.flatMap(({ value, isLeftOut }) => {
+    const found = isLeftOut === true ? recordKey(value, profile.id) : null;
+    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
+  });
 }
 
 /** Copies that say the same are none. */
-function clashesOf(leftOut: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
-  if (leftOut.length === 0) return NO_CLASHES;
+function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
+  if (copies.length === 0) return NO_CLASHES;
   const clashes = { ...NO_CLASHES };
-  for (const record of leftOut) {
+  for (const record of copies) {
     const stays = kept.get(record.key);
     if (stays === undefined || saysTheSame(record, stays)) continue;
     if (isOlder(record, stays)) {

@@ -1,11 +1,12 @@
 import type { CompiledQuery } from 'kysely';
+import { takenIn } from '../shape/records/as-record.ts';
 import { textHash } from '../shape/records/fingerprint.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
 import type { OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
-import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
+import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import { keyOf, preparePage, prepareRows, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
@@ -24,6 +25,10 @@ export interface PageFacts {
   updated: readonly DatedKey[];
   /** Records in a state older than their row, which was not accepted. */
   older: readonly KeyedRecord[];
+  /** Keys of records that the profile's filter leaves out; their times are among `updated`. */
+  leftOut: readonly string[];
+  /** Keys of those of them that have a live row. */
+  lost: readonly string[];
   /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
   stated: readonly StatedDelete[];
 }
@@ -36,6 +41,7 @@ export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
 
 /** The changes of one page to the warehouse, as counts. */
 export interface PageOutcome {
+  /** Without those that the profile's filter leaves out. */
   records: number;
   inserted: number;
   updated: number;
@@ -113,11 +119,11 @@ async function loadPage(
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
-  const records = page.records.length;
-  const outcome = outcomeOf(prepared, shaped, setAside.length, records);
-  const keys = keyed.map(keyOf);
+  const outcome = outcomeOf(prepared, shaped, setAside.length, takenIn(page.records).length);
+  const { lost, leftOut } = prepared;
+  const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
-  const facts = { records, keys, unkeyed, updated: updatedTimes(keyed), older: found.older, stated };
+  const facts = { ...listed, updated: updatedTimes([...keyed, ...leftOut]), older: found.older, stated };
   await warehouse.commit({
     page: prepared.rows ?? prepareRows(context, shapeOf(owned), shaped.rows, written, requestedAt),
     lease: owned.lease(),
@@ -187,7 +193,7 @@ function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], r
   }
 }
 
-function updatedTimes(records: readonly KeyedRecord[]): DatedKey[] {
+function updatedTimes(records: readonly LeftOut[]): DatedKey[] {
   return records.flatMap(({ key, updated }) => (updated === null ? [] : [{ key, ...updated }]));
 }
 

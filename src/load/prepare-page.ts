@@ -2,7 +2,7 @@ import type { SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
-import { parseJson } from '../shape/json/parse-json.ts';
+import { storedValue } from '../shape/records/as-record.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
@@ -10,7 +10,7 @@ import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, type Difference, type OlderPolicy } from './difference.ts';
-import { keyRecords, type KeyClashes, type KeyedRecord, type SetAside } from './key-records.ts';
+import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
 import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
@@ -28,6 +28,10 @@ export interface PreparedPage {
   tombstones: ReadonlyMap<string, Tombstone>;
   /** Records without a usable id. */
   setAside: readonly SetAside[];
+  /** Records that get no row. */
+  leftOut: readonly LeftOut[];
+  /** Keys of those of them that have a live row, from before the page was asked for. */
+  lost: readonly string[];
   clashes: KeyClashes;
   found: Difference;
   /** The records that must be written: the new ones, then the changed ones. */
@@ -46,12 +50,13 @@ export async function preparePage(
   page: LoadablePage,
 ): Promise<PreparedPage> {
   const { profile } = context;
-  const { keyed, setAside, clashes } = keyRecords(page.records, profile);
+  const { keyed, setAside, leftOut, clashes } = keyRecords(page.records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
-  const asked = { keyed, tombstones, requestedAt: timestampText(page.requestedAt) };
-  const found = await findDifference(context, policy, shape, asked);
+  const requestedAt = timestampText(page.requestedAt);
+  const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
+  const lost = await liveBefore(context, shape, leftOut.map(keyOf), requestedAt);
   const fresh = [...found.inserts, ...found.updates];
-  const prepared = { keyed, tombstones, setAside, clashes, found, fresh };
+  const prepared = { keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });
   if (shaped.shape !== shape) return { ...prepared, shaped: null, rows: null };
   const isWhole = shaped.rejects.length === 0;
@@ -104,9 +109,21 @@ async function findDifference(
   // The same members in another order, or other spacing, is no change.
   const changed = found.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
-    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(parseJson(body), value);
+    return body === undefined || stored.get(key)?.deletedAt !== null || !sameJson(storedValue(body, profile), value);
   });
   return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
+}
+
+/** Those of the keys that have a live row which was written before this moment. */
+async function liveBefore(
+  { warehouse }: LoadContext,
+  { tables: [table] }: ResourceShape,
+  keys: readonly string[],
+  before: string,
+): Promise<string[]> {
+  if (keys.length === 0 || table === undefined) return [];
+  const rows = await warehouse.stored(table, keys, []);
+  return [...rows].flatMap(([key, { deletedAt, syncedAt }]) => (deletedAt === null && syncedAt <= before ? [key] : []));
 }
 
 /** A column of any type but timestamp holds the service's own text, whose local times are still to be read. */

@@ -29,10 +29,13 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
+/** In place of a zone: a wall-clock time whose zone nobody tells. It is no moment, and stays a text. */
+export const LOCAL = 'local';
+
 /** The zone of the field at a dotted path; null if `times` (zones by path) names none. */
 export function zoneAt(times: Readonly<Record<string, string>>, path: string | null): TimeZone | null {
   const name = path !== null && Object.hasOwn(times, path) ? times[path] : undefined;
-  return name === undefined ? null : timeZone(name);
+  return name === undefined || name === LOCAL ? null : timeZone(name);
 }
 
 /** Made once per name. Throws a `RangeError` if `isTimeZone` is false. */

@@ -7,13 +7,21 @@ export interface ServeWarning {
   hint: string;
 }
 
-/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired. */
+/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired, and of deprecated words. */
 export function serveWarnings(
   serve: ServeSettings,
   sources: readonly SourceSettings[],
   now: number,
 ): readonly ServeWarning[] {
-  return [...openPages(serve), ...shortPassword(serve), ...sources.flatMap((source) => endedSecrets(source, now))];
+  return [
+    ...openPages(serve),
+    ...shortPassword(serve),
+    ...sources.flatMap((source) => [...endedSecrets(source, now), ...deprecatedWords(source)]),
+  ];
+}
+
+function deprecatedWords({ name, deprecations }: SourceSettings): ServeWarning[] {
+  return deprecations.map(({ message, hint }) => ({ source: name, message, hint }));
 }
 
 function openPages({ host, auth }: ServeSettings): ServeWarning[] {

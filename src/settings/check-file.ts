@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { messageOf } from '../model/errors.ts';
+import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import type { Profile } from '../source/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
@@ -20,6 +21,8 @@ export interface CheckedFile<T> {
   faults: Fault[];
   /** By the name of the source. */
   profiles: Map<string, Profile>;
+  /** Words of a source and its profile that others have replaced, by the name of the source. */
+  deprecations: Map<string, readonly Deprecation[]>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
   /** True if a secret stands in the file itself. */
@@ -48,7 +51,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];
   const holdsSecret = holdsLiteralSecret(value, filled.paths);
-  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret };
+  return { data, faults, profiles: loaded.profiles, deprecations: loaded.deprecations, secrets, holdsSecret };
 }
 
 interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'> {
@@ -56,7 +59,13 @@ interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'
 }
 
 function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {
-  const loaded: LoadedProfiles = { profiles: new Map(), findings: [], faults: [], secrets: [] };
+  const loaded: LoadedProfiles = {
+    profiles: new Map(),
+    deprecations: new Map(),
+    findings: [],
+    faults: [],
+    secrets: [],
+  };
   const sources = valueAt(value, ['sources']);
   for (const source of Object.keys(isPlainMap(sources) ? sources : {})) {
     const path = ['sources', source, 'profile'];
@@ -68,6 +77,8 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
       continue;
     }
     if (result.profile !== null) loaded.profiles.set(source, result.profile);
+    const own = deprecationsIn(valueAt(value, ['sources', source]), 'source');
+    loaded.deprecations.set(source, [...own, ...result.deprecations]);
     loaded.faults.push(...result.faults);
     loaded.secrets.push(...result.secrets);
   }
@@ -79,7 +90,7 @@ export interface SourceFile {
   name: string;
   /** As shown to a person. */
   file: string;
-  source: { settings: SourcesFile[string]; profile: Profile } | null;
+  source: { settings: SourcesFile[string]; profile: Profile; deprecations: readonly Deprecation[] } | null;
   faults: Fault[];
   secrets: string[];
   /** True if a secret stands in the file itself, and others may read it. */
@@ -124,7 +135,8 @@ function readSource(path: string, fileName: string, place: ProfilePlace, readPro
   const checked = checkFile(namedSourceSchema, { value, locate }, place, readProfile);
   const settings = checked.data?.sources[name];
   const profile = checked.profiles.get(name);
-  const source = settings === undefined || profile === undefined ? null : { settings, profile };
+  const deprecations = checked.deprecations.get(name) ?? [];
+  const source = settings === undefined || profile === undefined ? null : { settings, profile, deprecations };
   const isExposed = checked.holdsSecret && isReadableByOthers(path);
   return { name, file, source, faults: checked.faults, secrets: checked.secrets, isExposed };
 }

@@ -1,6 +1,7 @@
 import type { Profile } from '../source/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from '../source/signature-scheme.ts';
 import { secretFault } from '../source/signature-secret.ts';
+import { authFindings } from './auth-findings.ts';
 import { suggestion } from './file/did-you-mean.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
@@ -42,6 +43,7 @@ function sourceFindings(name: string, source: SourcesFile[string], profile: Prof
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
     ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
+    ...authFindings(source.auth, profile).map(below(name)),
     ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
   ];
 }

@@ -26,7 +26,13 @@ export function inheritResources(profile: Fields): Inheritance {
   const inherited = Object.entries(named).map(([name, own]) => {
     if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
     const layers = (ways.get(name) ?? []).map((one) => named[one]).filter(isPlainMap);
-    return [name, withName(layers.reduceRight<Fields>(merge, defaults), name)];
+    return [
+      name,
+      withName(
+        layers.reduceRight<Fields>((below, over) => merge(below, over), defaults),
+        name,
+      ),
+    ];
   });
   if (partAt(defaults, 'extends') !== undefined) findings.push(NO_BASE);
   return {

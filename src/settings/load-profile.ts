@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { deprecationsIn, type Deprecation } from '../source/deprecated-words.ts';
 import { profileSchema, type Profile } from '../source/profile.ts';
 import { checkValue, type Checked } from './file/check-value.ts';
 import { suggestion } from './file/did-you-mean.ts';
@@ -18,6 +19,7 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
+  deprecations: Deprecation[];
 }
 
 /** The surroundings that profiles are loaded in. */
@@ -54,15 +56,30 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
   const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
-  if (faults.length > 0) return { profile: null, faults, secrets };
+  if (faults.length > 0) return { profile: null, faults, secrets, deprecations: [] };
   const value = layers
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
   const inherited = inheritResources(value);
   const checked = checkInherited(inherited, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
-  if (checked.findings === null) return { profile: checked.data, faults, secrets };
-  return { profile: null, faults: checked.findings.map((finding) => locateInChain(layers, finding)), secrets };
+  const deprecations = deprecationsIn(value, 'profile');
+  if (checked.findings === null) return { profile: checked.data, faults, secrets, deprecations };
+  return {
+    profile: null,
+    faults: checked.findings.map((finding) => locateInChain(layers, finding)),
+    secrets,
+    deprecations,
+  };
+}
+
+/** A profile that comes with this package. Throws if it has faults, which its tests do not let pass. */
+export function readPackagedProfile(name: string): Profile {
+  const place = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const loaded = loadProfile(name, packageRoot(), place);
+  if ('missing' in loaded) throw new Error(loaded.missing);
+  if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
+  return loaded.profile;
 }
 
 function checkInherited(inherited: Inheritance, filled: ReadonlySet<string>): Checked<Profile> {
@@ -84,7 +101,8 @@ export function packagedProfiles(): string[] {
     .toSorted();
 }
 
-function profilePath(name: string, folder: string): string {
+/** The path of a profile: in this package for a bare name, else relative to `folder`. */
+export function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
+import { secretsOf } from '../source/auth.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -15,6 +16,7 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
+import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
@@ -69,11 +71,21 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const checked = checkFile(settingsSchema, file, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
-  const found = warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env);
+  const found = [
+    ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
+    ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
+  ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
   const exposed = exposedFile(file, checked);
-  const parts = { ...data, profiles, refused: [], secrets: checked.secrets, exposed };
+  const parts = {
+    ...data,
+    profiles,
+    deprecations: checked.deprecations,
+    refused: [],
+    secrets: checked.secrets,
+    exposed,
+  };
   return { settings: assemble(file.path, parts, place), faults };
 }
 
@@ -85,7 +97,10 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
   const sources = 'files' in read ? read.files : [];
   const names = sources.map(({ name }) => name);
-  const found = warehouseFindings(checked.data.warehouse, names, true, place.env);
+  const found = [
+    ...warehouseFindings(checked.data.warehouse, names, true, place.env),
+    ...sources.flatMap(({ name, source }) => (source === null ? [] : wayFindings([name, source.settings], place))),
+  ];
   const files = sources.map((each) => withOwnFaults(each, found));
   const faults = [
     ...checked.faults,
@@ -102,6 +117,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     ...checked.data,
     sources: Object.fromEntries(good.map(({ name, settings }) => [name, settings])),
     profiles: new Map(good.map(({ name, profile }) => [name, profile])),
+    deprecations: new Map(good.map(({ name, deprecations }) => [name, deprecations])),
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
     exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
@@ -121,6 +137,10 @@ function warehouseFindings(
   return [...placementFindings(warehouse, sources, isOpen), ...insecure];
 }
 
+function wayFindings([name, { http }]: [string, SourcesFile[string]], { cwd }: ConfigPlace): SettingsFinding[] {
+  return networkFindings(http, cwd, ['sources', name, 'http']);
+}
+
 function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
   return holdsSecret && isReadableByOthers(path) ? [file] : [];
 }
@@ -132,7 +152,8 @@ function withOwnFaults(source: SourceFile, found: readonly SettingsFinding[]): S
   return { ...source, faults: [...source.faults, ...faults] };
 }
 
-interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
+interface Parts
+  extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'deprecations' | 'secrets'> {
   sources: SourcesFile;
   refused: readonly RefusedSource[];
   exposed: readonly string[];
@@ -145,16 +166,26 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const webhook = source.webhook ?? null;
-    return [name, { ...source, name, profile, resources, webhook, warehouse: sourceAddress(warehouse, name, cwd) }];
+    const { auth = { type: 'none' } } = source;
+    const deprecations = parts.deprecations.get(name) ?? [];
+    const { http, ...rest } = source;
+    const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
+    return [name, { ...rest, ...own, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
-  const secrets = withSecretParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
+  const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
+  const secrets = withSecretParts([
+    ...parts.secrets,
+    ...credentials(parts),
+    ...ways,
+    ...addressSecrets(warehouse, env),
+  ]);
   return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
 }
 
 function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {
   const found = serve.auth === undefined ? [] : [serve.auth.password];
   for (const { auth, webhook, ping } of Object.values(sources)) {
-    found.push(auth.type === 'api_key' ? auth.key : auth.client_secret);
+    found.push(...(auth === undefined ? [] : secretsOf(auth)));
     for (const { value } of webhook?.secrets ?? []) found.push(value);
     // Whoever knows the address of a monitor can silence it.
     for (const url of Object.values(ping)) if (url !== undefined) found.push(url);

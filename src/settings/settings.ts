@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
-import { authSchema } from '../source/auth.ts';
+import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
+import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
+import { networkSchema, type Network } from './network.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';
 
@@ -103,7 +105,7 @@ const serveSchema = z
 
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
-  auth: authSchema,
+  auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
   allow_insecure: z
     .boolean()
     .default(false)
@@ -113,6 +115,9 @@ const sourceSchema = z.strictObject({
     .min(1)
     .meta({ description: 'Name of a profile that comes with content-sync, or the path of your own' }),
   rate: rateSchema.prefault({}),
+  http: networkSchema
+    .prefault({})
+    .meta({ description: 'The way to the service: proxy, authorities, client certificate' }),
   max_wait: duration
     .prefault('15m')
     .meta({ description: 'Longest wait that the service may ask for before a resource is put off (exit code 4)' }),
@@ -171,8 +176,13 @@ export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
-export interface SourceSettings extends Readonly<Omit<SourcesFile[string], 'profile' | 'resources' | 'webhook'>> {
+export interface SourceSettings extends Readonly<
+  Omit<SourcesFile[string], 'auth' | 'http' | 'profile' | 'resources' | 'webhook'>
+> {
   readonly name: string;
+  /** Of the type `none` where the settings have no secret. */
+  readonly auth: AuthSettings;
+  readonly network: Network;
   readonly profile: Profile;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];
@@ -180,6 +190,8 @@ export interface SourceSettings extends Readonly<Omit<SourcesFile[string], 'prof
   readonly webhook: WebhookSettings | null;
   /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
+  /** Words of its settings and profile that others have replaced. */
+  readonly deprecations: readonly Deprecation[];
 }
 
 /** A source whose own file cannot be used; the others do not depend on it. */

@@ -6,7 +6,8 @@ import type { SourcesFile } from './settings.ts';
 export function insecureFindings(sources: SourcesFile): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, { base_url, auth, allow_insecure }]): SettingsFinding[] => {
     if (allow_insecure) return [];
-    const tokens = auth.type === 'oauth' ? auth.token_url : undefined;
+    const tokens = auth?.type === 'oauth' ? auth.token_url : undefined;
+    if (auth === undefined || auth.type === 'none') return [];
     const fields = [
       { path: ['sources', name, 'base_url'], url: base_url },
       ...(tokens === undefined ? [] : [{ path: ['sources', name, 'auth', 'token_url'], url: tokens }]),

@@ -124,10 +124,15 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
   const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
   const name = columnName(keys, names);
   const whole = slot.json || slot.level !== null || slot.list !== null;
-  const column: Column = { name, path: slot.path, type: whole ? 'json' : (typeOf(value) ?? 'json') };
+  const column: Column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
   names.add(name);
   slot.column = column;
   slot.table.shape.columns.push(column);
+}
+
+/** A time that is none of a known zone stays as it is written. */
+function plainType({ isText }: Slot, value: JsonValue): ColumnType {
+  return isText && typeof value === 'string' ? 'text' : (typeOf(value) ?? 'json');
 }
 
 /** Makes the column for fields without room, once. No source-made name begins with `_`. */

@@ -1,3 +1,4 @@
+import { keysOfPath } from '../model/body-path.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';
@@ -25,7 +26,7 @@ export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
 
 /** A resource before its first record: its own table with its key and nothing else. */
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
-  const key = typeof profile.id === 'string' ? columnName(profile.id.split('.'), new Set()) : '_id';
+  const key = typeof profile.id === 'string' ? columnName(keysOfPath(profile.id) ?? [profile.id], new Set()) : '_id';
   return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
 }
 

@@ -1,9 +1,10 @@
+import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
-import { zoneAt } from '../model/time-zone.ts';
+import { LOCAL, zoneAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
+import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 
 /** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
@@ -47,6 +48,8 @@ export interface Slot {
   skip: boolean;
   /** The profile wants it as one JSON column. */
   json: boolean;
+  /** Its texts are never read as times. */
+  isText: boolean;
   column: Column | null;
   /** Place in the row; -1 without a column. */
   at: number;
@@ -77,7 +80,7 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
   // A child's path leads through its parent's, and parents come before their children.
   for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
   // The id has its slot even before there are other fields.
-  if (typeof profile.id === 'string') slotAt(tree, profile.id.split('.').map(pathPart));
+  if (typeof profile.id === 'string') slotAt(tree, columnPathOf(profile.id) ?? []);
   for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
   return tree;
 }
@@ -112,9 +115,26 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
-  const skip = dotted === profile.id && !path.includes(EACH);
+  const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
   const json = profile.json.includes(dotted);
-  return { table, path, depth, skip, json, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
+  const isText = profile.times[dotted] === LOCAL;
+  return {
+    table,
+    path,
+    depth,
+    skip,
+    json,
+    isText,
+    column: null,
+    at: -1,
+    toCell: TO_CELL.json,
+    level: null,
+    list: null,
+  };
+}
+
+function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {
+  return typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
 }
 
 /** The slot at a path from the record's root. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { authHeaderName, usualScheme, type AuthScheme, type SchemeOf, type SchemeType } from './auth-scheme.ts';
 
 /** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
@@ -9,17 +10,102 @@ const secret = z.string().regex(PRINTABLE_ASCII, {
   error: 'expected a secret of printable characters without spaces or line breaks',
 });
 
-/** How a source authenticates. A new way is a new entry here and a case in `http/auth/create-credentials.ts`. */
+/** One that is encoded before it is sent. */
+const password = z
+  .string()
+  .regex(/^\P{Cc}+$/u, { error: 'expected a secret without line breaks and control characters' });
+const username = password.regex(/^[^:]*$/, { error: 'expected a user name without a colon' });
+/** A key may have several lines. */
+const key = z.string().min(1, { error: 'expected a key, got nothing' });
+
+const OPTIONAL = { username: password.optional(), password: password.optional(), key: key.optional() };
+
+/** The secrets of a source, by the scheme that they are for. */
 export const authSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('none') }),
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({
+    type: z.literal('headers'),
+    headers: z.record(
+      authHeaderName,
+      z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
+        error: 'expected a secret of printable characters without line breaks',
+      }),
+    ),
+  }),
+  z.strictObject({ type: z.literal('basic'), username, password }),
+  z.strictObject({ type: z.literal('bearer'), token: secret }),
+  z.strictObject({
     type: z.literal('oauth'),
-    client_id: secret,
-    client_secret: secret,
+    client_id: secret.optional(),
+    client_secret: secret.optional(),
+    refresh_token: secret.optional(),
+    ...OPTIONAL,
+    key_id: secret.optional(),
     scope: z.string().min(1).optional(),
     /** Whole URL of the token endpoint; the profile's `token_path` below the base URL if absent. */
     token_url: z.url({ protocol: /^https?$/ }).optional(),
   }),
+  z.strictObject({ type: z.literal('jwt'), key, key_id: secret.optional(), username: password.optional() }),
+  z.strictObject({ type: z.literal('session'), ...OPTIONAL }),
 ]);
 
 export type AuthSettings = z.output<typeof authSchema>;
+type Secrets = { [T in SchemeType]: Extract<AuthSettings, { type: T }> };
+
+/** A scheme with the secrets for it. */
+export interface PlanOf<T extends SchemeType> {
+  type: T;
+  scheme: SchemeOf<T>;
+  secrets: Secrets[T];
+}
+export type AuthPlan = PlanOf<SchemeType>;
+
+/**
+ * The scheme for these secrets, with them; null if there is none. Without schemes in the profile the type of the secrets
+ * is the scheme, if that has no fields without a default.
+ */
+export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
+  return planOf(secrets.type, secrets, schemes ?? [usualScheme(secrets.type)].flatMap((usual) => usual ?? []));
+}
+
+function planOf<T extends SchemeType>(type: T, secrets: Secrets[T], schemes: readonly AuthScheme[]): PlanOf<T> | null {
+  const scheme = schemes.find((one): one is SchemeOf<T> => one.type === type);
+  return scheme === undefined ? null : { type, scheme, secrets };
+}
+
+/** Settings that say who asks, but not that it is true. */
+export const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set([
+  'type',
+  'client_id',
+  'key_id',
+  'username',
+  'scope',
+  'token_url',
+]);
+
+/** All texts in the settings that are secrets. */
+export function secretsOf(auth: AuthSettings): string[] {
+  if (auth.type === 'headers') return Object.values(auth.headers);
+  return Object.entries(auth).flatMap(([name, value]: [string, unknown]) =>
+    typeof value === 'string' && !PUBLIC_FIELDS.has(name) ? [value] : [],
+  );
+}
+
+/**
+ * Who asks, as one text that another credential of the service does not have, and what else its listings may depend on.
+ * The caller is empty where nobody is named.
+ */
+export function identityOf(auth: AuthSettings): { caller: string; rights: readonly string[] } {
+  if (auth.type === 'oauth') {
+    const { client_id: id, username: user, key_id: key, scope = '' } = auth;
+    const named = [id, user, key].filter((text) => text !== undefined);
+    // A client that has no name is known by its secret.
+    const caller = named.length === 0 ? secretsOf(auth).join('\n') : named.join('\n');
+    return { caller, rights: [scope] };
+  }
+  const user = 'username' in auth ? [auth.username ?? ''] : [];
+  // A user's password may change: the user stays the same.
+  const named = auth.type === 'basic' || (auth.type === 'session' && user[0] !== '') ? user : secretsOf(auth);
+  return { caller: named.join('\n'), rights: [] };
+}

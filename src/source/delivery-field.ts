@@ -28,17 +28,52 @@ export interface DeliveryField<K extends DeliveryFieldKind = DeliveryFieldKind> 
  * text before a header's name.
  */
 export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly K[], beforeHeader: string = '') {
+  return fieldText(kinds, beforeHeader).transform((text) => parseField(text, kinds));
+}
+
+/** The kinds of fields of an event: in the JSON body or in a header. */
+const EVENT_KINDS = ['json', 'header'] as const;
+
+/** A field of an event. */
+export const eventFieldSchema = deliveryFieldSchema(EVENT_KINDS);
+
+/** One field of an event, or several that are tried in this order; always a list in the end. */
+export const eventFieldsSchema = z
+  .union([eventFieldSchema, z.array(eventFieldSchema).min(1).max(10)])
+  .transform((given): readonly EventField[] => (Array.isArray(given) ? given : [given]));
+
+export type EventField = z.output<typeof eventFieldSchema>;
+
+/** A condition on a delivery: the value of a field is one of these texts, in which a star stands for any text. */
+export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind> {
+  readonly field: DeliveryField<K>;
+  readonly patterns: readonly string[];
+}
+
+/** Conditions by field: `{ 'json:collection': articles }`. A number or a boolean is meant by its JSON text. */
+export function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
+  const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+  const patterns = z
+    .union([word, z.array(word).min(1).max(100)])
+    .transform((given) => (typeof given === 'string' ? [given] : given));
+  return z
+    .record(fieldText(kinds, ''), patterns)
+    .transform((given): readonly FieldCondition<K>[] =>
+      Object.entries(given).map(([text, texts]) => ({ field: parseField(text, kinds), patterns: texts })),
+    );
+}
+
+/** Conditions on an event. */
+export const eventConditionsSchema = conditionsSchema(EVENT_KINDS);
+
+function fieldText(kinds: readonly DeliveryFieldKind[], beforeHeader: string) {
   const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
   const written = kinds.map((kind) => FIELD_KINDS[kind].written).join(' or ');
   return z
     .string(`expected ${written}`)
     .max(200)
-    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`)
-    .transform((text) => parseField(text, kinds));
+    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`);
 }
-
-/** A field of an event: in the JSON body or in a header. */
-export const eventFieldSchema = deliveryFieldSchema(['json', 'header']);
 
 function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {
   const from = kinds.find((kind) => text.startsWith(`${kind}:`));

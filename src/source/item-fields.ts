@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bodyPath } from './page-style.ts';
+import { bodyPath, recordsPath } from './body-path.ts';
 
 /** Statuses that never say that a record is gone: they are about the caller, or pass. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
@@ -45,8 +45,11 @@ export const itemFields = {
     .default(null),
   /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
   item_query: z.union([z.literal('inherit'), z.record(z.string(), z.string())]).default('inherit'),
-  /** Path of the record in the body of that answer; the empty string if the body is the record. */
-  item_record: bodyPath.default(''),
+  item_record: recordsPath.default('').meta({
+    description:
+      'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',
+    examples: ['data', 'posts[0]', 'query.pages.*'],
+  }),
   gone: goneSchema
     .nullable()
     .default(null)

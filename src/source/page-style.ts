@@ -1,56 +1,191 @@
 import { z } from 'zod';
+import { bodyPath } from './body-path.ts';
+import { followedEnd, keysetEnd, numberedEnd } from './page-end.ts';
 import { requestPlace } from './request-place.ts';
 
-/** A path in a JSON body: keys joined by dots (`meta.next`), the empty string for the body itself. */
-export const bodyPath = z.string();
-
-/** Location of a number in an answer: a path in its body, or `header:<name>`. */
-const answerPlace = z.string().min(1);
+/** Location of a value in an answer: a path in its body, or `header:<name>`. */
+const answerPlace = z
+  .string()
+  .min(1)
+  .meta({
+    description: 'Where an answer tells it: a dotted path in its body, or `header:` and the name of a header.',
+    examples: ['meta.pagination.total', 'header:X-WP-Total'],
+  });
 
 const sized = {
-  /** Where a request asks for a page size; null if the service has no such parameter. */
-  size_param: requestPlace.nullable().default('limit'),
-  /** Records asked for per page. */
-  size: z.int().min(1).max(100_000).default(100),
-  /** Location of the number of all records; a walk that finds fewer is incomplete. */
-  total: answerPlace.nullable().default(null),
-  /** Location of the number of all pages, by which the last one is known to be the last. */
-  pages: answerPlace.nullable().default(null),
-  /** Path of the number of records of this page; a page that holds fewer is rejected. */
-  count: bodyPath.nullable().default(null),
+  size_param: requestPlace
+    .nullable()
+    .default('limit')
+    .meta({
+      description: 'Where a request asks for a page size; null if the service has no such parameter.',
+      examples: ['per_page', 'body:page.size', null],
+    }),
+  size: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(100)
+    .meta({ description: 'Records asked for per page.', examples: [50] }),
+  total: answerPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Location of the number of all records; a walk that finds fewer is incomplete.',
+      examples: ['meta.pagination.total', 'header:X-WP-Total'],
+    }),
+  pages: answerPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Location of the number of all pages, by which the last one is known to be the last.',
+      examples: ['meta.pagination.pageCount', 'header:X-WP-TotalPages'],
+    }),
+  count: bodyPath
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Path of the number of records of this page; a page that holds fewer is rejected.',
+      examples: ['meta.count'],
+    }),
 };
 
-/** True if the service leaves the field out on the last page; else a full page without it is an error. */
-const absentIsEnd = z.boolean().default(false);
+const absentIsEnd = z
+  .boolean()
+  .default(false)
+  .meta({
+    description:
+      'True if the service leaves out to name a next page on the last one; else a full page that names none is an error.',
+    examples: [true],
+  });
+
+const hasMore = answerPlace
+  .nullable()
+  .default(null)
+  .meta({
+    description: 'Location of a boolean that is true if another page follows; null if nothing of the kind is there.',
+    examples: ['has_more'],
+  });
+
+const cursorParam = requestPlace.nullable().meta({
+  description: 'Where a request takes the cursor; null if it only stands in templates, as `{cursor}`.',
+  examples: ['cursor', 'body:after', null],
+});
+
+const firstCursor = z
+  .union([z.string(), z.int()])
+  .nullable()
+  .default(null)
+  .meta({ description: 'Cursor of the first request; null if that goes without one.', examples: ['*', 0] });
 
 /** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-styles/`. */
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('cursor'),
-    cursor_param: requestPlace.default('cursor'),
-    next_cursor: bodyPath.default('next_cursor'),
-    /** A boolean in the body that is true if another page follows; null if the cursor alone shows it. */
-    has_more: bodyPath.nullable().default(null),
+    cursor_param: cursorParam.default('cursor'),
+    first_cursor: firstCursor,
+    next_cursor: answerPlace.default('next_cursor').meta({
+      description: 'Location of the cursor of the next page: null or empty on the last one.',
+      examples: ['meta.next_cursor', 'header:X-Next-Cursor'],
+    }),
+    has_more: hasMore,
     absent_is_end: absentIsEnd,
+    end: followedEnd,
     ...sized,
   }),
   z.strictObject({
     style: z.literal('page'),
-    page_param: requestPlace.default('page'),
-    first: z.int().min(0).default(1),
+    page_param: requestPlace
+      .default('page')
+      .meta({ description: 'Where a request takes the number of a page.', examples: ['pagination[page]'] }),
+    first: z
+      .int()
+      .min(0)
+      .default(1)
+      .meta({ description: 'Number of the first page.', examples: [0] }),
+    next_page: answerPlace
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          'Location of the number of the next page: null, false or absent on the last one. Where the page itself is empty, a number there is not believed.',
+        examples: ['meta.pagination.next', 'header:X-Next-Page'],
+      }),
+    end: numberedEnd,
     ...sized,
   }),
   z.strictObject({
     style: z.literal('offset'),
-    offset_param: requestPlace.default('offset'),
+    offset_param: requestPlace.default('offset').meta({
+      description: 'Where a request takes the number of records that lie before the page.',
+      examples: ['start', 'body:from'],
+    }),
+    end: numberedEnd,
     ...sized,
   }),
-  z.strictObject({ style: z.literal('link'), ...sized }),
+  z.strictObject({ style: z.literal('link'), end: followedEnd, ...sized }),
   z.strictObject({
     style: z.literal('next-url'),
-    next_url: bodyPath.default('next'),
+    next_url: answerPlace
+      .default('next')
+      .meta({ description: 'Location of the URL of the next page: null on the last one.', examples: ['links.next'] }),
     absent_is_end: absentIsEnd,
+    end: followedEnd,
     ...sized,
+  }),
+  z.strictObject({
+    style: z.literal('keyset'),
+    cursor_field: bodyPath
+      .min(1)
+      .default('id')
+      .meta({
+        description:
+          'Field of a record by which the listing is sorted: its value in the last record is the cursor of the next page. If it is not the `id`, a total is needed as well, since records that share a value may be skipped.',
+        examples: ['id'],
+      }),
+    cursor_param: cursorParam.default('since_id'),
+    first_cursor: firstCursor,
+    has_more: hasMore,
+    end: keysetEnd,
+    ...sized,
+  }),
+  z.strictObject({
+    style: z.literal('continuation'),
+    continuation: bodyPath
+      .min(1)
+      .default('continue')
+      .meta({
+        description:
+          'Path of an object whose entries are added to the parameters of the first request; the page after it is asked for by all of them together.',
+        examples: ['continue'],
+      }),
+    continuation_param: requestPlace
+      .nullable()
+      .default(null)
+      .meta({
+        description: 'Place in the JSON body below which the entries stand; null if each is a query parameter.',
+        examples: ['body:page.continue'],
+      }),
+    absent_is_end: absentIsEnd,
+    end: followedEnd,
+    ...sized,
+  }),
+  z.strictObject({
+    style: z.literal('single'),
+    ...sized,
+    size: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .default(100_000)
+      .meta({ description: 'Records that the list is expected to stay below.', examples: [1000] }),
+    size_param: z
+      .null()
+      .default(null)
+      .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
+    pages: z
+      .null()
+      .default(null)
+      .meta({ description: 'There is none: one answer is the whole list.', examples: [null] }),
   }),
 ]);
 

@@ -1,20 +1,31 @@
 import { z } from 'zod';
-import { isTimeZone } from '../model/time-zone.ts';
+import { isTimeZone, LOCAL } from '../model/time-zone.ts';
 import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { aboutSchema } from './about.ts';
+import { authSchemeSchema } from './auth-scheme.ts';
+import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
-import { asksSince, incrementalFields, type IncrementalProfile } from './incremental.ts';
+import { asksSince, asksUntil } from './filter-places.ts';
+import { incrementalFields, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
+import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
-import { webhooksSchema } from './webhooks.ts';
+import { versionSchema } from './version.ts';
+import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
 
 /** An IANA name or a fixed offset. */
-const zoneName = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
+const zoneName = z
+  .string()
+  .refine(
+    (name) => name === LOCAL || isTimeZone(name),
+    'expected a time zone such as Europe/Zurich or +02:00, or local',
+  );
 
 const resourceFields = z.strictObject({
   extends: z
@@ -29,6 +40,7 @@ const resourceFields = z.strictObject({
     }),
   ...requestFields,
   ...recordFields,
+  ...partitionFields,
   ...incrementalFields,
   incremental: z.union([changeFeedSchema, incrementalFields.incremental]),
   page: pageSchema,
@@ -42,9 +54,15 @@ const resourceFields = z.strictObject({
   history: z.enum(HISTORY_POLICIES).default('latest'),
   contract: z.enum(CONTRACTS).default('evolve'),
   /** Fields kept as one JSON column instead of being flattened or made a child table. */
-  json: z.array(z.string().min(1)).default([]),
-  /** Zone of the times that name none, by field; without it they are read as UTC. A time that has one keeps it. */
-  times: z.record(z.string().min(1), zoneName).default({}),
+  json: z.array(columnPath).default([]),
+  times: z
+    .record(columnPath, zoneName)
+    .default({})
+    .meta({
+      description:
+        'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
+      examples: [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
+    }),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: z.int().min(1).max(10).default(4),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
@@ -61,8 +79,7 @@ function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
   incremental: IncrementalProfile | null;
   feed: ChangeFeed | null;
 } {
-  const isFeed = incremental !== null && 'mode' in incremental;
-  return isFeed ? { incremental: null, feed: incremental } : { incremental, feed: null };
+  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
 }
 
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
@@ -71,7 +88,16 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
   })
+  .refine(({ parts, page }) => parts === null || (page.style !== 'page' && page.style !== 'offset'), {
+    path: ['parts'],
+    error:
+      'expected a page style in which each answer names the next page, because parts of one record follow each other',
+  })
   // A cursor does not tell which of them it comes from.
+  .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
+    path: ['times'],
+    error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
+  })
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
@@ -80,10 +106,28 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['item'],
     error: 'expected the path of a single record, because the entries of the feed only name ids',
   })
+  .refine(({ partitions, feed }) => partitions === null || feed === null, {
+    path: ['partitions'],
+    error: 'expected none: a feed of changes does not say which of several listings a record is of',
+  })
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  });
+  })
+  .refine(asksUntil, {
+    path: ['incremental', 'until_param'],
+    error:
+      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
+  })
+  .refine(({ partitions, incremental }) => partitions === null || incremental?.window == null, {
+    path: ['incremental', 'window'],
+    error: 'expected none: windows and partitions of one listing cannot be walked together yet',
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .transform(withPartitionKey);
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
@@ -111,20 +155,25 @@ const oauthSchema = z.strictObject({
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/**
- * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
- * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
- */
-export const profileSchema = z.strictObject({
+const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: z.string().min(1).optional(),
+  about: aboutSchema
+    .nullable()
+    .default(null)
+    .meta({ description: 'what a person is told of the profile, and how `init` recognises the service' }),
   version_prefix: z
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
     .default('/v1'),
+  version: versionSchema.prefault({}).meta({
+    description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
+    examples: [{ prefix: '', header: { name: 'Accept-Version', value: 'v6.0' } }],
+  }),
   /** Sent with every request besides Authorization. */
   headers: z.record(headerName, headerValue).default({}),
-  oauth: oauthSchema.prefault({}),
+  auth: authSchemeSchema.optional(),
+  oauth: oauthSchema.prefault({}).meta({ deprecated: true, description: 'Fields of `auth: {type: oauth}`' }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
@@ -144,7 +193,23 @@ export const profileSchema = z.strictObject({
     }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
-    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
+});
+
+/**
+ * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
+ * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
+ */
+export const profileSchema = profileFields.superRefine(({ webhooks, resources }, context) => {
+  const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
+  for (const path of rulesWithoutResource(webhooks, resources)) {
+    context.addIssue({ code: 'custom', path: ['webhooks', ...path], message });
+  }
 });
 
 export type Profile = z.output<typeof profileSchema>;

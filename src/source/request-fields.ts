@@ -62,7 +62,7 @@ interface Posting {
   method: 'GET' | 'POST';
   body: unknown;
   page: object;
-  incremental: { param?: unknown } | null;
+  incremental: { param?: unknown; body?: object } | null;
 }
 
 /** Refuses a body, and values in it, in a listing that is not asked for by POST. */
@@ -71,7 +71,8 @@ export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
     const places: unknown[] = [...ofPage.map(([, place]): unknown => place), incremental?.param];
     const hasPlaces = places.some((place) => typeof place === 'string' && placeOf(place).in === 'body');
-    return method === 'POST' || (body === null && !hasPlaces);
+    const hasFilter = Object.keys(incremental?.body ?? {}).length > 0;
+    return method === 'POST' || (body === null && !hasPlaces && !hasFilter);
   }, NEEDS_POST);
 }
 

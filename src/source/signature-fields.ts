@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { challengeSchema } from './challenge.ts';
 import { deliveryFieldSchema } from './delivery-field.ts';
 import { duration } from './duration-and-size.ts';
 import { SIGNATURE_PRESET_NAMES } from './signature-presets.ts';
@@ -77,8 +78,15 @@ export const signatureFields = z.strictObject({
   /** For `{form_sorted}`: location of the SHA-256 of a body that is no form. */
   body_hash: deliveryFieldSchema(['query', 'header'], FAMILY).optional(),
   url_form: z.enum(URL_FORMS).optional(),
-  /** The question by which the sender tests a new address. */
-  challenge: z.enum(CHALLENGES).nullable().optional(),
+  challenge: z
+    .union([z.enum(CHALLENGES), challengeSchema])
+    .nullable()
+    .optional()
+    .meta({
+      description:
+        'The question by which the sender tests a new address: a known one by its name, or how it is known and answered.',
+      examples: ['meta', { method: 'GET', echo: 'query:challenge' }],
+    }),
 });
 
 export type SignatureFields = z.output<typeof signatureFields>;

@@ -1,10 +1,67 @@
 import { z } from 'zod';
-import { eventFieldSchema } from './delivery-field.ts';
-import { bodyPath } from './page-style.ts';
+import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
+import { bodyPath } from './body-path.ts';
 import { signatureSchema } from './signature-scheme.ts';
+import { manageSchema } from './webhook-manage.ts';
 
 /** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
+const kindPatterns = z
+  .union([kindPattern, z.array(kindPattern).min(1).max(100)])
+  .transform((given) => (typeof given === 'string' ? [given] : given));
+
+const resourceName = z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected the name of a resource of this profile');
+
+/** The reading of events of some kinds. What a rule does not say is read as for all events. */
+const ruleSchema = z.strictObject({
+  kind: kindPatterns.default(['*']).meta({
+    description: 'Pattern of the kind of event, or several of which one has to fit; a star stands for any text.',
+    examples: ['post.*', ['entry.publish', 'entry.update']],
+  }),
+  where: eventConditionsSchema.prefault({}).meta({
+    description:
+      'Values that the event has to have besides its kind, by their place: one text or several, in which a star stands for any text. A place without a value fits no text.',
+    examples: [{ 'json:collection': 'articles' }, { 'json:model': ['article', 'page'] }],
+  }),
+  resource: z
+    .union([resourceName, z.array(resourceName).max(20)])
+    .transform((given) => (typeof given === 'string' ? [given] : given))
+    .optional()
+    .meta({
+      description:
+        'The resource, by its name in this profile, or several that one event is about. An empty list: such an event is ignored. Absent: as the event says.',
+      examples: ['posts', ['posts', 'pages'], []],
+    }),
+  id: eventFieldsSchema
+    .nullable()
+    .optional()
+    .meta({
+      description:
+        'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: the event names no record, and the resource is walked.',
+      examples: ['json:entry.documentId', ['json:post.current.id', 'json:post.previous.id'], null],
+    }),
+  updated: eventFieldsSchema
+    .nullable()
+    .optional()
+    .meta({
+      description: 'Place of the record’s time of change after the event, or several that are tried in this order.',
+      examples: ['json:entry.updatedAt', null],
+    }),
+  deleted: z
+    .boolean()
+    .optional()
+    .meta({
+      description: 'Whether such an event says that the record is gone. Absent: by the patterns in `webhooks.deleted`.',
+      examples: [true],
+    }),
+  continue: z
+    .boolean()
+    .default(false)
+    .meta({
+      description: 'Whether the rules after this one are looked at as well: for events that tell of several resources.',
+      examples: [true],
+    }),
+});
 
 /** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
 export const webhooksSchema = z.strictObject({
@@ -13,18 +70,75 @@ export const webhooksSchema = z.strictObject({
   events: bodyPath.nullable().default(null),
   /** The kind of event; within the event, or in a header of the delivery. */
   kind: eventFieldSchema.prefault('json:type'),
+  rules: z
+    .array(ruleSchema)
+    .max(200)
+    .default([])
+    .meta({
+      description:
+        'How events of some kinds are read, looked at before `kinds`: the first rule that fits. An event that fits none is read by the fields beside this one.',
+      examples: [
+        [
+          { kind: 'post.*', resource: 'posts', id: ['json:post.current.id', 'json:post.previous.id'] },
+          { kind: '*.delete', where: { 'json:collection': 'articles' }, resource: 'articles', id: 'json:keys' },
+        ],
+      ],
+    }),
   /** The resource, by the service's own name. */
   resource: eventFieldSchema.nullable().prefault('json:data.resource'),
   /** The service's name for a resource, if it is not the profile's. */
   resource_names: z.record(z.string(), z.string()).default({}),
   /** Resource by event kind, checked before `resource`; the first pattern that matches. */
   kinds: z.record(kindPattern, z.string()).default({}),
-  /** The record's id. */
-  id: eventFieldSchema.prefault('json:data.id'),
-  /** The record's time of change after the event, if the event holds it: an older reading is read again. */
-  updated: eventFieldSchema.nullable().prefault('json:data.updated_at'),
+  id: eventFieldsSchema
+    .nullable()
+    .prefault('json:data.id')
+    .meta({
+      description:
+        'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: events name no record, and their resource is walked.',
+      examples: ['json:entry.documentId', ['json:key', 'json:keys']],
+    }),
+  updated: eventFieldsSchema
+    .nullable()
+    .prefault('json:data.updated_at')
+    .meta({
+      description:
+        'Place of the record’s time of change after the event, if the event holds it, or several that are tried in this order: an older reading is read again.',
+      examples: ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
+    }),
   /** Kinds that mean that a record is gone. */
   deleted: z.array(kindPattern).default(['*.deleted']),
+  manage: manageSchema
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'How webhooks are made, listed and removed at the service, for `content-sync webhooks register`, `list` and `remove`. Null: none of these commands sends anything.',
+      examples: [
+        {
+          list: { path: '/webhooks' },
+          create: { path: '/webhooks', body: { url: '{url}', secret: '{secret}', events: '{events}' } },
+          remove: { path: '/webhooks/{id}' },
+          events: ['*'],
+        },
+      ],
+    }),
 });
 
 export type WebhookProfile = z.output<typeof webhooksSchema>;
+export type WebhookRule = WebhookProfile['rules'][number];
+
+/** All places of an event that are looked at. */
+export function eventFieldsOf({ kind, resource, id, updated, rules }: WebhookProfile): EventField[] {
+  const ruled = rules.flatMap((rule) => [rule.id, rule.updated, rule.where.map(({ field }) => field)]);
+  const single = resource === null ? [kind] : [kind, resource];
+  return [single, id, updated, ...ruled].flatMap((fields) => fields ?? []);
+}
+
+/** The fields of rules that name no resource of the profile; paths are within `webhooks`. */
+export function rulesWithoutResource({ rules }: WebhookProfile, resources: object): (string | number)[][] {
+  // Called for rules with faults of their own too.
+  return rules.flatMap(({ resource = [] }, at) =>
+    [resource].flat().every((name) => Object.hasOwn(resources, name)) ? [] : [['rules', at, 'resource']],
+  );
+}

@@ -40,13 +40,13 @@ export function suspectOlder(
 
 /**
  * Notes records that are live here and may be gone. A later suspicion changes neither what a person has released nor
- * what is held. `sweeps` is how many whole walks this one stands for, 0 or 1.
+ * what is held. `sweeps` is how many whole walks this one stands for.
  */
 export function suspectGone(
   own: Kysely<OwnTables>,
   { state, detail, ...suspicion }: Suspicion,
   ids: readonly string[],
-  sweeps: 0 | 1,
+  sweeps: 0 | 1 | 2,
 ): CompiledQuery[] {
   const { evidence_at } = suspicion;
   const noted = { state, detail, sweeps, found_at: evidence_at, hash: null, deleted_at: null };

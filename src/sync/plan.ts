@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, DeferredError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
@@ -78,6 +78,11 @@ export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | n
  */
 const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   times: {},
+  key_field: null,
+  unwrap: [],
+  filter: [],
+  parts: null,
+  partitions: null,
   deleted: null,
   method: 'GET',
   headers: {},
@@ -91,14 +96,22 @@ function fingerprintOf(profile: ResourceProfile): string {
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...Object.fromEntries(later) });
-  return `${rows}.${canonicalHash(page)}`;
+  return `${rows}.${canonicalHash(cutOf(page))}`;
+}
+
+/** Fields of a page that came later are left out without a value. */
+const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
+
+function cutOf(page: ResourceProfile['page']): JsonObject {
+  const fields = Object.entries(page).filter(([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name));
+  return Object.fromEntries(fields);
 }
 
 function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times or deleted is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -112,11 +125,17 @@ function stillParked(resource: string, dueAt: string): DeferredError {
 /** Under another credential than that of the rows, all is walked: what it may not see would never be missed. */
 function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput): string | null {
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
-  if (last_full_at === null || profile.incremental === null || cursor === null) return null;
-  if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  if (last_full_at === null || isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  // Without a filter, only the listings of changed parents are asked for.
+  if (profile.incremental === null) return changesParents(profile) ? checkpoint.last_success_at : null;
+  if (cursor === null) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
   return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
+}
+
+function changesParents({ partitions }: ResourceProfile): boolean {
+  return partitions !== null && 'parent' in partitions && partitions.changed_only;
 }
 
 /** Like a filter, a feed says nothing of what another credential may see. */

@@ -69,18 +69,19 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const { proof, clock } = context;
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
-  const record = reading.isThere ? reading.record : (reading.stated?.record ?? null);
+  const record = (reading.isThere ? reading.record : (reading.stated?.record ?? reading.leftOut)) ?? null;
   const updated = record === null ? null : (updatedTime(record.value, context.profile)?.at ?? null);
   const event = expected(reading.requestedAt, updated);
   const isEarlier = event.after !== null && updated !== null && isBefore(updated, event.after);
-  if (!reading.isThere) {
-    if (isEarlier) return 'behind';
+  if (isEarlier && !reading.isThere) return 'behind';
+  if (!reading.isThere && reading.leftOut === undefined) {
     const { stated, requestedAt: confirmedAt } = reading;
     return gone(context, { key, confirmedAt, deletedAt: stated?.at ?? null }, event, stated !== undefined);
   }
   proof.at = Math.max(proof.at, reading.requestedAt);
   if (isEarlier) return 'behind';
-  if ((await checkItemReading(context, key, reading.record, 'refetch')) !== null) return 'unreadable';
+  if (record === null || (await checkItemReading(context, key, record, 'refetch')) !== null) return 'unreadable';
+  if (!reading.isThere) return leftOut(context, { key, confirmedAt: reading.requestedAt });
   // Only if the event has a time of its own is it sure that no lagging replica has answered.
   const acceptsOlder = event.after !== null && updated !== null;
   return loadOne(context, key, reading, acceptsOlder);
@@ -105,6 +106,14 @@ async function loadOne(
   const { inserted, updated, rejected } = await loadRecord(context, key, found, { acceptsOlder });
   if (rejected > 0) return 'rejected';
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
+}
+
+/** The record says itself that it is none of the resource's: nothing else need be asked. */
+async function leftOut(context: ResourceContext, record: Gone): Promise<RefetchOutcome> {
+  const { deleted, held, doubt } = await softDeleteGone(context, [record], 'walked');
+  if (deleted.length > 0) return 'deleted';
+  if (doubt !== null) return 'unconfirmed';
+  return held.length > 0 ? 'held' : 'absent';
 }
 
 async function gone(

@@ -1,5 +1,6 @@
 import type { ListingTarget } from '../extract/page-styles/listing-request.ts';
 import type { ItemSource } from '../extract/read-item.ts';
+import type { NoticeBoard } from '../extract/service-notices.ts';
 import { newMeter, type ApiClient, type RequestMeter } from '../http/client.ts';
 import type { LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
@@ -32,16 +33,20 @@ export interface SourceContext {
   deletes: DeleteSettings;
   /** Takes secrets out of a text before it is stored. */
   scrub: (text: string) => string;
+  /** What the service says of the end of its API. */
+  notices: Pick<NoticeBoard, 'since'>;
 }
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
   clock: Clock;
+  /** The one listing that is asked, if the resource has several and nothing else says which. */
+  partition?: string | null;
 }
 
 /** Context of every step of syncing one resource: for loading, and for requests to the service. */
 export interface ResourceContext
-  extends LoadContext, RequestContext, Pick<SourceContext, 'credential' | 'deletes' | 'scrub'> {
+  extends LoadContext, RequestContext, Pick<SourceContext, 'credential' | 'deletes' | 'scrub' | 'notices'> {
   /** Knowledge about the path of single records. */
   proof: ItemProof;
   /** Most pages in flight at once, if the page style allows it. */
@@ -50,7 +55,7 @@ export interface ResourceContext
 
 /** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
 export function resourceContext(
-  { profile: whole, warehouse, client, listing, clock, runId, credential, deletes, scrub }: SourceContext,
+  { profile: whole, warehouse, client, listing, clock, runId, credential, deletes, scrub, notices }: SourceContext,
   owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
 ): ResourceContext {
@@ -63,7 +68,7 @@ export function resourceContext(
   const load = { warehouse, owned, profile, resources, runId, clock, signal };
   const proof = itemProof(client, owned.resource);
   const runAhead = whole.http.concurrency;
-  return { ...load, client, listing, meter, credential, deletes, scrub, proof, runAhead };
+  return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };
 }
 
 /**

@@ -9,6 +9,8 @@ interface WarningKind {
 
 /** The meaning of each warning for its run. Codes are stable. */
 const WARNING_KINDS = {
+  /** The service says that it will give up the API that is asked. */
+  api_deprecated: { isPartial: false, proof: null },
   /** Changes made while everything was walked were asked for with a filter that is not proved. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */

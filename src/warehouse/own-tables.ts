@@ -1,3 +1,4 @@
+import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -145,6 +146,19 @@ export interface LimitRow {
   updated_at: TimestampText;
 }
 
+export interface TokenRow {
+  name: string;
+  /** Grows with every token; 0 before the first. */
+  version: number;
+  /** Encrypted by those who have the secret of the settings; null before the first. */
+  sealed: string | null;
+  /** Epoch milliseconds of the warehouse's clock. */
+  expires_at: number | null;
+  /** Who asks the service for the next one, and until when nobody else does. */
+  asker: string | null;
+  asked_until: number | null;
+}
+
 export interface ReshapeRow {
   resource: string;
   /** The id up to which rows are written anew, in the database's order; '' before the first. */
@@ -220,8 +234,10 @@ export interface OwnTables {
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;
+  _sync_tokens: TokenRow;
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
   _sync_suspects: SuspectRow;
   _sync_feeds: FeedRow;
+  _sync_notices: NoticeRow;
 }

@@ -69,7 +69,7 @@ describe('a credential that the service does not take', () => {
     const service = await ownService((_, response) => json(response, { error: 'invalid_client' }, 400), {
       source: { auth },
     });
-    expect(hintsIn((await service.check()).text)).toContain('oauth.client_auth in the profile');
+    expect(hintsIn((await service.check()).text)).toContain('client_auth under auth in the profile');
   });
 });
 

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { CliContext } from '../../src/cli/command/context.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -35,7 +36,7 @@ export function inMemory(
   const exit = (chosen: number): void => {
     code = chosen;
   };
-  const outside = { stdout, stderr, umask: () => undefined };
+  const outside = { stdin: Readable.from([]), stdout, stderr, umask: () => undefined };
   const context = { version: '0.0.0', env, cwd, ...outside, signal, clock, secrets: [], exit };
   return { context, ended: () => ({ code, stdout: stdout.text(), stderr: stderr.text() }) };
 }

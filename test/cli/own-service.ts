@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
@@ -84,6 +85,7 @@ async function atTerminal(make: (context: CliContext) => Command, args: readonly
     version: '0.0.0',
     env: {},
     cwd,
+    stdin: Readable.from([]),
     stdout: screen,
     stderr: live,
     signal,

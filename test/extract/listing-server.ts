@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 
 export interface Reply {
@@ -8,8 +9,15 @@ export interface Reply {
   body?: unknown;
 }
 
+/** What a request has besides its address. */
+export interface Asked {
+  method: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
 /** Answers one request; `count` is 1 for the first request that the server got. */
-export type Responder = (url: URL, count: number) => Reply;
+export type Responder = (url: URL, count: number, asked?: Asked) => Reply;
 
 export interface ListingServer {
   url: URL;
@@ -21,10 +29,12 @@ export interface ListingServer {
 
 /** A real HTTP server on a free port, closed with the test that started it. */
 export async function startListing(respond: Responder): Promise<ListingServer> {
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = '', headers: sent } = incoming;
+    const asked = { method, headers: sent, body: await text(incoming) };
     const url = new URL(incoming.url ?? '/', listing.url);
     listing.requests.push(url.pathname + url.search);
-    const { status = 200, headers = {}, body } = respond(url, listing.requests.length);
+    const { status = 200, headers = {}, body } = respond(url, listing.requests.length, asked);
     setTimeout(() => {
       outgoing.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body ?? null));
     }, listing.delay);

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -138,6 +139,7 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
     version: '0.0.0',
     env: {},
     cwd,
+    stdin: Readable.from([]),
     stdout,
     stderr,
     signal: new AbortController().signal,

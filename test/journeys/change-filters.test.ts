@@ -24,9 +24,10 @@ async function stageOf(database: TestDatabase, talk: Talk, fields: Record<string
     const changed = index % 3 === 0 ? created + 1_800_500 : null;
     entries.set(`r${index}`, { id: `r${index}`, title: `Title ${index}`, created, changed });
   }
-  const respond: Responder = (url) => {
+  const respond: Responder = (url, _, sent) => {
     const id = /^\/v1\/report\/(.+)$/.exec(url.pathname)?.[1];
-    if (id === undefined) return talk.list([...entries.values()], url.searchParams);
+    if (id === undefined)
+      return talk.list([...entries.values()], url.searchParams, sent ?? { method: 'GET', headers: {}, body: '' });
     const found = entries.get(id);
     return found === undefined ? { status: 404, body: {} } : { body: talk.show(found) };
   };

@@ -44,6 +44,8 @@ it('is text that a strict reader takes, with conventional names and units', asyn
       "run_duration_seconds",
       "webhook_delay_seconds",
       "page_refusals_total",
+      "api_deprecated",
+      "api_sunset_days",
       "warehouse_up",
       "warehouse_bytes",
       "warehouse_wal_bytes",

@@ -21,6 +21,12 @@ describe('a profile over the one that it extends', () => {
       { page: { style: 'page', first: 0 } },
     ],
     [
+      'replaces the places of a filter as a whole',
+      { incremental: { query: { from: '{since}' }, overlap: '1h' } },
+      { incremental: { query: { after: '{since}' } } },
+      { incremental: { query: { after: '{since}' }, overlap: '1h' } },
+    ],
+    [
       'merges a page of the same style, or of none named',
       { page: { style: 'cursor', size: 9 }, p: { style: 'link', size: 9 } },
       { page: { size: 5 }, p: { style: 'link', total: 't' } },

@@ -165,13 +165,13 @@ const rows: Row[] = [
     'parameters of another page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: page, ‸cursor_param: c } } }\n` },
     'p.yaml',
-    /one of style, page_param, first, size_param, size, total.*, got the unknown key "cursor_param"/,
+    /one of style, page_param, first, next_page, end, size_param.*, got the unknown key "cursor_param"/,
   ],
   [
     'an unknown page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
     'p.yaml',
-    /one of cursor, page, offset, link, next-url, got "pages"/,
+    /one of cursor, page, offset, link, next-url, keyset, continuation, single, got "pages"/,
   ],
   [
     'a circle',

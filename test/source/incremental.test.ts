@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { filterName, filterPlaces, incrementalSchema } from '../../src/source/incremental.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+import { profileWith } from '../support/page-records.ts';
+import { filterName, filterPlaces } from '../../src/source/filter-places.ts';
+import { incrementalSchema } from '../../src/source/incremental.ts';
 
 const OR = {
   'filter[_or][0][date_updated][_gte]': '{since}',
@@ -18,10 +21,26 @@ describe('the grammar of a filter', () => {
     expect(filterName(filter)).toBe('filter[_or][0][date_updated][_gte]');
   });
 
+  it('may stand in the templates of the resource alone', () => {
+    const query = { filter: 'updated>{since}' };
+    expect(profileWith({ query, incremental: {} }).incremental).toMatchObject({ param: null, format: 'as_sent' });
+  });
+
+  it('stands in headers and in fields of a body as well', () => {
+    const filter = incrementalSchema.parse({ headers: { 'X-Since': '{since}' }, body: { a: { b: '{since}', c: 1 } } });
+    expect(filterPlaces(filter)).toEqual([
+      ['header:X-Since', '{since}'],
+      ['body:a.b', '{since}'],
+      ['body:a.c', 1],
+    ]);
+  });
+
   it.each([
-    [{}, /the parameter that takes the moment/],
-    [{ param: 'filter', template: 'updated_at:>now' }, /the parameter that takes the moment/],
-    [{ query: { sort: 'updated' } }, /the parameter that takes the moment/],
+    [{}, /the place that takes the moment/],
+    [{ param: 'filter', template: 'updated_at:>now' }, /the place that takes the moment/],
+    [{ query: { sort: 'updated' } }, /the place that takes the moment/],
+    [{ body: { from: '{since}' } }, /expected POST/],
+    [{ headers: { Authorization: '{since}' } }, /Invalid key/],
     [{ param: 'filter', template: '{now}' }, /no variables but \{since\}/],
     [{ param: 'since', format: 'epoch' }, /as_sent, iso, epoch_s, epoch_ms, or a date pattern/],
     [{ param: 'since', format: '%Y-%m-%d' }, /a date pattern of yyyy/],
@@ -29,7 +48,8 @@ describe('the grammar of a filter', () => {
     [{ param: 'since', format: 'yyyy-MM-dd HH:mmXXX', zone: '+02:00' }, /only a date pattern without an offset/],
     [{ param: 'since', format: 'yyyy-MM-dd', zone: 'Mars/Olympus' }, /expected a time zone/],
   ])('refuses %j', (filter, why) => {
-    const { error } = incrementalSchema.safeParse(filter);
+    const resources = { posts: { path: '/posts', page: { style: 'page' }, incremental: filter } };
+    const { error } = profileSchema.safeParse({ resources });
     expect(error?.issues.map(({ message }) => message).join()).toMatch(why);
   });
 });

@@ -1,5 +1,4 @@
 import type Database from 'better-sqlite3';
-import type { Store } from '../../src/sandbox/records/store.ts';
 import { canonicalJson, copiedColumn, expectedRow, placesIn, type CopiedTable, type Json } from './expected-rows.ts';
 
 interface ColumnEntry {
@@ -18,6 +17,15 @@ interface Version {
 
 const MOST_SHOWN = 20;
 
+/** The records of a service, as JSON texts; a key of several fields is a list. */
+export interface ServiceRecords {
+  resources(): readonly string[];
+  list(resource: string): Iterable<{ id: string | readonly string[]; text: string }>;
+}
+
+/** Records by the text of their key. */
+type KeyedRecords = ReadonlyMap<string, { parts: readonly string[]; record: Json }>;
+
 interface Comparison {
   /** All of the service's where absent. */
   resources?: readonly string[];
@@ -30,17 +38,26 @@ interface Comparison {
  * the open versions, and rows that are too many or too few. Reads the service's store and the catalogue of columns, and
  * uses none of the code that made the rows.
  */
-export function differences(db: Database.Database, store: Store, comparison: Comparison = {}): string[] {
+export function differences(db: Database.Database, store: ServiceRecords, comparison: Comparison = {}): string[] {
   const { resources = store.resources(), bodies = true } = comparison;
   const found = resources.flatMap((resource) => resourceDifferences(db, store, resource, bodies));
   return found.length > MOST_SHOWN ? [...found.slice(0, MOST_SHOWN), `... ${found.length} in all`] : found;
 }
 
-function resourceDifferences(db: Database.Database, store: Store, resource: string, bodies: boolean): string[] {
+function resourceDifferences(
+  db: Database.Database,
+  store: ServiceRecords,
+  resource: string,
+  bodies: boolean,
+): string[] {
   const tables = tablesOf(db, resource);
   if (tables.length === 0) return [`${resource}: no table`];
-  const records = new Map<string, Json>();
-  for (const { id, text } of store.list(resource)) records.set(id, JSON.parse(text));
+  const records = new Map(
+    Array.from(store.list(resource), ({ id, text }) => {
+      const record: Json = JSON.parse(text);
+      return [typeof id === 'string' ? id : JSON.stringify(id), { parts: [id].flat(), record }] as const;
+    }),
+  );
   return [
     ...tables.flatMap((table) => tableDifferences(db, table, records)),
     ...(bodies ? [...bodyDifferences(db, resource, records), ...strayRows(db, resource)] : []),
@@ -48,11 +65,11 @@ function resourceDifferences(db: Database.Database, store: Store, resource: stri
   ];
 }
 
-function tableDifferences(db: Database.Database, table: CopiedTable, records: ReadonlyMap<string, Json>): string[] {
+function tableDifferences(db: Database.Database, table: ComparedTable, records: KeyedRecords): string[] {
   const wanted = new Map<string, string>();
-  for (const [id, record] of records) {
+  for (const { parts, record } of records.values()) {
     for (const place of placesIn(record, table.path)) {
-      const key = JSON.stringify([id, ...place.positions]);
+      const key = JSON.stringify([...parts, ...place.positions].map(String));
       wanted.set(key, expectedRow(table, place.value));
     }
   }
@@ -61,20 +78,21 @@ function tableDifferences(db: Database.Database, table: CopiedTable, records: Re
   const text = `SELECT ${names.map((name) => `"${name.replaceAll('"', '""')}"`).join(',')} FROM "${table.name}"${live}`;
   const found = new Map<string, string>();
   for (const row of db.prepare<[], unknown[]>(text).raw().all()) {
-    const key = JSON.stringify(row.slice(0, table.keys.length));
+    // An id that is a number is one in the table too.
+    const key = JSON.stringify(row.slice(0, table.keys.length).map(String));
     const cells = row.slice(table.keys.length).map((cell, index) => table.columns[index]?.read(cell));
     found.set(key, JSON.stringify(cells));
   }
   return mapDifferences(table.name, wanted, found);
 }
 
-function bodyDifferences(db: Database.Database, resource: string, records: ReadonlyMap<string, Json>): string[] {
+function bodyDifferences(db: Database.Database, resource: string, records: KeyedRecords): string[] {
   const open = db
     .prepare<[string], Version>(
       "SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL AND op = 'upsert'",
     )
     .all(resource);
-  const wanted = new Map([...records].map(([id, record]) => [id, canonicalJson(record)]));
+  const wanted = new Map([...records].map(([id, { record }]) => [id, canonicalJson(record)]));
   const bodies = new Map(open.map(({ id, body }) => [id, canonicalJson(JSON.parse(body))]));
   return [
     ...mapDifferences(`versions of ${resource}`, wanted, bodies),
@@ -118,16 +136,18 @@ export function deleteFaults(db: Database.Database, resource: string): string[] 
 }
 
 /** Values of the service for which the warehouse has no column at all. */
-function unseenLeaves(tables: readonly CopiedTable[], records: ReadonlyMap<string, Json>): string[] {
-  const known = new Set(tables.flatMap((table) => table.columns.map((column) => JSON.stringify(column.path))));
+function unseenLeaves(tables: readonly ComparedTable[], records: KeyedRecords): string[] {
+  const known = new Set(
+    tables.flatMap(({ keyPaths, columns }) => [...keyPaths, ...columns.map(({ path }) => JSON.stringify(path))]),
+  );
   const unseen = new Set<string>();
   const visit = (value: Json, path: readonly string[]): void => {
     if (value === null || known.has(JSON.stringify(path))) return;
     if (Array.isArray(value)) value.forEach((each) => visit(each, [...path, '[]']));
     else if (typeof value === 'object') Object.entries(value).forEach(([key, each]) => visit(each, [...path, key]));
-    else if (JSON.stringify(path) !== '["id"]') unseen.add(path.join('.'));
+    else unseen.add(path.join('.'));
   };
-  for (const record of records.values()) visit(record, []);
+  for (const { record } of records.values()) visit(record, []);
   return [...unseen].map((path) => `${tables[0]?.name}: no column for ${path}`);
 }
 
@@ -144,7 +164,12 @@ function mapDifferences(
   return [...missing, ...extra, ...other];
 }
 
-function tablesOf(db: Database.Database, resource: string): CopiedTable[] {
+interface ComparedTable extends CopiedTable {
+  /** Source paths of the key's columns, as the catalogue writes them. */
+  keyPaths: string[];
+}
+
+function tablesOf(db: Database.Database, resource: string): ComparedTable[] {
   const entries = db
     .prepare<[string], ColumnEntry>(
       'SELECT * FROM _sync_columns WHERE resource = ? ORDER BY length(table_path), table_name, role, position',
@@ -154,6 +179,7 @@ function tablesOf(db: Database.Database, resource: string): CopiedTable[] {
     name,
     path: JSON.parse(columns[0]?.table_path ?? '[]'),
     keys: columns.filter(({ role }) => role === 'key').map((column) => column.column_name),
+    keyPaths: columns.filter(({ role }) => role === 'key').map(({ source_path }) => source_path),
     columns: columns
       .filter(({ role }) => role === 'source')
       .map(({ column_name, source_path, type }) => copiedColumn(column_name, JSON.parse(source_path), type)),

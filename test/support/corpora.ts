@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 const CORPORA = new URL('../corpora/', import.meta.url);
 /** Real content of some size stands beside the repository, not in it. */
 const BLOG = new URL('../../../shared/data/blog/', import.meta.url);
+const CAPTURED = new URL('../../../shared/data/webhooks_captured/', import.meta.url);
 
 /** The files of one folder of the JSON test suite, by name. */
 export function jsonSuite(folder: 'test_parsing' | 'test_transform'): Map<string, Buffer> {
@@ -33,6 +34,32 @@ export function fieldVectors(): FieldVector[] {
 /** Signed webhooks of many schemes; see the README of the corpora. */
 export function webhookVectors(): unknown {
   return JSON.parse(text('webhook-vectors.json'));
+}
+
+/** A webhook request as a real service sent it; `at` is the time of its arrival, header names are in lower case. */
+export interface CapturedWebhook {
+  at: string;
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  bytes: number;
+  body: string;
+}
+
+/**
+ * Real deliveries of a service: the few that are in the repository, and all from the folder beside it where it is
+ * there. Prints why some are left out.
+ */
+export function capturedWebhooks(service: 'ghost' | 'strapi' | 'directus'): CapturedWebhook[] {
+  const name = `webhooks-${service}.json`;
+  const own: CapturedWebhook[] = JSON.parse(text(`webhooks-captured/${name}`));
+  const others = new URL(name, CAPTURED);
+  if (!existsSync(others)) {
+    console.warn('left out: the folder shared/data/webhooks_captured is not beside the repository');
+    return own;
+  }
+  const all: CapturedWebhook[] = JSON.parse(readFileSync(others, 'utf8'));
+  return own.concat(all.filter(({ at }) => !own.some((one) => one.at === at)));
 }
 
 function text(file: string): string {

@@ -35,7 +35,10 @@ export async function eventsFor(
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const { profile, deletes } = source;
   const parts = { warehouse, ownedResources, client, listing, clock, credential, deletes, profile, runId: 'serve' };
-  const context = resourceContext({ ...parts, scrub: (text) => text }, owned, { meter: newMeter(), signal });
+  const context = resourceContext({ ...parts, scrub: (text) => text, notices: { since: () => [] } }, owned, {
+    meter: newMeter(),
+    signal,
+  });
   return {
     context,
     softDelete: (gone, witness = 'untold') => softDeleteGone(context, gone, witness),

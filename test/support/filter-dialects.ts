@@ -1,4 +1,4 @@
-import type { Reply } from '../extract/listing-server.ts';
+import type { Asked, Reply } from '../extract/listing-server.ts';
 
 /** A record as its service keeps it; times in epoch milliseconds. */
 export interface Entry {
@@ -14,7 +14,7 @@ export interface Talk {
   what: string;
   fields: Record<string, unknown>;
   show: (entry: Entry) => object;
-  list: (entries: readonly Entry[], params: URLSearchParams) => Reply;
+  list: (entries: readonly Entry[], params: URLSearchParams, sent: Asked) => Reply;
   /** An `incremental` that does not fit; `NONE` where there is none to try. */
   wrong: Record<string, unknown> | typeof NONE;
   /** Codes of the warnings by which a run tells that. */
@@ -152,6 +152,44 @@ export const TALKS: readonly Talk[] = [
     show: withMs,
     list: byParam('filters[updatedAt][$gte]', (entry, value) => lastOf(entry) >= Date.parse(value), withMs, true),
     wrong: { param: 'filters[updatedAt][$gte]', format: 'epoch_s' },
+    told: NOT_BELIEVED,
+  },
+  {
+    what: 'is asked by POST, and takes Unix seconds in its body',
+    fields: {
+      method: 'POST',
+      updated: 'updated',
+      body: { order: 'id' },
+      incremental: { body: { where: { updated: { gte: '{since}' } } }, format: 'epoch_s' },
+    },
+    show: withEpoch,
+    list: (entries, params, { body }) => {
+      const asked: unknown = JSON.parse(body);
+      const [, since] =
+        /^\{"order":"id"(?:,"where":\{"updated":\{"gte":(\d+)\}\})?\}$/.exec(JSON.stringify(asked)) ?? [];
+      const from = Number(since ?? 0) * 1_000;
+      return paged(
+        entries.filter((entry) => lastOf(entry) >= from),
+        params,
+        withEpoch,
+      );
+    },
+    wrong: { body: { where: { updated: { gte: '{since}' } } }, format: 'epoch_ms' },
+    told: NOT_BELIEVED,
+  },
+  {
+    what: 'takes the moment in a header',
+    fields: { updated: 'updatedAt', incremental: { param: 'header:X-Changed-Since', format: 'iso' } },
+    show: withMs,
+    list: (entries, params, { headers }) => {
+      const since = String(headers['x-changed-since'] ?? '');
+      return paged(
+        entries.filter((entry) => iso(lastOf(entry)) >= since),
+        params,
+        withMs,
+      );
+    },
+    wrong: { param: 'header:X-Changed-Since', format: "'after 'yyyy-MM-dd" },
     told: NOT_BELIEVED,
   },
   {

@@ -11,7 +11,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ['queue', 'warehouse'],
   ['http', 'state', 'views'],
   ['extract', 'load'],
-  ['sync'],
+  ['sync', 'probe'],
   ['trigger'],
   ['app.ts'],
   ['serve'],

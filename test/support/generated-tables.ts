@@ -10,7 +10,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
   'config/README.md': (text) => {
     const withConfig = withTable(text, 'The config file', (rows) => settingsRows(rows, configJsonSchema()));
     const profile = z.toJSONSchema(profileSchema, { io: 'input' });
-    return withTable(withConfig, 'The profile', (rows) => settingsRows(rows, profile));
+    return withTable(withConfig, 'The profile', (rows) => settingsRows(rows, profile, ['example']));
   },
   'src/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
 };
@@ -23,15 +23,15 @@ function withTable(text: string, heading: string, rowsFrom: (before: string[][])
 }
 
 /**
- * Fields and defaults are those of the schema; the meaning of a field stays as it is written, and that of a new one is
+ * Fields, defaults and examples are those of the schema; the meaning of a field stays as it is written, and that of a new one is
  * the schema's description. Throws if a new field has none.
  */
-function settingsRows(before: string[][], schema: object): string[][] {
+function settingsRows(before: string[][], schema: object, further: readonly 'example'[] = []): string[][] {
   const meanings = new Map(before.map(([field = '', , meaning = '']) => [codeIn(field)[0], meaning]));
-  return Array.from(schemaFields(schema), ([name, { preset, description }]) => {
+  return Array.from(schemaFields(schema), ([name, { preset, description, ...more }]) => {
     const meaning = meanings.get(name) ?? description;
     if (meaning === '') throw new Error(`${name} has no meaning: describe it in its schema, or in the table`);
-    return [`\`${name}\``, preset, meaning];
+    return [`\`${name}\``, preset, meaning, ...further.map((column) => more[column])];
   });
 }
 

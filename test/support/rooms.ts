@@ -43,5 +43,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
     outcome: ['.', 'body'],
     body: [],
   },
+  // Experiments ask and judge; none of them knows how a profile is written.
+  probe: { '.': ['ask', 'experiments', 'result'], ask: [], experiments: ['.', 'ask'], result: ['.'] },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
 };

@@ -1,7 +1,10 @@
+import { stringify } from 'yaml';
+
 interface Schema {
   const?: unknown;
   default?: unknown;
   description?: string;
+  examples?: unknown[];
   required?: string[];
   properties?: Record<string, unknown>;
   additionalProperties?: unknown;
@@ -15,6 +18,8 @@ export interface SchemaField {
   preset: string;
   /** What the schema says of it; '' if it says nothing. */
   description: string;
+  /** An example of the schema, as YAML on one line; else `–`. */
+  example: string;
 }
 
 const OPTIONAL = '–';
@@ -45,13 +50,21 @@ function isSchema(part: unknown): part is Schema {
 
 function fieldOf(parent: Schema, name: string): SchemaField {
   const field = parent.properties?.[name];
-  const description = isSchema(field) ? (field.description ?? '') : '';
+  const { description = '', examples = [] } = isSchema(field) ? field : {};
+  const about = { description, example: exampleText(examples) };
   const preset = isSchema(field) ? field.default : undefined;
-  if (preset === '') return { preset: "`''`", description };
+  if (preset === '') return { preset: "`''`", ...about };
   if (preset !== undefined && preset !== null) {
-    return { preset: `\`${typeof preset === 'string' ? preset : JSON.stringify(preset)}\``, description };
+    return { preset: `\`${typeof preset === 'string' ? preset : JSON.stringify(preset)}\``, ...about };
   }
-  return { preset: parent.required?.includes(name) === true ? requiredIn(parent) : OPTIONAL, description };
+  return { preset: parent.required?.includes(name) === true ? requiredIn(parent) : OPTIONAL, ...about };
+}
+
+/** In code, so that nothing of it is Markdown; a bar would end the cell. */
+function exampleText([example]: readonly unknown[]): string {
+  if (example === undefined) return OPTIONAL;
+  const text = typeof example === 'string' ? example : stringify(example, { collectionStyle: 'flow', lineWidth: 0 });
+  return `\`${text.trimEnd().replaceAll('|', '\\|') || "''"}\``;
 }
 
 /** A branch of a union is known by the one word that its `type` or `style` must have. */
@@ -65,5 +78,6 @@ function merged(before: SchemaField | undefined, field: SchemaField): SchemaFiel
   if (before === undefined || before.preset === field.preset) return before ?? field;
   const isRequired = before.preset.startsWith(REQUIRED) && field.preset.startsWith(REQUIRED);
   const preset = isRequired ? REQUIRED : before.preset === OPTIONAL ? field.preset : before.preset;
-  return { preset, description: before.description === '' ? field.description : before.description };
+  const description = before.description === '' ? field.description : before.description;
+  return { preset, description, example: before.example === OPTIONAL ? field.example : before.example };
 }

@@ -35,6 +35,66 @@ const ZOOM = '{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vl
 const encryptedToken = createHmac('sha256', 'app-secret').update('qgg8vlvZRS6UYooatFL8Aw').digest('hex');
 const GRAPH_TOKEN = 'Validation: Testing client application reachability for subscription Request-Id: 522a8e7e-096a';
 
+const BOX = { base: 'github', challenge: { method: 'GET', echo: 'query:challenge' } };
+const HOOK = { method: 'POST', where: { 'json:event': 'ping' }, echo: 'json:data.nonce', field: 'nonce' };
+const OTHER = { base: 'github', challenge: HOOK };
+const SUBSCRIBER = {
+  base: 'github',
+  challenge: {
+    method: 'GET',
+    where: { 'query:hub.mode': '*subscribe' },
+    echo: 'query:hub.challenge',
+    token: 'query:tok',
+  },
+};
+
+describe('declared challenges', () => {
+  it.for<[string, Question, ChallengeAnswer | null]>([
+    ['a query, as text', { scheme: BOX, method: 'GET', path: '/?challenge=a%20b', verified: false }, plain('a b')],
+    ['by the wrong method', { scheme: BOX, path: '/?challenge=a' }, null],
+    ['without the value', { scheme: BOX, method: 'GET', path: '/?x=1' }, null],
+    ['with mark-up', { scheme: BOX, method: 'GET', path: '/?challenge=%3Cb%3E' }, null],
+    ['a body, as JSON', { scheme: OTHER, body: '{"event":"ping","data":{"nonce":"n1"}}' }, json({ nonce: 'n1' })],
+    ['a delivery with such a field', { scheme: OTHER, body: '{"event":"post","data":{"nonce":"n1"}}' }, null],
+    [
+      'one that must be signed and is not',
+      {
+        scheme: { base: 'github', challenge: { ...HOOK, signed: true } },
+        body: '{"event":"ping","data":{"nonce":"n1"}}',
+        verified: false,
+      },
+      null,
+    ],
+    [
+      'the right token',
+      { scheme: SUBSCRIBER, method: 'GET', path: '/?hub.mode=unsubscribe&hub.challenge=7&tok=my%20token' },
+      plain('7'),
+    ],
+    [
+      'a wrong token',
+      { scheme: SUBSCRIBER, method: 'GET', path: '/?hub.mode=subscribe&hub.challenge=7&tok=app-secret' },
+      null,
+    ],
+    ['no token', { scheme: SUBSCRIBER, method: 'GET', path: '/?hub.mode=subscribe&hub.challenge=7' }, null],
+  ])('%s', ([, question, expected]) => {
+    expect(answer(question)).toEqual(expected);
+  });
+
+  it('of bodies must be told from deliveries', () => {
+    const challenge = { method: 'POST', echo: 'json:challenge' };
+    const { error } = signatureSchema.safeParse({ base: 'github', challenge });
+    expect(error?.message).toContain('expected values that tell the question from a delivery');
+  });
+
+  it('keep their token from signing', () => {
+    const delivery = { method: 'POST', path: '/', body: Buffer.from('{}') };
+    const signature = createHmac('sha256', 'my token').update('{}').digest('hex');
+    const headers = { 'x-hub-signature-256': `sha256=${signature}` };
+    const verify = createVerifier(signatureSchema.parse(SUBSCRIBER), TOKENS, null);
+    expect(verify({ ...delivery, headers }, NOW)).toEqual({ ok: false, reason: 'bad_signature' });
+  });
+});
+
 describe('challenges', () => {
   it.for<[string, Question, ChallengeAnswer | null]>([
     ['Slack', { scheme: 'slack', body: SLACK }, plain('3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P')],

@@ -105,6 +105,7 @@ export function sourceWith(source: string, fields: Partial<SourceStatus> = {}): 
   return {
     source,
     base_url: `https://cms.${source}.example.com`,
+    api: { version: '/v1', lifetime: null },
     warehouse: {
       address: `/data/${source}.db`,
       problem: null,

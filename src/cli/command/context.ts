@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../model/clock.ts';
 import type { ExitCode } from './exit-code.ts';
 
@@ -7,7 +8,9 @@ export interface CliContext {
   version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
-  stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  /** Where a person answers questions, if it is a terminal. */
+  stdin: Readable & { isTTY?: boolean };
+  stdout: Writable & { isTTY?: boolean; columns?: number };
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;

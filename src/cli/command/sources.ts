@@ -127,3 +127,8 @@ function chosenResources(source: SourceSettings, names: readonly string[]): stri
   }
   return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
 }
+
+/** The log of a command that tells a person itself what it does. */
+export function silentLog({ stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>): Logger {
+  return createLog({ level: 'silent', secrets, destination: stderr });
+}

@@ -49,6 +49,11 @@ const CERTAIN: ReadonlySet<EndProof | null> = new Set(['total', 'pages', 'empty'
 export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
   const { read, step, met, kept } = last;
   const proved = (proof: EndProof): ProvedEnd => ({ proof, fault: null, kept });
+  const ties = tieFault(last.resource);
+  if (ties !== null) {
+    const isTotal = read.total !== null && met !== null && met >= read.total;
+    return isTotal ? proved('total') : { proof: null, fault: ties, kept };
+  }
   if (step.end !== null && CERTAIN.has(step.end)) return proved(step.end);
   if (read.total !== null && met !== null && met >= read.total) return proved('total');
   if (read.records.length === 0) return proved(step.end ?? 'empty');
@@ -64,6 +69,16 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
   const fault = { ...step.fault, hint };
   if (!last.acceptsEnd && (trial === 'names_none' || isFull(last))) throw walkError(fault, positionOf(read.url));
   return { proof: null, fault, kept };
+}
+
+/** The doubt about pages that begin behind a value which several records may share; null for any others. */
+export function tieFault({ page, id }: ReadableResource): GuardFault | null {
+  if (page.style !== 'keyset' || page.cursor_field === id) return null;
+  return {
+    code: 'pagination_missing',
+    message: `Pages begin behind the last ${page.cursor_field}, and records that share it may have been skipped`,
+    hint: 'Set page.cursor_field in the profile to the id, or page.total to where the service tells how many there are.',
+  };
 }
 
 /** As many records as were asked for, or fewer than the service says there are: more of them are likely. */
@@ -88,14 +103,26 @@ async function tryLess({ read, resource, style, first, ask }: LastPage): Promise
   const url = withPlaces(read.url, { [param]: wanted });
   const cut = await readQuietly(ask, url, resource);
   if (cut === null || cut.records.length !== wanted) return 'says_nothing';
-  const { headers, json, url: answeredUrl } = cut.answer;
-  const counts = { received: wanted, fresh: wanted, seen: wanted, total: null, pages: null, kept: 0 };
-  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, ...counts });
+  const { headers, json, withheld, url: answeredUrl } = cut.answer;
+  const counts = {
+    records: cut.records,
+    received: wanted,
+    fresh: wanted,
+    seen: wanted,
+    total: null,
+    pages: null,
+    kept: 0,
+  };
+  const step = style.next({ url, answeredUrl, baseUrl: first, headers, json, withheld, ...counts });
   return 'next' in step ? 'names_next' : 'names_none';
 }
 
 /** Null if the service refuses the request, or its answer is no page. */
-async function readQuietly(ask: LastPage['ask'], url: URL, resource: ReadableResource): Promise<ReadPage | null> {
+export async function readQuietly(
+  ask: LastPage['ask'],
+  url: URL,
+  resource: ReadableResource,
+): Promise<ReadPage | null> {
   try {
     const read = readPage(await ask(positionOf(url)), url, resource);
     return 'code' in read ? null : read;

@@ -1,8 +1,9 @@
 /**
  * The sign that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
- * shorter than the pages that the service gives, or was empty.
+ * shorter than the pages that the service gives, or was empty. As the profile declares it: the page after it was refused
+ * by a `status` and in words that say so, it named itself as the next one (`unchanged`), or it is the `whole` list.
  */
-export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty';
+export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
 /** Why a walk that came to its end may not have met every record. */
 export interface Doubt {

@@ -13,6 +13,9 @@ const MOST_EMPTY_PAGES = 10;
 const DRIFT_RECORDS = 10;
 const MOST_DRIFTED_PAGES = 3;
 
+/** Pages in a row that may repeat others where records come in parts. */
+const MOST_EQUAL_PARTS = 50;
+
 const REPEATED_HINT =
   'A feed that has come to its end often gives its last position again. If the service says the end in another field, ' +
   'name that in the profile (page.has_more); else check page there: the listing is not taken for complete.';
@@ -29,12 +32,17 @@ export class WalkGuard {
   private readonly positions = new FingerprintSet();
   private readonly contents = new FingerprintSet();
   private readonly drifts: boolean;
+  private readonly hasParts: boolean;
   private emptyPages = 0;
   private repeatedPages = 0;
 
-  /** `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. */
-  constructor(drifts: boolean, start: PagePosition) {
+  /**
+   * `drifts`: pages are cut by number, so a moving listing shifts them. `start`: where the walk begins. `hasParts`: a
+   * record may stand on many pages, some of which add nothing to it.
+   */
+  constructor(drifts: boolean, start: PagePosition, hasParts = false) {
     this.drifts = drifts;
+    this.hasParts = hasParts;
     this.positions.add(start);
   }
 
@@ -70,7 +78,7 @@ export class WalkGuard {
     if (records.length === 0) return;
     this.repeatedPages = this.contents.add(outlineOf(records)) ? 0 : this.repeatedPages + 1;
     const drifting = this.drifts && records.length < DRIFT_RECORDS ? MOST_DRIFTED_PAGES : 0;
-    if (this.repeatedPages <= drifting) return;
+    if (this.repeatedPages <= (this.hasParts ? MOST_EQUAL_PARTS : drifting)) return;
     const fault = {
       code: 'guard_page_repeated',
       message: `The page carries the same ${records.length} records as a page before it`,

@@ -51,6 +51,7 @@ export class WalkLedger {
   readonly #pages: WatchedPage[] = [];
   /** True if pages are cut by number, so that what moves shifts them. */
   #isCutByNumber: boolean;
+  readonly #hasParts: boolean;
   #leastTotal: number | null;
   #lastTotal: number | null = null;
   /** Null if the walk was taken up without what it had met before. */
@@ -66,8 +67,10 @@ export class WalkLedger {
   #ascends = true;
   #latest = -Infinity;
 
-  constructor(isCutByNumber: boolean, { pages, records, leastTotal }: WalkBefore) {
+  /** `hasParts`: a record may stand on many pages, and counts once. */
+  constructor(isCutByNumber: boolean, { pages, records, leastTotal }: WalkBefore, hasParts = false) {
     this.#isCutByNumber = isCutByNumber;
+    this.#hasParts = hasParts;
     this.#leastTotal = leastTotal;
     for (const page of pages) {
       // A page that was read again stands twice.
@@ -107,7 +110,7 @@ export class WalkLedger {
 
   /** True if so many pages in a row brought no new record that the walk goes in circles. */
   get isLoop(): boolean {
-    return this.#staleRun >= Math.max(MOST_STALE_PAGES, this.#productive);
+    return !this.#hasParts && this.#staleRun >= Math.max(MOST_STALE_PAGES, this.#productive);
   }
 
   get isWatched(): boolean {
@@ -180,6 +183,13 @@ export class WalkLedger {
     return { key: page.keys.subarray(-KEY_FINGERPRINT_BYTES), updated: page.lastUpdated };
   }
 
+  /** How many of the keys are met for the first time. */
+  newAmong(keys: Uint8Array): number {
+    let count = 0;
+    eachKey(keys, (high, low) => (count += this.#keys.has(high, low) ? 0 : 1));
+    return count;
+  }
+
   /** True if a record with this key's fingerprint was met. */
   has(key: Uint8Array): boolean {
     let found = false;
@@ -196,12 +206,14 @@ export class WalkLedger {
   /** Returns with how many of the last records of the page before the page begins. */
   #admitKeys({ position, keys, unkeyed }: MetPage, overlap: number): number {
     let isNew = false;
+    const knownBefore = this.#keys.size;
     const again = this.#isCutByNumber ? pushedOn(this.last?.keys ?? new Uint8Array(), keys) : 0;
     eachKey(keys, (high, low, index) => {
       if (this.#keys.add(high, low)) isNew = true;
       else if (this.#isCutByNumber && index >= again && overlap !== Infinity) this.#slipped(high, low);
     });
-    if (this.#records !== null) this.#records += keys.length / KEY_FINGERPRINT_BYTES;
+    const counted = this.#hasParts ? this.#keys.size - knownBefore : keys.length / KEY_FINGERPRINT_BYTES;
+    if (this.#records !== null) this.#records += counted;
     if (isNew) this.#productive += 1;
     if (keys.length > 0) this.#staleRun = isNew ? 0 : this.#staleRun + 1;
     if (this.#isCutByNumber) this.#pages.push({ position, keys, unkeyed, lastUpdated: null });

@@ -1,10 +1,13 @@
-import type { JsonValue } from '../../model/json.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { bodyAccount } from '../requests/body-account.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 import type { PlaceValues } from './page-variables.ts';
+
+/** The profiles by their style. */
+export type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
 export interface PageFacts {
@@ -15,7 +18,10 @@ export interface PageFacts {
   baseUrl: URL;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
-  /** Records on this page. */
+  /** Query parameters that hold the credential (see `ApiAnswer`). */
+  withheld?: readonly string[] | undefined;
+  /** The records of this page, and how many they are. */
+  records: readonly SourceRecord[];
   received: number;
   /** Those of them that lie behind the page before: fewer if a page overlaps with the one before it. */
   fresh: number;
@@ -52,6 +58,13 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
+  /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
+  holding(position: URL, record: number, size: number): URL | null;
+}
+
+/** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
+export function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
+  return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, ahead: null };
 }
 
 /** The request place that asks for the profile's page size; none if the service has no such parameter. */

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../model/errors.ts';
+import { withoutParams } from '../../http/auth/credential-query.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';
@@ -36,16 +37,22 @@ function hasVariables(url: URL): boolean {
 /**
  * The position that a `next` link of an answer names, or why it is not followed. Relative links are fine; another
  * origin (also by scheme or port), `//host` and user names are refused, since the credential would go there. A link
- * says nothing of headers and body, whatever its fragment holds.
+ * says nothing of headers and body, whatever its fragment holds. A credential in the link's own query (`withheld`) is
+ * left out: it is added anew to each request.
  */
-export function linkedPosition(baseUrl: URL, answeredUrl: URL, link: string): PagePosition | GuardFault {
+export function linkedPosition(
+  baseUrl: URL,
+  answeredUrl: URL,
+  link: string,
+  withheld: readonly string[] = [],
+): PagePosition | GuardFault {
   if (isUnsendable(link)) return badNext(link, 'holds control characters or half characters');
   if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
   const target = new URL(link, answeredUrl);
   const named = target.username !== '' || target.password !== '';
   if (target.origin !== baseUrl.origin || named || /^\s*[\\/]{2}/.test(link)) return foreignNext(baseUrl, link);
   target.hash = '';
-  return positionOf(target);
+  return positionOf(withoutParams(target, withheld));
 }
 
 function badNext(link: string, why: string): GuardFault {

@@ -42,9 +42,12 @@ export function unnamedSignals(
   return found;
 }
 
+/** Fields of a page in the profile that name where an answer tells of the next one. */
+const NAMING: ReadonlySet<string> = new Set(['next_cursor', 'has_more', 'next_url', 'next_page', 'continuation']);
+
 function pathsOf(page: PageProfile): string[] {
-  if (page.style === 'cursor') return [page.next_cursor, ...(page.has_more === null ? [] : [page.has_more])];
-  return page.style === 'next-url' ? [page.next_url] : [];
+  const paths = Object.entries(page).filter(([field]) => NAMING.has(field));
+  return paths.flatMap(([, path]) => (typeof path === 'string' ? [path] : []));
 }
 
 /** A token that the request sent is an echo. */

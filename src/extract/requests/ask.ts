@@ -1,6 +1,7 @@
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { declaredEnd } from '../../source/page-end.ts';
 import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { walkError } from '../guards/guard-fault.ts';
@@ -27,6 +28,9 @@ export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
 
+/** Thrown for the refusal of a page that lies past the end, by what the profile declares of it. */
+export class PastEnd extends SyncError {}
+
 /** Codes by which a page is refused that may not be there. */
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 
@@ -37,12 +41,22 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
 export function askFor(options: AskOptions, parts: RequestParts, first: URL): Ask {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
+  const { status, body } = declaredEnd(resource.page);
+  const skips = status.length === 0 ? undefined : { status, body };
   return async (position, { stop, ...asked } = {}) => {
     const signal = eitherOf(options.signal, stop);
     try {
       const request = requestAt(parts, urlAt(first, position));
-      const answer = await client.get({ ...request, lane, meter, signal, ...asked });
+      const answer = await client.get({
+        ...request,
+        lane,
+        meter,
+        signal,
+        skips: position === firstPosition ? undefined : skips,
+        ...asked,
+      });
       if (answer.outcome === 'ok') return answer;
+      if (answer.code === 'declared') throw pastEnd(expiredError(position, resource.page));
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
       throw expired ? expiredError(position, resource.page, error) : error;
@@ -54,6 +68,10 @@ export function askFor(options: AskOptions, parts: RequestParts, first: URL): As
 function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const given = signals.filter((signal) => signal !== undefined);
   return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+function pastEnd({ code, message, recovery, hint }: SyncError): PastEnd {
+  return new PastEnd(code, message, { recovery, hint });
 }
 
 /** The code is the same in all styles: a record that was deleted may have taken the last page with it. */

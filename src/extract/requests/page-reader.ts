@@ -2,11 +2,15 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import type { AnswerSource } from './answer-source.ts';
-import { walkError, type GuardFault } from '../guards/guard-fault.ts';
+import { declaredEnd } from '../../source/page-end.ts';
+import { isRepeated, provePastEnd, type PastEndSign } from '../guards/declared-end.ts';
+import { walkError } from '../guards/guard-fault.ts';
 import { lastKnown } from '../guards/page-keys.ts';
 import type { PagePosition } from '../page.ts';
+import type { PageStep } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
+import { PastEnd } from './ask.ts';
 import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -36,22 +40,20 @@ const SHORT_PAGE_ATTEMPTS = 3;
 /** Behind a page of fewer records none overlaps: it would cost more than one request in twenty. */
 const LEAST_FOR_OVERLAP = 20;
 
-const refused: GuardFault = {
-  code: 'pagination_missing',
-  message: 'The service refuses the page after a full one, and tells no total',
-  hint: 'Set page.total or page.pages in the profile to where the service tells how much there is.',
-};
-
 /** Reads pages by their position, and finds out what follows each. Throws as `walk` does. */
 export class PageReader {
   readonly #options: ReaderOptions;
   #kept: number;
   readonly #sizes = { least: Infinity, most: 0 };
   #last: UnsteppedPage | null = null;
+  /** Pages with a next step so far; infinite for a walk that goes on from others. */
+  #count: number;
+  #past: PastEndSign = 'refused';
 
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#kept = options.kept;
+    this.#count = options.kept === 0 ? 0 : Infinity;
   }
 
   /** True if the profile says that pages are cut by number. */
@@ -64,7 +66,7 @@ export class PageReader {
     return this.#kept;
   }
 
-  /** Not null if no page that named a next one held as many records as were asked for. */
+  /** Not null if no page but the last held as many records as were asked for. */
   get pageSize(): { asked: number; came: number } | null {
     const { size: asked, size_param } = this.#options.resource.page;
     const { least, most } = this.#sizes;
@@ -88,9 +90,15 @@ export class PageReader {
     return style.ahead.sooner(urlAt(first, position), 1);
   }
 
-  /** The page at a position, in its turn; null if it is refused because it lies behind the last one. */
+  /** The page at a position, in its turn; null if it lies behind the last one: it is refused, or is that one again. */
   async read(position: PagePosition): Promise<UnsteppedPage | null> {
+    const { ledger, resource } = this.#options;
     const read = await this.#taken(position);
+    const before = this.#last?.keys ?? ledger.last?.keys ?? null;
+    if (read !== null && before !== null && declaredEnd(resource.page).repeated_page && isRepeated(read, before)) {
+      this.#past = 'repeated';
+      return null;
+    }
     const isPlain = read === null || positionOf(read.url) === positionOf(urlAt(this.#options.first, position));
     return isPlain ? read && { ...read, overlap: 0 } : this.#joined(position, read);
   }
@@ -107,19 +115,29 @@ export class PageReader {
     const { style, first, ledger, resource, ask, acceptsEnd } = this.#options;
     const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, ledger.last?.keys ?? new Uint8Array());
-    const fresh = received - known - 1;
+    const fresh = resource.parts ? ledger.newAmong(read.keys) : received - known - 1;
     const seen = ledger.received === null ? null : ledger.received + fresh;
     const met = ledger.met === null ? null : ledger.met + fresh;
+    const before = this.#last;
+    if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
+    this.#count += 1;
     const { url, total, pages, answer } = read;
     const counts = { received, fresh, total, pages, seen, kept: this.#kept };
-    const place = { url, answeredUrl: answer.url, baseUrl: first, headers: answer.headers, json: answer.json };
-    const step = style.next({ ...place, ...counts });
-    if ('code' in step) throw walkError(step, positionOf(url));
+    const place = {
+      url,
+      answeredUrl: answer.url,
+      baseUrl: first,
+      headers: answer.headers,
+      json: answer.json,
+      withheld: answer.withheld,
+      records: read.records,
+    };
+    const named = style.next({ ...place, ...counts });
+    if ('code' in named) throw walkError(named, positionOf(url));
+    const step = this.#isItsOwnNext(named, read, before) ? { end: 'unchanged' as const } : named;
     if ('next' in step) {
       this.#kept = Math.max(this.#kept, received);
-      this.#sizes.least = Math.min(this.#sizes.least, received);
-      this.#sizes.most = Math.max(this.#sizes.most, received);
       return { ...read, next: step.next, proof: null, fault: null };
     }
     const last = { read, step, resource, style, first, ask, acceptsEnd, met, kept: this.#kept };
@@ -137,6 +155,10 @@ export class PageReader {
       memory.take(answer.hold);
       return await this.#whole(answer, answer.request);
     } catch (error) {
+      if (error instanceof PastEnd && (this.#last !== null || ledger.last !== null)) {
+        this.#past = 'status';
+        return null;
+      }
       const isRefused = error instanceof SyncError && error.code === 'cursor_expired' && style.ahead !== null;
       const isShort = (this.#last?.records.length ?? Infinity) < this.#kept;
       if (isRefused && (ledger.isComplete || isShort || acceptsEnd)) return null;
@@ -177,12 +199,28 @@ export class PageReader {
     return { ...read, overlap: 0 };
   }
 
-  /** An empty page in place of one that the service refuses because it lies behind the last one. */
-  #pastEnd(): SteppedPage {
-    if (this.#last === null) throw new Error('a listing cannot end before its first page');
-    const empty = { ...this.#last, records: [], keys: Buffer.alloc(0) };
-    const isShort = this.#last.records.length < this.#kept;
-    const proof = this.#options.ledger.isComplete ? 'total' : isShort ? 'short' : null;
-    return { ...empty, next: null, proof, fault: proof === null ? refused : null, overlap: 0 };
+  /** A page that another one with records follows is as large as the service makes them. */
+  #addSize(received: number): void {
+    this.#sizes.least = Math.min(this.#sizes.least, received);
+    this.#sizes.most = Math.max(this.#sizes.most, received);
+  }
+
+  /** True for a page that names itself as the next one, if that is declared to be the end and its records are new. */
+  #isItsOwnNext(step: PageStep, read: ReadPage, before: ReadPage | null): boolean {
+    const isOwn = 'next' in step && step.next === positionOf(read.url);
+    if (!isOwn || !declaredEnd(this.#options.resource.page).unchanged_cursor) return false;
+    // If the service does not know the cursor's parameter, each page is the first one.
+    return read.records.length === 0 || (before !== null && lastKnown(read.keys, before.keys) === -1);
+  }
+
+  /** An empty page in place of one that lies behind the last one. */
+  async #pastEnd(): Promise<SteppedPage> {
+    const { ledger, resource, style, ask } = this.#options;
+    const last = this.#last ?? (ledger.last && (await this.again(ledger.last.position)));
+    if (last === null) throw new Error('a listing cannot end before its first page');
+    const { isComplete, received } = ledger;
+    const known = { sign: this.#past, last, received, kept: this.#kept, isOnly: this.#count === 1, isComplete };
+    const proved = await provePastEnd({ ...known, resource, style, ask });
+    return { ...last, records: [], keys: Buffer.alloc(0), next: null, ...proved, overlap: 0 };
   }
 }

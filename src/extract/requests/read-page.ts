@@ -1,6 +1,7 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
+import { asRecord, type RecordSight } from '../../shape/records/as-record.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
@@ -8,7 +9,19 @@ import type { GuardFault } from '../guards/guard-fault.ts';
 import { pageKeys } from '../guards/page-keys.ts';
 
 /** The part of a resource's profile by which an answer is read. */
-export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'>;
+export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
+
+/** The fields that say how records are seen; each may be absent. */
+type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts'>;
+
+/** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
+export function recordsOf(
+  { bytes, json }: Pick<ApiAnswer, 'bytes' | 'json'>,
+  resource: Pick<ReadableResource, 'records'> & Partial<RecordFields> & RecordSight,
+): SourceRecord[] | null {
+  const records = selectRecords(bytes, json, resource.records, resource.key_field);
+  return records?.map((record) => asRecord(record, resource)) ?? null;
+}
 
 /** The content of one page's answer. */
 export interface ReadPage {
@@ -20,20 +33,26 @@ export interface ReadPage {
   keys: Buffer;
   total: number | null;
   pages: number | null;
+  /** False if records of it may have further parts on the next page. */
+  completesParts: boolean;
 }
 
 /** The page that an answer to `url` carries, or why it is none. Pure. */
-export function readPage(
-  answer: ApiAnswer,
-  url: URL,
-  { records: path, page, id }: ReadableResource,
-): ReadPage | GuardFault {
-  const records = selectRecords(answer.bytes, answer.json, path);
+export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | GuardFault {
+  const { records: path, page, id } = resource;
+  const records = recordsOf(answer, resource);
   if (records === null) return noRecords(answer, path);
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
   const counts = { total: countIn(answer, page.total), pages: countIn(answer, page.pages) };
-  return { url, answer, records, keys: pageKeys(records, id), ...counts };
+  const completesParts = isComplete(answer.json, resource.parts?.complete ?? null);
+  return { url, answer, records, keys: pageKeys(records, id), completesParts, ...counts };
+}
+
+/** The sign is there and does not say the opposite; it may be the empty text. */
+export function isComplete(json: JsonValue, path: string | null): boolean {
+  const sign = path === null ? true : fieldAt(json, path);
+  return sign !== undefined && sign !== null && sign !== false;
 }
 
 function noRecords(answer: ApiAnswer, path: string): GuardFault {

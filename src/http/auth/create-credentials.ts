@@ -1,177 +1,167 @@
 import type { Clock } from '../../model/clock.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Governor } from '../../queue/governor.ts';
-import type { AuthSettings } from '../../source/auth.ts';
+import type { SchemeType } from '../../source/auth-scheme.ts';
+import { authPlan, secretsOf, type AuthPlan, type AuthSettings, type PlanOf } from '../../source/auth.ts';
 import type { Profile } from '../../source/profile.ts';
-import type { AnswerMemory } from '../body/answer-memory.ts';
-import { apiKeyCredentials, type Credentials } from './credentials.ts';
-import { readAnswerLimits } from '../../queue/limits/answer-limits.ts';
-import { factsOf } from '../attempt.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
-import type { Exchange, WireAnswer, WireRequest } from '../exchange.ts';
-import { sharedToken, tokenSeal, type TokenStore } from './shared-token.ts';
-import { requestToken, type IssuedToken } from './token-request.ts';
-import type { OauthSettings } from './grants.ts';
-import { unlessAborted } from '../../model/waiting.ts';
+import { basicCredentials, fixedCredentials, headerCredentials, keyCredentials } from './credentials.ts';
+import { NO_PROOF } from './proof.ts';
+import type { Credentials } from './credentials.ts';
+import { assertionMint } from './grants.ts';
+import { jwtCredentials } from './jwt-credentials.ts';
+import { logIn } from './session-login.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, type TokenStore } from './shared-token.ts';
+import { tokenCredentials, tokenLifetime } from './token-credentials.ts';
+import { sendForToken, tokenUrl, type TokenPlace } from './token-endpoint.ts';
+import { refreshRefused, requestToken, type IssuedToken } from './token-request.ts';
+import { tokenSeal } from './token-seal.ts';
 
-/** Answers with a token are short. */
-const MAX_TOKEN_BYTES = 1_048_576;
-
-interface CredentialSource {
-  baseUrl: URL;
-  profile: Pick<Profile, 'oauth'>;
+export interface CredentialSource extends TokenPlace {
+  profile: Pick<Profile, 'auth' | 'oauth'>;
   auth: AuthSettings;
-  governor: Governor;
-  /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
-  tokenGovernor?: Governor | undefined;
   clock: Clock;
-  memory: AnswerMemory;
-  /** The store of tokens that other processes use too; each client has its own if absent. */
+  /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
 }
 
-/** The credential that the settings describe. `keepSecret` is called with every text that must never be written anywhere. */
-export function createCredentials(
-  source: CredentialSource,
-  exchange: Exchange,
-  keepSecret: (secret: string) => void,
-): Credentials {
-  const { auth, clock, tokens } = source;
-  if (auth.type === 'api_key') {
-    keepSecret(auth.key);
-    return apiKeyCredentials(auth.key);
-  }
-  keepSecret(auth.client_secret);
-  const url = tokenUrl(auth, source);
-  const request = (lane: Lane): Promise<IssuedToken> =>
-    requestToken(auth, {
-      url,
-      clientAuth: source.profile.oauth.client_auth,
-      send: (sent) => sendForToken(source, exchange, lane, sent),
+/** Takes texts that must never be written anywhere: those of the settings, and those that run out. */
+export interface SecretKeeper {
+  forGood: (secret: string) => void;
+  forAWhile: (secret: string) => void;
+}
+
+const BEARER = { in: 'header' } as const;
+
+/** How each scheme is carried out. */
+const MAKERS: {
+  readonly [T in SchemeType]: (plan: PlanOf<T>, source: CredentialSource, keeper: SecretKeeper) => Credentials;
+} = {
+  none: () => fixedCredentials(NO_PROOF, NO_PROOF),
+  api_key: ({ scheme, secrets }) => keyCredentials(scheme, secrets.key),
+  headers: ({ secrets }) => headerCredentials(secrets.headers),
+  basic: ({ secrets }, _, keeper) => basicCredentials(secrets, keeper.forGood),
+  bearer: ({ secrets }) => keyCredentials(BEARER, secrets.token),
+  oauth: oauthCredentials,
+  jwt: (plan, { clock }, keeper) => jwtCredentials(plan, clock, keeper),
+  session: sessionCredentials,
+};
+
+/**
+ * The credential that the settings describe, by the profile's scheme. Throws `ConfigError`.
+ */
+export function createCredentials(source: CredentialSource, keeper: SecretKeeper): Credentials {
+  const plan = authPlan(source.profile.auth, source.auth);
+  if (plan === null) {
+    throw new ConfigError('config_invalid', `the profile has no auth of the type ${source.auth.type}`, {
+      hint: 'Set auth in the profile, or type under auth in the settings.',
     });
-  if (tokens === undefined) return oauthCredentials(clock, request, keepSecret);
-  const shared = sharedToken({ store: tokens, seal: tokenSeal(auth, url), clock, request, lifetime: tokenLifetime });
-  return oauthCredentials(clock, shared, keepSecret);
+  }
+  for (const secret of secretsOf(source.auth)) keeper.forGood(secret);
+  return made(plan.type, plan, source, keeper);
+}
+
+function made<T extends SchemeType>(
+  type: T,
+  plan: PlanOf<T>,
+  source: CredentialSource,
+  keeper: SecretKeeper,
+): Credentials {
+  return MAKERS[type](plan, source, keeper);
 }
 
 /** The origin of a token endpoint beside the service, which has limits of its own; null if it is the service's. */
-export function otherTokenOrigin(auth: AuthSettings, baseUrl: URL): string | null {
-  if (auth.type === 'api_key' || auth.token_url === undefined) return null;
-  const { origin } = new URL(auth.token_url, baseUrl);
-  return origin === baseUrl.origin ? null : origin;
+export function otherTokenOrigin({ profile, auth, baseUrl }: Pick<CredentialSource, 'profile' | 'auth' | 'baseUrl'>) {
+  const plan = authPlan(profile.auth, auth);
+  const origin = plan === null ? undefined : tokenUrl(plan, baseUrl, profile)?.origin;
+  return origin === undefined || origin === baseUrl.origin ? null : origin;
 }
 
-function tokenUrl(auth: OauthSettings, { baseUrl, profile }: CredentialSource): URL {
-  const url = new URL(auth.token_url ?? baseUrl.pathname.replace(/\/$/, '') + profile.oauth.token_path, baseUrl);
-  if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
-    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
-      hint: 'The client secret must not go over an open line.',
+/** True if a new refresh token may come with each token, which must be kept for the next one. */
+export function keepsRefreshToken({ profile, auth }: Pick<CredentialSource, 'profile' | 'auth'>): boolean {
+  const plan = authPlan(profile.auth, auth);
+  return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
+}
+
+/** A token that replaces another is waited for no longer than nobody else asks for it. */
+const REPLACED_WITHIN = CLAIM_MS * 0.7;
+
+function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
+  const { scheme, secrets } = plan;
+  const url = urlFor(plan, source);
+  const rotates = scheme.grant === 'refresh_token';
+  if (rotates && source.tokens === undefined) throw nowhereToKeep();
+  // A key that cannot sign is told at once.
+  if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
+  const request = async ({ lane, refreshToken, isStillMine }: Occasion): Promise<IssuedToken> => {
+    const used = refreshToken ?? secrets.refresh_token ?? null;
+    if (used !== null) keeper.forAWhile(used);
+    const sending = rotates ? { lane, isStillMine, within: REPLACED_WITHIN } : { lane };
+    const issued = await requestToken(plan, {
+      url,
+      refreshToken: used,
+      now: source.clock.now(),
+      clientAuth: scheme.client_auth ?? source.profile.oauth.client_auth,
+      send: (sent) => sendForToken(source, sent, sending),
     });
-  }
-  return url;
-}
-
-/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
-function sendForToken(
-  source: CredentialSource,
-  exchange: Exchange,
-  lane: Lane,
-  request: WireRequest,
-): Promise<WireAnswer> {
-  const sent = async (): Promise<WireAnswer> => {
-    const hold = source.memory.open();
-    try {
-      return await exchange({ ...request, most: MAX_TOKEN_BYTES }, { count: () => undefined, hold });
-    } finally {
-      hold.release();
-    }
+    if (issued.refreshToken !== undefined) keeper.forAWhile(issued.refreshToken);
+    return issued;
   };
-  const governor = request.url.origin === source.baseUrl.origin ? source.governor : source.tokenGovernor;
-  if (governor === undefined) return sent();
-  return governor.run(lane, async (dialect) => {
-    const result = await sent();
-    const limited = judgeTokenAnswer(result).outcome === 'limited';
-    return { result, facts: factsOf(result, readAnswerLimits(result, dialect), limited) };
+  const secret = [secrets.refresh_token, secrets.client_secret, secrets.password, secrets.key].find(Boolean) ?? '';
+  const about = [url.href, secrets.client_id ?? null, secrets.scope ?? null];
+  const refusal = rotates ? () => refreshRefused(url) : undefined;
+  const asking = { url, secret, about, request, refusal };
+  return tokenCredentials({
+    clock: source.clock,
+    carrier: scheme,
+    keepSecret: keeper.forAWhile,
+    request: askedFor(source, asking),
   });
 }
 
-/** The life of a token if the service does not say it (nothing, or 0), and the longest that is believed. */
-const DEFAULT_LIFETIME = 3_600_000;
-const LONGEST_LIFETIME = 86_400_000;
-/** The last part of its life in which a token is renewed ahead of time: a fifth, at most a minute. */
-const LEEWAY = 60_000;
-/** After a failed renewal, while the old token still holds. */
-const QUIET = 5_000;
-/** A refused client is not asked about again for this long: it stays refused until a person acts. */
-const REFUSED_FOR = 3_600_000;
-
-interface Token {
-  value: string;
-  /** Monotonic milliseconds from which it is renewed, and from which it no longer holds. */
-  renewAt: number;
-  expiresAt: number;
+function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
+  const { scheme, secrets } = plan;
+  const url = urlFor(plan, source);
+  const request = ({ lane }: Occasion): Promise<IssuedToken> =>
+    logIn(plan, { url, now: source.clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
+  const { username = null, password, key } = secrets;
+  const asking = { url, secret: password ?? key ?? '', about: [url.href, username], request };
+  const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
+  const carrier = { ...scheme, name: scheme.name ?? (scheme.in === 'cookie' ? cookie : undefined) };
+  return tokenCredentials({
+    clock: source.clock,
+    carrier,
+    keepSecret: keeper.forAWhile,
+    request: askedFor(source, asking),
+  });
 }
 
-/**
- * Tokens by client credentials: one request at a time however many ask, renewed ahead of time, and the old one is used
- * as long as it holds while the token endpoint fails. `request` asks the token endpoint, or the store if several
- * processes share a token.
- */
-function oauthCredentials(
-  clock: Clock,
-  request: (lane: Lane) => Promise<IssuedToken>,
-  keepSecret: (secret: string) => void,
-): Credentials {
-  let token: Token | null = null;
-  let flight: Promise<void> | null = null;
-  let refusal: { error: SyncError; until: number } | null = null;
-  let quietUntil = 0;
-  const now = (): number => clock.monotonic();
-  const holds = (): boolean => token !== null && now() < token.expiresAt;
-
-  async function fetchToken(lane: Lane): Promise<void> {
-    if (refusal !== null && now() < refusal.until) throw refusal.error;
-    const asked = now();
-    try {
-      const issued = await request(lane);
-      keepSecret(issued.value);
-      token = datedToken(issued, asked);
-    } catch (error) {
-      quietUntil = now() + QUIET;
-      if (error instanceof SyncError && REFUSALS.has(error.code)) refusal = { error, until: now() + REFUSED_FOR };
-      throw error;
-    }
-  }
-  function renewal(lane: Lane): Promise<void> {
-    flight ??= fetchToken(lane).finally(() => (flight = null));
-    return flight;
-  }
-
-  return {
-    async ready(lane, signal) {
-      if (!holds()) await unlessAborted(renewal(lane), signal);
-      // Ahead of time and beside the requests; a failure shows once the old token has run out.
-      else if (token !== null && now() >= Math.max(token.renewAt, quietUntil)) renewal(lane).catch(() => undefined);
-    },
-    fresh: holds,
-    header: () => `Bearer ${token?.value ?? ''}`,
-    holdsUntil: () => token?.expiresAt ?? 0,
-    renew(refused) {
-      if (refused === `Bearer ${token?.value}`) token = null;
-      return true;
-    },
-  };
+function urlFor(plan: AuthPlan, { baseUrl, profile }: CredentialSource): URL {
+  const url = tokenUrl(plan, baseUrl, profile);
+  if (url === null) throw new Error(`${plan.type} has no address for tokens`);
+  return url;
 }
 
-const REFUSALS: ReadonlySet<string> = new Set(['auth_failed', 'bad_token', 'token_redirect']);
+/** The same as in a store that others use, where there is none. */
+type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
-function datedToken(issued: IssuedToken, asked: number): Token {
-  const life = tokenLifetime(issued);
-  return { value: issued.value, renewAt: asked + life - Math.min(LEEWAY, life / 5), expiresAt: asked + life };
+interface Asking {
+  url: URL;
+  secret: string;
+  about: readonly (string | null)[];
+  request: (occasion: Occasion) => Promise<IssuedToken>;
+  refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
-/** Milliseconds from when it was asked for. */
-function tokenLifetime({ expiresIn = 0 }: IssuedToken): number {
-  return expiresIn > 0 ? Math.min(expiresIn * 1_000, LONGEST_LIFETIME) : DEFAULT_LIFETIME;
+/** Asks the store, where there is one, and else the service. */
+function askedFor({ tokens, clock }: CredentialSource, asking: Asking): (lane: Lane) => Promise<IssuedToken> {
+  const { url, secret, about, request, refusal } = asking;
+  if (tokens === undefined || secret === '') return (lane) => request({ lane, refreshToken: null });
+  const seal = tokenSeal(url.origin, secret, about);
+  return sharedToken({ store: tokens, seal, clock, request, lifetime: tokenLifetime, refusal });
+}
+
+function nowhereToKeep(): ConfigError {
+  return new ConfigError('no_token_store', 'there is no place to keep the refresh tokens that the service gives', {
+    hint: 'Name a warehouse that this user may write to: each new refresh token is kept there.',
+  });
 }

@@ -1,111 +1,142 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Coordination } from '../../warehouse/coordination.ts';
-import type { OauthSettings } from './grants.ts';
+import { keptText, readKept, type KeptToken } from './kept-token.ts';
 import type { IssuedToken } from './token-request.ts';
+import type { TokenSeal } from './token-seal.ts';
 
-/** The store of the tokens that several processes use together. */
+/** The store of the tokens that several processes use together, and that outlive them. */
 export type TokenStore = Pick<Coordination, 'claimToken' | 'swapToken' | 'freeToken'>;
 
 /** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
-const CLAIM_MS = 30_000;
+export const CLAIM_MS = 30_000;
 /** How often those who wait for another one's token look for it. */
 const LOOK_MS = 100;
+/** How often a token that was issued is tried to be stored, and how long between: it may be the only one that holds. */
+const STORE_TRIES = 8;
+const STORE_AGAIN_MS = 250;
+
+/** What a request for a token is given. */
+export interface TokenOccasion {
+  lane: Lane;
+  /** The refresh token that came last; null if none was kept. */
+  refreshToken: string | null;
+  /** To be called just before sending; false if another process has taken over. */
+  isStillMine: () => Promise<boolean>;
+}
 
 interface SharedTokenParts {
   store: TokenStore;
   seal: TokenSeal;
   clock: Clock;
   /** Asks the service. */
-  request: (lane: Lane) => Promise<IssuedToken>;
+  request: (occasion: TokenOccasion) => Promise<IssuedToken>;
   /** Milliseconds that a token holds. */
   lifetime: (token: IssuedToken) => number;
+  /** The error for a refresh token that the service has refused once and for all; absent if there are none. */
+  refusal?: (() => SyncError) | undefined;
+}
+
+/** A token that could not be stored yet. */
+interface Unstored {
+  version: number;
+  kept: KeptToken;
+  /** Monotonic milliseconds. */
+  endsAt: number;
 }
 
 /**
  * Gives the token that all processes use, and asks the service for one only if there is none that this process has
  * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
- * each other out for ever. To be called again once the last one can no longer be used, or soon cannot. Throws what
- * `request` and the store throw. As with a request of one's own, a token's life counts from when it was asked for.
+ * each other out for ever. What the service gives is stored before it is used: with a new refresh token the old one may
+ * be over. To be called again once the last one can no longer be used, or soon cannot. Throws what `request` and the
+ * store throw. As with a request of one's own, a token's life counts from when it was asked for.
  */
 export function sharedToken(parts: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
-  const { store, seal, clock } = parts;
+  const { store, seal, clock, refusal } = parts;
   const claim = { owner: randomUUID(), forMs: CLAIM_MS };
   /** That of the token which was had last; 0 before the first. */
   let version = 0;
+  const unstored: { token: Unstored | null } = { token: null };
   return async (lane) => {
     const begun = clock.monotonic();
     for (;;) {
+      if (unstored.token !== null) await storeToken(parts, unstored, unstored.token);
       const waited = clock.monotonic() - begun;
       const stored = await store.claimToken(seal.name, version, claim);
-      if (stored.isMine) await replaceToken(parts, { lane, version, owner: claim.owner });
+      const kept = readKept(stored.sealed === null ? null : seal.open(stored.sealed));
+      if (kept.isRefused && refusal !== undefined) {
+        await store.freeToken(seal.name, claim.owner);
+        throw refusal();
+      }
+      if (stored.isMine) await replaceToken(parts, unstored, { lane, version, claim, kept });
       else if (stored.version === version) await clock.sleep(LOOK_MS);
       else {
         version = stored.version;
-        const value = stored.sealed === null || stored.expiresIn <= 0 ? null : seal.open(stored.sealed);
+        const value = stored.expiresIn <= 0 ? null : kept.access;
         if (value !== null) return { value, expiresIn: (waited + stored.expiresIn) / 1_000 };
       }
     }
   };
 }
 
+interface Replacement {
+  lane: Lane;
+  version: number;
+  claim: { owner: string; forMs: number };
+  kept: KeptToken;
+}
+
 /** If another process was faster after all, its token stays: all use the one in the store. */
 async function replaceToken(
-  { store, seal, clock, request, lifetime }: SharedTokenParts,
-  { lane, version, owner }: { lane: Lane; version: number; owner: string },
+  parts: SharedTokenParts,
+  unstored: { token: Unstored | null },
+  { lane, version, claim, kept }: Replacement,
 ): Promise<void> {
-  const asked = clock.monotonic();
+  const { store, seal, clock, request, lifetime } = parts;
+  const askedAt = clock.monotonic();
   try {
-    const issued = await request(lane);
-    const expiresIn = lifetime(issued) - (clock.monotonic() - asked);
-    await store.swapToken(seal.name, version, { sealed: seal.seal(issued.value), expiresIn });
+    const isStillMine = async (): Promise<boolean> => (await store.claimToken(seal.name, version, claim)).isMine;
+    const issued = await request({ lane, refreshToken: kept.refresh, isStillMine });
+    const refresh = issued.refreshToken ?? kept.refresh;
+    unstored.token = {
+      version,
+      kept: { access: issued.value, refresh, isRefused: false },
+      endsAt: askedAt + lifetime(issued),
+    };
   } catch (error) {
+    if (isRefusal(error, parts)) {
+      unstored.token = { version, kept: { access: null, refresh: null, isRefused: true }, endsAt: askedAt };
+      await storeToken(parts, unstored, unstored.token);
+    }
     // One that cannot be given back runs out by itself, and must not hide what went wrong.
-    await store.freeToken(seal.name, owner).catch(() => undefined);
+    await store.freeToken(seal.name, claim.owner).catch(() => undefined);
     throw error;
   }
+  await storeToken(parts, unstored, unstored.token);
 }
 
-const CIPHER = 'aes-256-gcm';
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
-
-/** How the tokens of one client are kept in a store that others can read. */
-interface TokenSeal {
-  /** The same for all who have the same secret, and another one once the secret is another. */
-  name: string;
-  seal(token: string): string;
-  /** Null for what was not sealed with this secret, or was changed since. */
-  open(sealed: string): string | null;
+function isRefusal(error: unknown, { refusal }: SharedTokenParts): boolean {
+  return error instanceof SyncError && refusal !== undefined && error.code === refusal().code;
 }
 
-/** Keys are derived from the client's secret (HKDF, RFC 5869): who has no secret can read no token. */
-export function tokenSeal(auth: OauthSettings, url: URL): TokenSeal {
-  const about = createHash('sha256')
-    .update(JSON.stringify([url.href, auth.client_id, auth.scope ?? null]))
-    .digest();
-  const derived = (use: string, bytes: number): Buffer =>
-    Buffer.from(hkdfSync('sha256', auth.client_secret, about, `content-sync token ${use}`, bytes));
-  const key = derived('key', 32);
-  return {
-    name: `${url.origin} ${derived('name', 12).toString('hex')}`,
-    seal: (token) => {
-      const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(CIPHER, key, iv);
-      const text = Buffer.concat([cipher.update(token, 'utf8'), cipher.final()]);
-      return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64');
-    },
-    open: (sealed) => opened(Buffer.from(sealed, 'base64'), key),
-  };
-}
-
-function opened(bytes: Buffer, key: Buffer): string | null {
-  const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES)];
-  try {
-    const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES }).setAuthTag(tag);
-    return decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
-  } catch {
-    return null;
+/** Tried again while the store fails, and by the next call if it fails for longer. */
+async function storeToken(
+  { store, seal, clock }: SharedTokenParts,
+  unstored: { token: Unstored | null },
+  { version, kept, endsAt }: Unstored,
+): Promise<void> {
+  const sealed = seal.seal(keptText(kept));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await store.swapToken(seal.name, version, { sealed, expiresIn: endsAt - clock.monotonic() });
+      unstored.token = null;
+      return;
+    } catch (error) {
+      if (tries >= STORE_TRIES) throw error;
+      await clock.sleep(STORE_AGAIN_MS * tries);
+    }
   }
 }

@@ -5,24 +5,32 @@ import {
   WWWAuthenticateChallengeError,
   allowInsecureRequests,
   customFetch,
+  genericTokenEndpointRequest,
+  None,
+  processGenericTokenEndpointResponse,
+  type ClientAuth,
 } from 'oauth4webapi';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome.ts';
-import { GRANTS, type OauthSettings } from './grants.ts';
+import { GRANTS, type GrantMaterial, type OauthPlan } from './grants.ts';
 
 /** A token as the service gave it. */
 export interface IssuedToken {
   value: string;
   /** Seconds; undefined if the service does not say. */
   expiresIn: number | undefined;
+  /** The refresh token that comes in place of the one that was sent; undefined if that one still holds. */
+  refreshToken?: string | undefined;
 }
 
+/** How the client proves itself to a token endpoint. */
+export type ClientProof = 'body' | 'basic' | 'none';
+
 /** The address of the token endpoint, how the client proves itself there, and the function that sends the request. */
-interface TokenEndpoint {
-  url: URL;
-  clientAuth: 'body' | 'basic';
+interface TokenEndpoint extends GrantMaterial {
+  clientAuth: ClientProof;
   send: (request: WireRequest) => Promise<WireAnswer>;
 }
 
@@ -32,26 +40,48 @@ const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 const LONGEST_TOKEN = 16_384;
 
 /**
- * Asks for a token with the client's own credentials. Throws `SyncError`: `token_unavailable` (retry) while the endpoint
- * fails, `auth_failed`, `bad_token` or `token_redirect` (stop) if asking again cannot help. The secret goes to the given
- * URL only: a redirect is an error.
+ * Asks for a token by the profile's grant. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails,
+ * `auth_failed`, `bad_token` or `token_redirect` (stop) if asking again cannot help. The secrets go to the given URL
+ * only: a redirect is an error.
  */
-export async function requestToken(auth: OauthSettings, endpoint: TokenEndpoint): Promise<IssuedToken> {
-  const server = { issuer: endpoint.url.origin, token_endpoint: endpoint.url.href };
-  const client = { client_id: auth.client_id };
-  const prove = endpoint.clientAuth === 'basic' ? ClientSecretBasic : ClientSecretPost;
+export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Promise<IssuedToken> {
+  const { scheme, secrets } = plan;
+  const { url } = endpoint;
+  const server = { issuer: url.origin, token_endpoint: url.href };
+  const client = { client_id: secrets.client_id ?? NOBODY };
+  const grant = GRANTS[scheme.grant];
+  const scope = secrets.scope === undefined ? {} : { scope: secrets.scope };
+  const parameters = { ...scope, ...scheme.parameters, ...grant.parameters(plan, endpoint) };
+  const proof = clientProof(plan, endpoint.clientAuth);
   try {
-    const grant = GRANTS.client_credentials;
-    const response = await grant.ask(server, client, prove(auth.client_secret), auth, {
-      [allowInsecureRequests]: endpoint.url.protocol === 'http:',
-      [customFetch]: async (url, { headers, body }) =>
-        usable(await endpoint.send({ url: new URL(url), method: 'POST', headers, body: String(body) }), endpoint.url),
+    const response = await genericTokenEndpointRequest(server, client, proof, grant.type, parameters, {
+      [allowInsecureRequests]: url.protocol === 'http:',
+      [customFetch]: async (to, { headers, body }) =>
+        usable(await endpoint.send({ url: new URL(to), method: 'POST', headers, body: String(body) }), url),
     });
-    const { access_token, expires_in } = await grant.read(server, client, response);
-    return { value: bearerToken(access_token, endpoint.url), expiresIn: expires_in };
+    const read = await processGenericTokenEndpointResponse(server, client, response);
+    return { value: bearerToken(read.access_token, url), expiresIn: read.expires_in, refreshToken: read.refresh_token };
   } catch (error) {
-    throw tokenError(error, endpoint.url, auth.client_secret);
+    if (scheme.grant === 'refresh_token' && error instanceof ResponseBodyError && error.error === 'invalid_grant') {
+      throw refreshRefused(url);
+    }
+    throw tokenError(error, url, secretTexts(plan, endpoint));
   }
+}
+
+/** The library wants a name of a client, also where the grant goes without one. */
+const NOBODY = 'none';
+const noProof: ClientAuth = () => undefined;
+
+function clientProof({ secrets: { client_id: id, client_secret: secret } }: OauthPlan, proof: ClientProof): ClientAuth {
+  if (id === undefined) return noProof;
+  if (secret === undefined || proof === 'none') return None();
+  return proof === 'basic' ? ClientSecretBasic(secret) : ClientSecretPost(secret);
+}
+
+function secretTexts({ secrets }: OauthPlan, { refreshToken }: GrantMaterial): string[] {
+  const { client_secret, password, key, refresh_token } = secrets;
+  return [client_secret, password, key, refresh_token, refreshToken].filter((text) => typeof text === 'string');
 }
 
 /** The answer as the library reads it; an answer that says nothing about the client throws. */
@@ -66,7 +96,18 @@ function usable(answer: WireAnswer, url: URL): Response {
   const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, [value].flat().join(', ')]],
   );
-  return new Response(status === 204 || status === 205 ? null : new Uint8Array(bytes), { status, headers: known });
+  return new Response(status === 204 || status === 205 ? null : withoutIdToken(bytes), { status, headers: known });
+}
+
+/** Who the token is for is of no concern here, and the library would check it. */
+function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
+  if (!bytes.includes('"id_token"')) return new Uint8Array(bytes);
+  try {
+    const { id_token: _, ...rest } = JSON.parse(bytes.toString());
+    return JSON.stringify(rest);
+  } catch {
+    return new Uint8Array(bytes);
+  }
 }
 
 /** A token that is none is never sent, and never looked for in what is written. */
@@ -82,24 +123,32 @@ function bearerToken(token: string, url: URL): string {
   });
 }
 
-function tokenError(error: unknown, url: URL, secret: string): unknown {
+function tokenError(error: unknown, url: URL, secrets: readonly string[]): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, scrubbedSnippet(error.error, [secret]), error);
+  if (error instanceof ResponseBodyError) return refused(url, scrubbedSnippet(error.error, secrets), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (error instanceof Error && 'code' in error) {
     return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {
       recovery: 'stop',
-      hint: 'Check auth.token_url and oauth.token_path in the profile.',
+      hint: 'Check auth.token_url, and token_path under auth in the profile.',
       cause: withoutBody(error),
     });
   }
   return error;
 }
 
+/** By RFC 6749, section 5.2, the refresh token is invalid, expired or revoked: it is never asked with again. */
+export function refreshRefused(url: URL): SyncError {
+  return new SyncError('refresh_token_refused', `${named(url)} refused the refresh token`, {
+    recovery: 'stop',
+    hint: 'It is used up, revoked or expired, and is not tried again: get a new one from the service, and set refresh_token under auth in the settings.',
+  });
+}
+
 function refused(url: URL, why: string, error: Error): SyncError {
   return new SyncError('auth_failed', `${named(url)} refused the client: ${why}`, {
     recovery: 'stop',
-    hint: 'Check client_id, client_secret and scope under auth, and whether they go where the endpoint wants them: oauth.client_auth in the profile, body or basic.',
+    hint: 'Check client_id, client_secret, scope and the other secrets under auth, and whether they go where the endpoint wants them: client_auth under auth in the profile, body or basic.',
     cause: withoutBody(error),
   });
 }

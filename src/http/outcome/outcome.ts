@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import type { OutcomeRule } from '../../source/outcome-rule.ts';
+import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../source/outcome-rule.ts';
 import type { AnswerHeaders, OutcomeRow, Seen, StatusRow } from './outcome-row.ts';
 import { BUILT_IN_ROWS, jsonText, TOKEN_ROWS } from './outcome-table.ts';
 
@@ -30,6 +30,16 @@ export function judgeTokenAnswer({ status, failure }: { status: number; failure:
   return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
 }
 
+/** The verdict about an answer that its request takes for one that says `skip`; null for any other. */
+export function declaredVerdict(rule: AnswerRule | undefined, seen: Seen): OutcomeVerdict | null {
+  if (rule === undefined || seen.transport !== null || !rule.status.includes(seen.status)) return null;
+  return rule.body === null || contains(textAt(seen.json, rule.body.path), rule.body.contains ?? undefined)
+    ? DECLARED
+    : null;
+}
+
+const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says what this answer means' } as const;
+
 function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
   const failure = seen.transport ?? seen.content;
   return rows.find((row) => fits(row, seen.status, failure) && (row.when === undefined || row.when(seen)));
@@ -52,17 +62,26 @@ function isStatus(pattern: string, status: number): boolean {
 }
 
 function rowOfRule(rule: OutcomeRule): OutcomeRow {
-  const { header, body } = rule;
   return {
     ...(rule.status === undefined ? {} : { status: [rule.status].flat() }),
-    when: (seen) =>
-      (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
-      (body === undefined || bodyMatches(seen.json, body)),
+    when: (seen) => meetsConditions({ ...rule, status: undefined }, seen),
     outcome: rule.outcome,
     code: rule.outcome === 'limited' ? 'limited' : 'outcome_rule',
     reason: rule.reason ?? 'a rule of the profile decides so',
     hint: 'See outcomes in the profile.',
   };
+}
+
+/** True if all conditions hold for an answer. */
+export function meetsConditions(
+  { status, header, body }: AnswerConditions,
+  seen: Pick<Seen, 'status' | 'headers' | 'json'>,
+): boolean {
+  return (
+    (status === undefined || [status].flat().some((pattern) => isStatus(pattern, seen.status))) &&
+    (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
+    (body === undefined || bodyMatches(seen.json, body))
+  );
 }
 
 /** True if the place is there and not null, and holds the text, if one is asked for. */

@@ -1,14 +1,15 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub/scrub.ts';
 import type { AttemptResult } from '../attempt.ts';
+import type { HttpMethod } from '../client.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
 /** The id under which the service's operators find this request; null if the answer has none. */
-export function requestId(headers: Judged['answer']['headers']): string | null {
+export function requestId(headers: Judged['answer']['headers'], secrets: readonly string[]): string | null {
   const value = headers['x-request-id'] ?? headers['request-id'];
-  return typeof value === 'string' ? snippet(value, 80) : null;
+  return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
 }
 
 /**
@@ -17,7 +18,7 @@ export function requestId(headers: Judged['answer']['headers']): string | null {
  */
 export function requestError(of: {
   judged: Judged;
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   url: string;
   attempts: number;
   hint: string | undefined;
@@ -25,9 +26,9 @@ export function requestError(of: {
   note?: string;
 }): SyncError {
   const { verdict, answer } = of.judged;
-  const id = requestId(answer.headers);
+  const id = requestId(answer.headers, of.secrets);
   const parts = [
-    `${of.method} ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
+    `${of.method} ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${id})`}`,
     `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,
@@ -101,11 +102,12 @@ function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null
 }
 
 /** The schemes that a 401 names (RFC 9110, 11.6.1), if ours is not among them. */
-function otherScheme({ verdict, answer }: Judged): string | null {
+function otherScheme({ verdict, answer, sent }: Judged): string | null {
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
-  if (challenges.some((text) => /\bbearer\b/i.test(text))) return null;
+  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent.proof?.headers['authorization'] ?? '') ?? [];
+  if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
   return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
 }
 

@@ -32,7 +32,7 @@ export function holdsSecret(text: string, secrets: readonly string[]): boolean {
 /** The secrets to look for, and the prepared search for each list of secrets. */
 interface Choice {
   isChosen: (secret: string) => boolean;
-  known: WeakMap<readonly string[], { count: number; views: SecretViews | null }>;
+  known: WeakMap<readonly string[], { count: number; newest: string | undefined; views: SecretViews | null }>;
 }
 
 const ALL: Choice = { isChosen: (secret) => secret !== '', known: new WeakMap() };
@@ -68,9 +68,10 @@ function inCharacters(spans: readonly Span[], text: string): Span[] {
 
 function viewsFor(secrets: readonly string[], { isChosen, known }: Choice): SecretViews | null {
   const last = known.get(secrets);
-  if (last?.count === secrets.length) return last.views;
+  const newest = secrets.at(-1);
+  if (last?.count === secrets.length && last.newest === newest) return last.views;
   const views = secretViews([...new Set(secrets)].filter(isChosen));
-  known.set(secrets, { count: secrets.length, views });
+  known.set(secrets, { count: secrets.length, newest, views });
   return views;
 }
 

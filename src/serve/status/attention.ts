@@ -1,3 +1,4 @@
+import { lifetimeText } from '../../model/service-notice.ts';
 import { countText, durationText, agoText, bytesText, countOf, inText } from '../../observe/figures.ts';
 import { sharedDatabase } from '../../warehouse/databases.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
@@ -65,6 +66,10 @@ export function isOverdue({ schedule }: ResourceStatus, now: number): boolean {
 }
 
 const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
+  function apiEnding({ api: { lifetime } }, now) {
+    const said = lifetime === null ? null : lifetimeText(lifetime, now);
+    return said?.isEnding === true ? finding('look', sentence(said.what), said.next) : null;
+  },
   function unreachable({ warehouse: { problem, read_at } }, now) {
     if (problem === null) return null;
     const since = read_at === null ? '' : `; the figures below are from ${agoText(read_at, now)}`;
@@ -117,6 +122,9 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   },
 ];
 
+/** Warnings of runs that have a finding of their own. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['deletes_held', 'api_deprecated']);
+
 const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function overdue(status, now) {
     const { overdue_at } = status.schedule;
@@ -155,10 +163,9 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const command = `content-sync deletes list --source ${source} ${resource}`;
     return finding('look', what, 'look at them, then confirm or discard', command);
   },
-  /** Held deletes have a finding of their own. */
   function warned({ runs }) {
     const last = runs.find(({ status }) => status !== 'running');
-    const told = last?.warnings.filter(({ code }) => code !== 'deletes_held') ?? [];
+    const told = last?.warnings.filter(({ code }) => !TOLD_ELSEWHERE.has(code)) ?? [];
     return told.map(({ message, hint, accepted }) =>
       finding('look', accepted ? `Accepted: ${message}` : message, hint),
     );
@@ -170,6 +177,10 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     return finding('look', `${countOf(count, 'record is', 'records are')} set aside`, next);
   },
 ];
+
+function sentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
 
 function finding(severity: Severity, what: string, next: string | null, command: string | null = null): Finding {
   return { severity, what, next, command };

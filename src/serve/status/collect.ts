@@ -86,10 +86,11 @@ function isWell({ value, error, isLate }: LastRead<true>): boolean {
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
   const { source, warehouse } = parts;
-  const readStored = createCachedReader(
-    () => readState(source.warehouse, () => warehouse().own, source.resources, clock.now()),
-    { clock, ...STATE, ...stalenessOf(parts) },
-  );
+  const readStored = createCachedReader(() => readState(source, () => warehouse().own, clock.now()), {
+    clock,
+    ...STATE,
+    ...stalenessOf(parts),
+  });
   const counters = source.resources.map((resource) =>
     createCachedReader(() => countRows(warehouse(), resource), { clock, ...COUNT }),
   );

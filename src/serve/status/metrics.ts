@@ -11,8 +11,15 @@ export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): vo
   }
 }
 
-function exposeSource(gauges: StatusGauges, { source, warehouse, limit, webhooks }: SourceStatus, now: number): void {
+function exposeSource(
+  gauges: StatusGauges,
+  { source, api, warehouse, limit, webhooks }: SourceStatus,
+  now: number,
+): void {
+  const { lifetime } = api;
   gauges.source(source, {
+    api_deprecated: lifetime !== null && lifetime.deprecated !== null,
+    api_sunset_days: lifetime?.days_left ?? null,
     warehouse_up: warehouse.problem === null,
     warehouse_bytes: warehouse.file_bytes,
     warehouse_wal_bytes: warehouse.wal_bytes,

@@ -2,6 +2,7 @@ import type { WalkError } from '../../observe/activity.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { RunFigures } from '../../state/runs.ts';
 import type { RunRow } from '../../warehouse/own-tables.ts';
+import { scrubApi, type ApiStatus } from './api-status.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;
@@ -30,6 +31,7 @@ export interface RefusedStatus {
 export interface SourceStatus {
   source: string;
   base_url: string;
+  api: ApiStatus;
   warehouse: WarehouseStatus;
   resources: ResourceStatus[];
   limit: LimitStatus;
@@ -170,6 +172,7 @@ type Scrub = (text: string) => string;
 export function scrubStatus(status: SourceStatus, scrub: Scrub): SourceStatus {
   return {
     ...status,
+    api: scrubApi(status.api, scrub),
     resources: status.resources.map((resource) => scrubResource(resource, scrub)),
     schema_changes: status.schema_changes.map(({ table, column, ...change }) => {
       return { ...change, table: scrub(table), column: scrub(column) };

@@ -5,12 +5,14 @@ import type { Minute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { GovernorFigures } from '../../queue/governor.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
 import type { InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
+import { apiStatus } from './api-status.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
   scrubProblem,
@@ -30,7 +32,9 @@ type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {
-  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'>;
+  source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
+    profile: Versioned;
+  };
   activity: SourceActivity;
   /** Throws the reason if the source is not open. */
   warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
@@ -71,6 +75,7 @@ export function sourceStatus(
   const status: SourceStatus = {
     source: source.name,
     base_url: source.base_url,
+    api: apiStatus(source.profile, stored.value?.lifetime ?? null, times.now),
     warehouse: warehouseStatus(parts, stored),
     resources: source.resources.map((resource, at) => resourceStatus(parts, resource, stored.value, counts[at], times)),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),

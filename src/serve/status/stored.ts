@@ -1,6 +1,10 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import { versionText, type Versioned } from '../../source/version.ts';
+import { readLifetime } from '../../state/notices.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
@@ -39,13 +43,17 @@ export interface StoredState {
   /** Leases that have not run out, by resource. */
   leases: ReadonlyMap<string, LeaseRow>;
   schemaChanges: SchemaChangeStatus[];
+  lifetime: ApiLifetime | null;
 }
 
 /** Every query uses an index or reads a small table. Throws what the warehouse throws, or `open` if it is not open. */
 export async function readState(
-  address: string,
+  {
+    warehouse: address,
+    resources: names,
+    profile,
+  }: Pick<SourceSettings, 'warehouse' | 'resources'> & { profile: Versioned },
   open: () => Kysely<OwnTables>,
-  names: readonly string[],
   now: number,
 ): Promise<StoredState> {
   const sizes = await databaseAt(address).storedSizes(open);
@@ -65,6 +73,7 @@ export async function readState(
     resources,
     leases: new Map(leases.map((lease) => [lease.name, lease])),
     schemaChanges: await readSchemaChanges(own),
+    lifetime: await readLifetime(own, versionText(profile), now),
   };
 }
 

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { isSecretName } from '../../model/secret-name.ts';
+import { PUBLIC_FIELDS } from '../../source/auth.ts';
 import { pathKey, textsIn, type FieldPath } from './field-path.ts';
 
-/** Fields of `auth` that are no secrets. */
-const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set(['client_id', 'scope', 'token_url']);
 const GROUP_AND_OTHERS_READ = 0o044;
 /** Shorter parts of a secret say nothing, or are found by chance. */
 const LEAST_LENGTH = 8;
@@ -12,8 +11,9 @@ const LEAST_LENGTH = 8;
 export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
-  if (path.length === 4 && path[2] === 'auth') return last !== 'type';
+  if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
   if (isHeader(path)) return true;
@@ -61,6 +61,7 @@ export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>):
 }
 
 function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (path.length === 4 && path[2] === 'http' && path[3] === 'proxy') return /:\/\/[^/?#@]*:[^/?#@]+@/.test(text);
   if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
   return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
 }

@@ -1,3 +1,4 @@
+import { keysOfPath } from '../../model/body-path.ts';
 import type { SourcePath } from '../../model/table.ts';
 
 /** Means "each element of the array" in a path. */
@@ -20,6 +21,11 @@ export function sourceKey(part: string): string {
 /** The keys of a path without the marks, which names are made of. */
 export function keysOf(path: SourcePath): string[] {
   return path.filter((part) => part !== EACH).map(sourceKey);
+}
+
+/** A field's path in a profile as the path of its column; null if it is none. */
+export function columnPathOf(field: string): SourcePath | null {
+  return keysOfPath(field)?.map(pathPart) ?? null;
 }
 
 /** The path as people write it: dotted; as a JSON array if a key would make that ambiguous. */

@@ -1,7 +1,9 @@
+import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { fieldAt } from '../records/field-at.ts';
+import { pathText } from './source-path.ts';
 import { parseInstant } from './timestamps.ts';
 
 /** Where a record says when it last changed: of several fields the first that is not null counts. */
@@ -51,7 +53,9 @@ export function updatedZone(by: UpdatedBy): TimeZone | null {
 
 /** The columns of these fields in the same order; a field that never had a value has none. */
 export function updatedColumns(columns: readonly Column[], by: Pick<UpdatedBy, 'updated'>): Column[] {
-  return updatedPaths(by).flatMap((path) => columns.find((column) => column.path.join('.') === path) ?? []);
+  return updatedPaths(by).flatMap(
+    (path) => columns.find((column) => pathText(column.path) === fieldPathText(path)) ?? [],
+  );
 }
 
 /**

@@ -1,3 +1,4 @@
+import { stepsOf, type PathStep } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
 
@@ -6,15 +7,23 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isExact(value);
 }
 
-/** The value at a dotted path through objects ('' is the value itself); undefined if any step is missing. */
+/**
+ * The value at a path (`model/body-path.ts`; '' is the value itself); undefined if any step is missing or leads to many
+ * values.
+ */
 export function fieldAt(value: JsonValue, path: string): JsonValue | undefined {
-  if (path === '') return value;
   let at: JsonValue | undefined = value;
-  for (const key of path.split('.')) {
-    if (!isObject(at) || !Object.hasOwn(at, key)) return undefined;
-    at = at[key];
+  for (const step of stepsOf(path)) {
+    at = stepInto(at, step);
+    if (at === undefined) return undefined;
   }
   return at;
+}
+
+/** The value one step further; undefined if there is none. */
+export function stepInto(value: JsonValue | undefined, step: PathStep): JsonValue | undefined {
+  if (typeof step === 'string') return isObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+  return typeof step === 'number' && Array.isArray(value) ? value.at(step) : undefined;
 }
 
 /**

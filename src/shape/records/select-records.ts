@@ -1,52 +1,173 @@
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { EACH_ELEMENT, isEach, stepsOf, type PathStep } from '../../model/body-path.ts';
+import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
-import { fieldAt, isObject } from './field-at.ts';
+import { isObject, stepInto } from './field-at.ts';
+import { withField } from './with-field.ts';
+
+/** A value of a body, where it begins there, and where it ends if that is known. */
+interface Placed {
+  value: JsonValue;
+  start: number;
+  end?: number;
+}
+
+/** The entry of an array or map that a path goes on from, and its key in the last map on the way. */
+interface Entry extends Placed {
+  key?: string | null;
+}
 
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
- * `path` is dotted, '' if the body itself is the array. Null if the path is missing or holds no array.
+ * `path` is one of `model/body-path.ts`, '' if the body itself is the array. Null if it is missing or leads to no array.
+ * Behind `[*]` or `*` it may lead to objects as well; an entry in which it leads to neither is a record that is to be set
+ * aside. `keyField` is the field that takes the key of a record in a map.
  */
-export function selectRecords(bytes: Buffer, json: JsonValue, path: string): SourceRecord[] | null {
-  const values = fieldAt(json, path);
-  if (!Array.isArray(values)) return null;
-  let at = skipSpace(bytes, valueStart(bytes, path) + 1);
-  return values.map((value) => {
-    const end = valueEnd(bytes, at);
-    const record = { value, bytes: bytes.subarray(at, end) };
-    // A value is followed by a comma, or by the bracket that ends the array.
-    at = skipSpace(bytes, skipSpace(bytes, end) + 1);
-    return record;
-  });
+export function selectRecords(
+  bytes: Buffer,
+  json: JsonValue,
+  path: string,
+  keyField: string | null = null,
+): SourceRecord[] | null {
+  const records: SourceRecord[] = [];
+  const search = { bytes, steps: stepsOf(path), path, keyField, records };
+  const isFound = collect(search, { value: json, start: skipSpace(bytes, 0) }, 0, null);
+  return isFound ? records : null;
 }
 
-/** The one record of an answer, with its exact slice of the body; null if the path is missing or holds no object. */
-export function selectRecord(bytes: Buffer, json: JsonValue, path: string): SourceRecord | null {
-  const value = fieldAt(json, path);
-  if (!isObject(value)) return null;
-  const start = valueStart(bytes, path);
-  return { value, bytes: bytes.subarray(start, valueEnd(bytes, start)) };
+/** The one record of an answer, with its exact slice of the body; null if the path leads to no object, or to several. */
+export function selectRecord(
+  bytes: Buffer,
+  json: JsonValue,
+  path: string,
+  keyField: string | null = null,
+): SourceRecord | null {
+  const steps = stepsOf(path);
+  if (steps.some(isEach)) {
+    const records = selectRecords(bytes, json, path, keyField) ?? [];
+    const [only] = records;
+    return records.length === 1 && only?.aside === undefined && isObject(only?.value) ? only : null;
+  }
+  const found = follow(bytes, { value: json, start: skipSpace(bytes, 0) }, steps);
+  return found !== null && isObject(found.value) ? recordAt(bytes, found) : null;
 }
 
-function valueStart(bytes: Buffer, path: string): number {
-  let at = skipSpace(bytes, 0);
-  if (path === '') return at;
-  for (const key of path.split('.')) at = memberStart(bytes, at, key);
+/** How many records a path leads to, without looking at them. */
+export function countRecords(json: JsonValue, path: string): number {
+  return countFrom(json, stepsOf(path), 0, false);
+}
+
+function countFrom(value: JsonValue | undefined, steps: readonly PathStep[], at: number, isEntry: boolean): number {
+  const step = steps[at];
+  if (step === undefined) return Array.isArray(value) ? value.length : isEntry ? 1 : 0;
+  if (!isEach(step)) return countFrom(stepInto(value, step), steps, at + 1, isEntry);
+  const entries = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
+  return entries.reduce<number>((count, entry) => count + countFrom(entry, steps, at + 1, true), 0);
+}
+
+interface Search {
+  bytes: Buffer;
+  steps: readonly PathStep[];
+  path: string;
+  keyField: string | null;
+  records: SourceRecord[];
+}
+
+/** Adds the records behind `from`, which `steps` before `at` have led to; false if the path goes no further. */
+function collect(search: Search, from: Placed, at: number, entry: Entry | null): boolean {
+  const { bytes, steps } = search;
+  const next = steps.findIndex((step, index) => index >= at && isEach(step));
+  const found = follow(bytes, from, steps.slice(at, next === -1 ? undefined : next));
+  if (found === null) return addAside(search, entry);
+  if (next === -1) return addLast(search, found, entry);
+  const entries = entriesOf(bytes, found, steps[next]);
+  if (entries === null) return addAside(search, entry);
+  for (const each of entries) collect(search, each, next + 1, { ...each, key: each.key ?? entry?.key ?? null });
+  return true;
+}
+
+/** An array holds the records; an object is one if it lies in an entry. */
+function addLast(search: Search, found: Placed, entry: Entry | null): boolean {
+  const { bytes } = search;
+  if (Array.isArray(found.value)) {
+    for (const element of elementsOf(bytes, found.start, found.value)) addRecord(search, element, entry);
+    return true;
+  }
+  // `rows[*]` leads to the entries themselves: whatever they hold is a record like any other of an array.
+  const isEntry = entry !== null && entry.start === found.start;
+  if (entry === null || (!isEntry && !isObject(found.value))) return addAside(search, entry);
+  addRecord(search, found, entry);
+  return true;
+}
+
+function addRecord({ bytes, keyField, records }: Search, found: Placed, entry: Entry | null): void {
+  const record = recordAt(bytes, found);
+  const key = entry?.key ?? null;
+  records.push(keyField === null || key === null ? record : withField(record, keyField, key));
+}
+
+/** An entry without a record is one that is set aside, with its own body; false if there is no entry. */
+function addAside({ bytes, path, records }: Search, entry: Entry | null): boolean {
+  if (entry === null) return false;
+  const aside = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;
+  // Whatever the entry holds, it has no key.
+  records.push({ ...recordAt(bytes, entry), value: null, aside });
+  return true;
+}
+
+function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start) }: Placed): SourceRecord {
+  return { value, bytes: bytes.subarray(start, end) };
+}
+
+function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed | null {
+  let at = from;
+  for (const step of steps) {
+    const value = stepInto(at.value, step);
+    if (value === undefined) return null;
+    at = { value, start: startOf(bytes, at, step) };
+  }
   return at;
 }
 
-/** The start of the value of `key` in the object at `open`; the last one, if the key occurs twice. */
-function memberStart(bytes: Buffer, open: number, key: string): number {
-  let found = -1;
+function startOf(bytes: Buffer, { value, start }: Placed, step: PathStep): number {
+  if (typeof step === 'string') return membersOf(bytes, start).get(step) ?? -1;
+  const elements = Array.isArray(value) ? elementsOf(bytes, start, value) : [];
+  return (typeof step === 'number' ? elements.at(step)?.start : undefined) ?? -1;
+}
+
+/** Null for a value that is no container of this kind; a map may be written as an array where its keys are numbers. */
+function entriesOf(bytes: Buffer, { value, start }: Placed, step: PathStep | undefined): Entry[] | null {
+  if (Array.isArray(value)) return elementsOf(bytes, start, value);
+  return step === EACH_ELEMENT || !isObject(value) ? null : valuesOf(bytes, start, value);
+}
+
+function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
+  return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: map[key] ?? null, start: at }));
+}
+
+function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): Placed[] {
+  let at = skipSpace(bytes, open + 1);
+  return values.map((value) => {
+    const start = at;
+    const end = valueEnd(bytes, start);
+    // A value is followed by a comma, or by the bracket that ends the array.
+    at = skipSpace(bytes, skipSpace(bytes, end) + 1);
+    return { value, start, end };
+  });
+}
+
+/** Where the values of the object at `open` begin, by key; the last one, if a key occurs twice. */
+function membersOf(bytes: Buffer, open: number): Map<string, number> {
+  const starts = new Map<string, number>();
   let at = skipSpace(bytes, open + 1);
   while (bytes[at] === QUOTE) {
     const keyEnd = stringEnd(bytes, at);
     const start = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
-    if (keyText(bytes, at, keyEnd) === key) found = start;
+    starts.set(keyText(bytes, at, keyEnd), start);
     const end = skipSpace(bytes, valueEnd(bytes, start));
     if (bytes[end] !== COMMA) break;
     at = skipSpace(bytes, end + 1);
   }
-  return found;
+  return starts;
 }
 
 function keyText(bytes: Buffer, start: number, end: number): string {

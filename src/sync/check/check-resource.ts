@@ -2,26 +2,35 @@ import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { listingWalk } from '../listing-walk.ts';
+import { samplePartition } from './sample-partition.ts';
 import { credentialFinding } from './credential.ts';
 import { filterFinding } from './filter.ts';
+import { orderFinding } from './order.ts';
 import { failure, type CheckFinding } from './finding.ts';
 import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
+import type { Profile, ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `isIdentified`: the identity path was seen to answer this
- * credential only. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
+ * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
-export async function checkResource(context: RequestContext, isIdentified: boolean): Promise<CheckFinding[]> {
-  const { profile, signal } = context;
+export async function checkResource(
+  asked: RequestContext,
+  resources: Profile['resources'],
+  credential: 'identified' | 'unproved' | 'none',
+): Promise<CheckFinding[]> {
+  const { profile, signal } = asked;
   const pages: Page[] = [];
+  let context = asked;
   const walked = await tested('listing', signal, async () => {
+    if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
+    if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
       pages.push(page);
       if (pages.length === 2) break;
@@ -40,15 +49,26 @@ export async function checkResource(context: RequestContext, isIdentified: boole
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
-    findings.push(await tested('filter', signal, () => filterFinding(context, first, incremental)));
+    const isSorted = incremental.mode === 'newest_first';
+    const finding = () => (isSorted ? orderFinding(context, first) : filterFinding(context, first, incremental));
+    findings.push(await tested('filter', signal, finding));
   }
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
     findings.push(await tested('item', signal, () => itemFinding(context, first, item)));
   }
-  findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  if (credential !== 'none') {
+    const isIdentified = credential === 'identified';
+    findings.push(await tested('credential', signal, () => credentialFinding(context, first, isIdentified)));
+  }
   return findings;
 }
+
+const NO_PARENT: CheckFinding = {
+  check: 'listing',
+  status: 'warn',
+  detail: 'the service lists no record of the parent, so there is no listing to ask for',
+};
 
 /** Runs one test; what it throws becomes its finding. */
 async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {

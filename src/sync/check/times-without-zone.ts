@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../model/json.ts';
-import { zoneAt, type TimeZone } from '../../model/time-zone.ts';
+import { LOCAL, zoneAt, type TimeZone } from '../../model/time-zone.ts';
 import { isObject } from '../../shape/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../../shape/columns/timestamps.ts';
 import { updatedPaths } from '../../shape/columns/updated-time.ts';
@@ -43,7 +43,7 @@ export function timesFindings(
 ): CheckFinding[] {
   const page = records.map(textsOf);
   const paths = new Set(page.flatMap((texts) => [...texts.keys()]));
-  const fields = [...paths].filter((path) => isLocalField(page, path));
+  const fields = [...paths].filter((path) => times[path] !== LOCAL && isLocalField(page, path));
   const found = fields.map((path): CheckFinding | null => {
     const field = { path, zone: zoneAt(times, path), readAs: Object.hasOwn(times, path) ? (times[path] ?? '') : 'UTC' };
     const other = byOtherField(page, paths, field);

@@ -168,9 +168,10 @@ async function lookAt(context: ResourceContext, suspects: readonly SuspectRow[])
 async function readProved(context: ResourceContext, key: string): Promise<ItemReading> {
   const { proof } = context;
   const reading = await readItem(context, key, 'bulk');
-  if (!reading.isThere) return reading;
+  const record = reading.isThere ? reading.record : reading.leftOut;
+  if (record === undefined) return reading;
   proof.at = Math.max(proof.at, reading.requestedAt);
-  const doubt = await checkItemReading(context, key, reading.record, 'bulk');
+  const doubt = await checkItemReading(context, key, record, 'bulk');
   if (doubt === null) return reading;
   throw new SyncError('item_unproved', doubt.detail, {
     recovery: 'stop',

@@ -5,8 +5,8 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { forgetWaiting, readSuspects, suspectOlder } from '../../state/suspects.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
+import { forgetWaiting, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 
 /** The part of a suspect that a page may change. */
@@ -14,7 +14,7 @@ type Suspect = Pick<SuspectRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'ev
 
 /** The open suspects of a resource when a walk begins or goes on, and which walk it is. */
 export interface WalkSuspects {
-  /** Those that the walk's pages state are added to them. */
+  /** Those that the walk's pages state, or show to be none of the resource's, are added to them. */
   suspects: Map<string, Suspect>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
@@ -32,21 +32,22 @@ export async function openSuspects(
 
 /** A walk accepts an older state of a record only if an earlier whole walk has shown the same state. */
 export function olderPolicy({ suspects, mode, walkStartedAt }: WalkSuspects): OlderPolicy {
-  const shown = [...suspects.values()].filter(
-    ({ reason, sweeps, evidence_at }) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
+  const shown = [...suspects].filter(
+    ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < walkStartedAt,
   );
-  const hashes = mode === 'full' ? shown.map(({ record_id, hash }) => [record_id, hash ?? ''] as const) : [];
+  const hashes = mode === 'full' ? shown.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
   return { acceptsOlder: false, seenBefore: new Map(hashes) };
 }
 
 /**
- * Forgets the suspicion of records that a page lists, and notes older states and tombstones; belongs to the page's transaction.
+ * Forgets the suspicion of records that a page lists, and notes older states, tombstones and the rows of records that the
+ * page shows to be none of the resource's any more; belongs to the page's transaction.
  * `requestedAt`: local epoch milliseconds just before the page was asked for.
  */
 export function suspectStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   known: WalkSuspects,
-  { keys, older, stated }: PageFacts,
+  { keys, older, stated, lost }: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
   const { suspects, walkStartedAt } = known;
@@ -54,15 +55,21 @@ export function suspectStatements(
   const doubted = new Set([...older, ...stated].map(({ key }) => key));
   const listed = keys.filter((key) => !doubted.has(key) && (suspects.get(key)?.evidence_at ?? '9') <= asked);
   const states = older.map(({ key, value }) => olderState(known, key, canonicalHash(value)));
-  for (const { key } of stated) {
-    suspects.set(key, { record_id: key, reason: 'stated', hash: null, sweeps: 0, evidence_at: asked });
-  }
+  // A later page of this walk may show them to be records of the resource after all.
+  const noted = { hash: null, sweeps: LEFT_OUT, evidence_at: asked } as const;
+  for (const { key } of stated) suspects.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
+  for (const key of lost) suspects.set(key, { ...noted, record_id: key, reason: 'missing' });
+  const missing = { resource, reason: 'missing', state: 'open', evidence_at: asked, detail: null } as const;
   return [
     ...forgetWaiting(own, resource, listed),
     ...suspectOlder(own, resource, states, walkStartedAt),
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+    ...suspectGone(own, missing, lost, LEFT_OUT),
   ];
 }
+
+/** The record itself says that it is none of the resource's: as good as any number of walks that do not meet it. */
+export const LEFT_OUT = 2;
 
 /** Shown again by the same walk, after a kill, it counts once. */
 function olderState({ suspects, mode, walkStartedAt }: WalkSuspects, record_id: string, hash: string) {

@@ -2,7 +2,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { updatedTime } from '../../shape/columns/updated-time.ts';
 import { sameJson } from '../../shape/records/fingerprint.ts';
-import { parseJson } from '../../shape/json/parse-json.ts';
+import { storedValue } from '../../shape/records/as-record.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import { fieldKindsOf, unprovedField, addFieldKinds, type FieldKinds } from '../../shape/records/field-kinds.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
@@ -41,7 +41,7 @@ export async function checkItemReading(
 async function doubtOf(context: ResourceContext, key: string, record: SourceRecord, lane: Lane): Promise<Doubt | null> {
   const { proof, clock, warehouse, owned } = context;
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
-  const stored = body === undefined ? null : parseJson(body);
+  const stored = body === undefined ? null : storedValue(body, context.profile);
   if (stored !== null && sameJson(stored, record.value)) {
     addFieldKinds(proof.fields, fieldKindsOf(record.value));
     return null;
@@ -79,7 +79,11 @@ interface Question {
 async function prove(context: ResourceContext, question: Question, lane: Lane): Promise<Doubt | null> {
   const { proof, profile, clock } = context;
   const { key, record, reading, known } = question;
-  const { records, extraQuery } = await changedSince(context, updatedTime(record.value, profile)?.text ?? null, lane);
+  const { records, extraQuery } = await changedSince(
+    context,
+    { key, updated: updatedTime(record.value, profile)?.text ?? null },
+    lane,
+  );
   const own = recordIn(records, profile, key);
   for (const each of [...(own === undefined ? [] : [own]), ...controlsIn(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };

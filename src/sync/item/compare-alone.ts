@@ -53,8 +53,9 @@ export async function compareAlone(
   return isMoving ? { is: 'moving' } : { is: 'other', differences };
 }
 
+/** A record that the filter leaves out is compared like any other. */
 function valueOf(reading: ItemReading): JsonValue | null {
-  return reading.isThere ? reading.record.value : null;
+  return (reading.isThere ? reading.record : reading.leftOut)?.value ?? null;
 }
 
 /** When the record last changed, in epoch milliseconds; null if it does not say. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import type { EventTarget } from './events.ts';
+import type { EventTarget } from './read-event.ts';
 import type { Ticket } from './ticket.ts';
 
 interface LeftDeliveriesOptions {

@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { Expectation, RefetchOutcome } from '../../sync/refetch.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
-import type { EventRules } from './events.ts';
+import type { EventRules } from './read-event.ts';
 
 /** How deliveries ended: by their record, by their resource as a whole, or by themselves. */
 export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';

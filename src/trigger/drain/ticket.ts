@@ -1,7 +1,7 @@
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { DeliveryRow, Settlement } from '../../warehouse/inbox.ts';
 import { waitAfter, type DrainFault } from './faults.ts';
-import type { EventTarget } from './events.ts';
+import type { EventTarget } from './read-event.ts';
 
 /** A delivery in progress: what is left to do for it, and what went wrong. Its body is not kept. */
 export interface Ticket {

@@ -218,6 +218,7 @@ const LEASE_MS = 15_000;
 
 const BY_CODE: Readonly<Record<string, number>> = {
   auth_failed: CREDENTIAL_MS,
+  refresh_token_refused: CREDENTIAL_MS,
   bad_token: CREDENTIAL_MS,
   forbidden: CREDENTIAL_MS,
   identity_refused: CREDENTIAL_MS,

@@ -1,10 +1,15 @@
 import { createHmac } from 'node:crypto';
-import type { DeliveryField } from '../../source/delivery-field.ts';
+import type { z } from 'zod';
+import { challengeSchema, type EchoChallenge } from '../../source/challenge.ts';
+import type { DeliveryField, FieldCondition } from '../../source/delivery-field.ts';
 import type { WebhookSecret } from '../../source/signature-secret.ts';
 import type { SignatureScheme } from '../../source/signature-scheme.ts';
 import type { Delivery } from './delivery.ts';
 import { VERIFY_TOKEN_ID, PROVERS } from './prove.ts';
-import { textAt } from './text-at.ts';
+import { fitsPattern } from '../fits-pattern.ts';
+import { textAt, type Parts } from './text-at.ts';
+
+const NO_PARTS: Parts = new Map();
 
 /** The answer to a sender that tests the address; always with `x-content-type-options: nosniff`. */
 export interface ChallengeAnswer {
@@ -32,33 +37,25 @@ interface Challenge {
 /** Text that may be sent back: no mark-up, no line breaks, nothing long. */
 const ECHOED = /^[\w .:;,+/=~-]{1,512}$/;
 
-const CHALLENGES: Readonly<Record<NonNullable<SignatureScheme['challenge']>, Challenge>> = {
-  slack: {
-    methods: ['POST'],
+const CHALLENGES: Readonly<Record<Extract<SignatureScheme['challenge'], string>, Challenge>> = {
+  slack: echoed({
+    method: 'POST',
+    where: { 'json:type': 'url_verification' },
+    echo: 'json:challenge',
     signed: true,
-    answer: (delivery) =>
-      at(delivery, 'json', 'type') === 'url_verification' ? echo(at(delivery, 'json', 'challenge')) : null,
-  },
+  }),
   discord: {
     methods: ['POST'],
     signed: true,
     answer: (delivery) => (at(delivery, 'json', 'type') === '1' ? json({ type: 1 }) : null),
   },
-  meta: {
-    methods: ['GET'],
-    signed: false,
-    answer: (delivery, secrets) => {
-      const token = at(delivery, 'query', 'hub.verify_token') ?? '';
-      const isKnown = secrets.filter(({ id, value }) => id === VERIFY_TOKEN_ID && isSame(value, token)).length > 0;
-      const isAsked = at(delivery, 'query', 'hub.mode') === 'subscribe' && isKnown;
-      return isAsked ? echo(at(delivery, 'query', 'hub.challenge')) : null;
-    },
-  },
-  msgraph: {
-    methods: ['POST', 'GET'],
-    signed: false,
-    answer: (delivery) => echo(at(delivery, 'query', 'validationToken')),
-  },
+  meta: echoed({
+    method: 'GET',
+    where: { 'query:hub.mode': 'subscribe' },
+    token: 'query:hub.verify_token',
+    echo: 'query:hub.challenge',
+  }),
+  msgraph: echoed({ method: ['POST', 'GET'], echo: 'query:validationToken' }),
   zoom: {
     methods: ['POST'],
     signed: true,
@@ -72,6 +69,34 @@ const CHALLENGES: Readonly<Record<NonNullable<SignatureScheme['challenge']>, Cha
   },
 };
 
+function echoed(given: z.input<typeof challengeSchema>): Challenge {
+  return echoChallenge(challengeSchema.parse(given));
+}
+
+function echoChallenge({ method, where, echo: place, field, token, signed }: EchoChallenge): Challenge {
+  return {
+    methods: method,
+    signed,
+    answer: (delivery, secrets) => {
+      if (token !== null && !isKnown(textAt(token, delivery, NO_PARTS), secrets)) return null;
+      if (!where.every((condition) => isMet(delivery, condition))) return null;
+      const text = textAt(place, delivery, NO_PARTS);
+      if (text === null || !ECHOED.test(text)) return null;
+      return field === null ? { status: 200, contentType: 'text/plain', body: text } : json({ [field]: text });
+    },
+  };
+}
+
+function isMet(delivery: Delivery, { field, patterns }: FieldCondition): boolean {
+  const text = textAt(field, delivery, NO_PARTS);
+  return text !== null && patterns.some((pattern) => fitsPattern(pattern, text));
+}
+
+/** Every secret is looked at, so that the time of an answer does not tell which one was nearly right. */
+function isKnown(token: string | null, secrets: readonly WebhookSecret[]): boolean {
+  return secrets.filter(({ id, value }) => id === VERIFY_TOKEN_ID && isSame(value, token ?? '')).length > 0;
+}
+
 /**
  * The answer to the question by which the scheme's sender tests a new address; null if the request asks nothing, or
  * is not signed though it must be: then it is a delivery like any other.
@@ -81,8 +106,9 @@ export function answerChallenge(
   delivery: Delivery,
   { verified, secrets, now }: ChallengeFacts,
 ): ChallengeAnswer | null {
-  if (scheme.challenge === null) return null;
-  const { methods, signed, answer } = CHALLENGES[scheme.challenge];
+  const challenge = challengeOf(scheme);
+  if (challenge === null) return null;
+  const { methods, signed, answer } = challenge;
   if (!methods.includes(delivery.method) || (signed && !verified)) return null;
   const active = secrets.filter(({ until = Infinity }) => now <= until);
   return answer(delivery, active);
@@ -90,15 +116,16 @@ export function answerChallenge(
 
 /** Methods besides POST by which the scheme's sender may ask. */
 export function challengeMethods(scheme: SignatureScheme): readonly string[] {
-  return scheme.challenge === null ? [] : CHALLENGES[scheme.challenge].methods;
+  return challengeOf(scheme)?.methods ?? [];
+}
+
+function challengeOf({ challenge }: SignatureScheme): Challenge | null {
+  if (challenge === null) return null;
+  return typeof challenge === 'string' ? CHALLENGES[challenge] : echoChallenge(challenge);
 }
 
 function at(delivery: Delivery, from: DeliveryField['from'], name: string): string | null {
-  return textAt({ from, name }, delivery, new Map());
-}
-
-function echo(text: string | null): ChallengeAnswer | null {
-  return text !== null && ECHOED.test(text) ? { status: 200, contentType: 'text/plain', body: text } : null;
+  return textAt({ from, name }, delivery, NO_PARTS);
 }
 
 function json(value: object): ChallengeAnswer {

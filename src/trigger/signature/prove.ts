@@ -126,7 +126,7 @@ export const VERIFY_TOKEN_ID = 'verify_token';
 
 /** All keys of a source. Throws `ConfigError('webhook_secret')` for a secret that the scheme cannot use. */
 export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[]): Key[] {
-  const signing = scheme.challenge === 'meta' ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
+  const signing = asksForToken(scheme) ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
   return signing.flatMap((secret) => {
     const fault = secretFault(scheme, secret);
     if (fault !== null) throw new ConfigError('webhook_secret', `a webhook secret cannot be used: ${fault}`);
@@ -135,6 +135,10 @@ export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[
       return bytes === null ? [] : [keyOf(scheme, method, secret, bytes)];
     });
   });
+}
+
+function asksForToken({ challenge }: SignatureScheme): boolean {
+  return typeof challenge === 'string' ? challenge === 'meta' : challenge !== null && challenge.token !== null;
 }
 
 function keyOf(scheme: SignatureScheme, method: SignatureMethod, secret: WebhookSecret, bytes: Buffer): Key {

@@ -78,15 +78,20 @@ function refusedSection({ source, problem }: RefusedStatus): Markup {
   }</span></p></section>`;
 }
 
-function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {
+function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Markup {
   const { address, file_bytes, wal_bytes, read_at } = warehouse;
   const sizes = [
     ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
     ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
   ];
   const read = read_at === null ? null : markup`<span>read ${time(read_at, momentText(read_at, now))}</span>`;
-  return markup`<p class="facts"><span>${base_url}</span><span>${address}</span>
+  return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
 ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
+}
+
+function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatus['api']['lifetime']>): string {
+  if (days_left !== null) return days_left < 0 ? 'past its end' : `${countOf(days_left, 'day')} left`;
+  return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
 }
 
 function pageFoot({ version, at, started_at }: StatusSnapshot): Markup {

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sharedToken, tokenSeal } from '../../../src/http/auth/shared-token.ts';
+import { sharedToken } from '../../../src/http/auth/shared-token.ts';
+import { tokenSeal } from '../../../src/http/auth/token-seal.ts';
 import type { IssuedToken } from '../../../src/http/auth/token-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
@@ -13,7 +14,6 @@ import { postgresDatabase } from '../../support/databases.ts';
 import { longOrShort, sampled } from '../../support/length.ts';
 
 const WORKER = new URL('token-worker.ts', import.meta.url);
-const CLIENT = { type: 'oauth', client_id: 'client', client_secret: 'canary-client-secret' } as const;
 const LIFETIME_S = longOrShort(4, 2);
 const TOKEN_URL = new URL('https://cms.example.com/oauth/token');
 
@@ -94,6 +94,10 @@ describe.skipIf(POSTGRES.missing !== null)('a token that several processes use',
   }, 60_000);
 });
 
+function sealFor(secret = 'canary-client-secret') {
+  return tokenSeal(TOKEN_URL.origin, secret, [TOKEN_URL.href, 'client', null]);
+}
+
 /** Asks for tokens as a process of its own would, and counts how often the service was asked for one. */
 async function asker(
   address: string,
@@ -103,7 +107,7 @@ async function asker(
   const coordination = await openCoordination(address, systemClock);
   if (coordination === null) throw new Error(`${address} has no coordination`);
   onTestFinished(() => coordination.close());
-  const seal = tokenSeal({ ...CLIENT, client_secret: over.secret ?? CLIENT.client_secret }, TOKEN_URL);
+  const seal = sealFor(over.secret);
   const counted = { requests: 0 };
   const next = sharedToken({
     store: coordination,
@@ -138,7 +142,7 @@ describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
     expect(stored).not.toContain('canary');
     expect(stored).not.toContain(Buffer.from('canary-token-1').toString('base64').slice(0, 12));
     expect(seal.open(rows[0].sealed)).toBe('canary-token-1');
-    expect(tokenSeal({ ...CLIENT, client_secret: 'another' }, TOKEN_URL).open(rows[0].sealed)).toBeNull();
+    expect(sealFor('another').open(rows[0].sealed)).toBeNull();
     expect(seal.open(`${rows[0].sealed.slice(0, -4)}AAAA`)).toBeNull();
     expect(seal.open('')).toBeNull();
   });

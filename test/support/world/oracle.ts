@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { hasTable, recordDifferences, RESOURCE, rowsIn, tablesIn, type CopiedTable, type Difference } from './copy.ts';
 import { canonical, parsed, type Fields } from './json-value.ts';
-import type { PastState, ServiceRecords } from './records.ts';
+import type { PastState } from './records.ts';
 
 /** What must be in the copy: by key the body, null for a record that must not be live, `either` for one that may be. */
 export type Truth = ReadonlyMap<string, Fields | null | 'either'>;
@@ -15,8 +15,16 @@ interface Version {
   body: string | null;
 }
 
-/** Everything in which the copy is not the truth. With `isWhole`, rows that the truth does not know are too many. */
-export function differencesFrom(db: Database.Database, truth: Truth, isWhole: boolean): Difference[] {
+/**
+ * Everything in which the copy is not the truth. With `isWhole`, rows that the truth does not know are too many. `stored`:
+ * the bodies that versions keep, by key, where they are not what the rows hold.
+ */
+export function differencesFrom(
+  db: Database.Database,
+  truth: Truth,
+  isWhole: boolean,
+  stored: ReadonlyMap<string, Fields> = new Map(),
+): Difference[] {
   const tables = tablesIn(db);
   const [own] = tables;
   if (own === undefined) {
@@ -25,7 +33,7 @@ export function differencesFrom(db: Database.Database, truth: Truth, isWhole: bo
   }
   const rows = new Map(tables.map((table) => [table.name, rowsIn(db, table)]));
   const live = new Set([...(rows.get(own.name) ?? new Map<string, unknown>()).keys()].map(keyIn));
-  const copy = { tables, rows, live, bodies: openBodies(db) };
+  const copy = { tables, rows, live, bodies: openBodies(db), sent: stored };
   const found = [...truth].flatMap(([key, wanted]) => (wanted === 'either' ? [] : differencesOf(copy, key, wanted)));
   return [...found, ...(isWhole ? strangers(live, truth) : []), ...orphans(rows, own, live)];
 }
@@ -37,9 +45,11 @@ interface Copy {
   live: ReadonlySet<string>;
   /** Of the open versions. */
   bodies: ReadonlyMap<string, string | null>;
+  /** Bodies as the service sends them, where its rows hold something else. */
+  sent: ReadonlyMap<string, Fields>;
 }
 
-function differencesOf({ tables, rows, live, bodies }: Copy, key: string, body: Fields | null): Difference[] {
+function differencesOf({ tables, rows, live, bodies, sent }: Copy, key: string, body: Fields | null): Difference[] {
   if (body === null) {
     return live.has(key)
       ? [{ kind: 'not deleted', key, text: `${key} is live and the service has no such record` }]
@@ -49,8 +59,9 @@ function differencesOf({ tables, rows, live, bodies }: Copy, key: string, body: 
   if (!live.has(key)) return recordDifferences(tables, rows, key, body);
   if (stored === null) return [{ kind: 'body', key, text: `${key} has no open version` }];
   // The whole record is another one: its cells only say so once more.
-  const isStale = canonical(parsed(stored)) !== canonical(body);
-  const text = `${key} is ${stored}, should be ${canonical(body)}`;
+  const whole = canonical(sent.get(key) ?? body);
+  const isStale = canonical(parsed(stored)) !== whole;
+  const text = `${key} is ${stored}, should be ${whole}`;
   return isStale ? [{ kind: 'stale', key, text }] : recordDifferences(tables, rows, key, body);
 }
 
@@ -98,6 +109,11 @@ function versionsIn(db: Database.Database): Version[] {
     .all(RESOURCE);
 }
 
+interface Remembering {
+  /** All that a record ever was, oldest first, by its key. */
+  past: ReadonlyMap<string, readonly PastState[]>;
+}
+
 interface RowState {
   id: string;
   version: number;
@@ -109,7 +125,7 @@ interface RowState {
  * delete exactly where the row is deleted; and no body that the record never had. Where `isOrdered`, none either that
  * its own time calls older than the one in front of it, and that it was not restored to.
  */
-export function historyFaults(db: Database.Database, records: ServiceRecords, isOrdered: boolean): Difference[] {
+export function historyFaults(db: Database.Database, { past }: Remembering, isOrdered: boolean): Difference[] {
   const [own] = tablesIn(db);
   if (own === undefined || !hasTable(db, own.name)) return [];
   const chains = Map.groupBy(versionsIn(db), ({ id }) => id);
@@ -121,9 +137,7 @@ export function historyFaults(db: Database.Database, records: ServiceRecords, is
   const strays = [...chains.keys()].filter((id) => !states.some((state) => state.id === id));
   return [
     ...strays.map((key): Difference => ({ kind: 'chain', key, text: `${key}: versions without a row` })),
-    ...states.flatMap((state) =>
-      historyFault(state, chains.get(state.id) ?? [], records.past.get(state.id) ?? [], isOrdered),
-    ),
+    ...states.flatMap((state) => historyFault(state, chains.get(state.id) ?? [], past.get(state.id) ?? [], isOrdered)),
   ];
 }
 

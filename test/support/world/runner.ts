@@ -2,7 +2,7 @@ import { exitCodeOfError } from '../../../src/cli/command/exit-code.ts';
 import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';
-import type { Service } from './service.ts';
+import { RESOURCE } from './copy.ts';
 import type { WorldClock } from './world-clock.ts';
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
@@ -25,6 +25,7 @@ export interface Run {
 
 interface Report {
   resources?: readonly {
+    resource: string;
     status: string;
     mode: Run['mode'];
     error?: { code: string; message: string };
@@ -32,13 +33,23 @@ interface Report {
   }[];
 }
 
+/** A service as whoever runs against it needs it. */
+interface Watched {
+  /** Requests since it was last set to zero. */
+  asked: { listing: number; item: number };
+  /** Told of every request before it is answered. */
+  onRequest: () => void;
+  readonly log: string[];
+  now(): number;
+}
+
 /** Runs the command line within this process, against one service. */
 export class Runner {
   readonly #folder: string;
   readonly #clock: WorldClock;
-  readonly #service: Service;
+  readonly #service: Watched;
 
-  constructor(folder: string, clock: WorldClock, service: Service) {
+  constructor(folder: string, clock: WorldClock, service: Watched) {
     this.#folder = folder;
     this.#clock = clock;
     this.#service = service;
@@ -50,7 +61,7 @@ export class Runner {
     const stop = new AbortController();
     const world = { clock: this.#clock, signal: stop.signal };
     service.asked = { listing: 0, item: 0 };
-    service.world.log.push(`${new Date(service.now()).toISOString()} ${command}`);
+    service.log.push(`${new Date(service.now()).toISOString()} ${command}`);
     service.onRequest = () => {
       const { listing, item } = service.asked;
       if (stopAfter !== null && listing + item >= stopAfter) {
@@ -68,7 +79,7 @@ export class Runner {
       stderr: String(error),
     }));
     const report: Report = ended.stdout === '' ? {} : JSON.parse(ended.stdout);
-    const part = report.resources?.[0];
+    const part = report.resources?.find(({ resource }) => resource === RESOURCE);
     const told = [...(part?.error === undefined ? [] : [part.error]), ...(part?.warnings ?? [])];
     const said = part === undefined ? [ended.stderr] : told.map(({ code, message }) => `${code}: ${message}`);
     const status = ended.code === 0 ? 'ok' : (part?.status ?? 'failed');

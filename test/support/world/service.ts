@@ -33,10 +33,12 @@ export class Service {
   /** Told of every request before it is answered. */
   onRequest: () => void = () => undefined;
   readonly world: World;
+  readonly log: string[];
   #server: Server | null = null;
 
   constructor(world: World) {
     this.world = world;
+    this.log = world.log;
   }
 
   /** The service's own time. */

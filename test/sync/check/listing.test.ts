@@ -8,7 +8,14 @@ const TWO = ['{"id":"1","updated_at":"2026-11-20T08:00:00Z"}', '{"id":"2","updat
 
 function pageOf(texts: readonly string[], changed: Partial<Page> = {}): Page {
   const counts = { number: 1, again: 0, requestedAt: 0, kept: 0, serverDate: null, total: null };
-  const place = { position: '/content', next: null, isNumbered: true, keys: new Uint8Array(), end: null } as const;
+  const place = {
+    position: '/content',
+    next: null,
+    completesParts: true,
+    isNumbered: true,
+    keys: new Uint8Array(),
+    end: null,
+  } as const;
   return { ...counts, ...place, records: recordsOf(texts), release: () => undefined, ...changed };
 }
 

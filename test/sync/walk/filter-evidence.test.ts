@@ -18,6 +18,8 @@ function seen(witness: string | null, ...pages: (readonly [string, number])[][])
       unkeyed: 0,
       updated,
       older: [],
+      leftOut: [],
+      lost: [],
       stated: [],
     });
   }

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/source/profile.ts';
 import type { WebhookProfile } from '../../../src/source/webhooks.ts';
-import { readDelivery, type DeliveryContent, type EventTarget } from '../../../src/trigger/drain/events.ts';
+import { readDelivery, type DeliveryContent } from '../../../src/trigger/drain/events.ts';
+import type { EventTarget } from '../../../src/trigger/drain/read-event.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 
 const NO_TIMES = { updated: null, times: {} };

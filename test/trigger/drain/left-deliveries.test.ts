@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EventTarget } from '../../../src/trigger/drain/events.ts';
+import type { EventTarget } from '../../../src/trigger/drain/read-event.ts';
 import { LeftDeliveries } from '../../../src/trigger/drain/left-deliveries.ts';
 import type { Ticket } from '../../../src/trigger/drain/ticket.ts';
 import { HandClock } from '../../support/hand-clock.ts';

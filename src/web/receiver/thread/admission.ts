@@ -19,12 +19,17 @@ const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
   const others = new Set<string>();
   if (hasToken(scheme.signed, 'form_sorted')) others.add('application/x-www-form-urlencoded');
-  if (scheme.challenge === 'msgraph') others.add('text/plain');
+  if (asksInPlainText(scheme.challenge)) others.add('text/plain');
   return {
     methods: new Set(['POST', ...challengeMethods(scheme)]),
     isTaken: (type) => JSON_TYPE.test(type) || others.has(type),
     maxBody,
   };
+}
+
+function asksInPlainText(challenge: SignatureScheme['challenge']): boolean {
+  if (challenge === null || typeof challenge === 'string') return challenge === 'msgraph';
+  return challenge.method.includes('POST') && challenge.echo.from === 'query';
 }
 
 /** Why a request is refused before its body is read; null if it is not. */

@@ -1,5 +1,4 @@
-import type { DeliveryField } from '../../../source/delivery-field.ts';
-import type { WebhookProfile } from '../../../source/webhooks.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../../source/webhooks.ts';
 import { answerChallenge, type ChallengeAnswer } from '../../../trigger/signature/challenges.ts';
 import { createVerifier, verifierForNobody, type Verify } from '../../../trigger/signature/create-verifier.ts';
 import type { Delivery } from '../../../trigger/signature/delivery.ts';
@@ -44,7 +43,6 @@ export function decoyRecipient(recipient: Recipient): Recipient {
   };
 }
 
-function headersWithEvents({ kind, resource, id, updated }: WebhookProfile): string[] {
-  const places: (DeliveryField | null)[] = [kind, resource, id, updated];
-  return [...new Set(places.flatMap((place) => (place?.from === 'header' ? [place.name] : [])))];
+function headersWithEvents(profile: WebhookProfile): string[] {
+  return [...new Set(eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : [])))];
 }

@@ -1,0 +1,175 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { Command } from 'commander';
+import { parse } from 'yaml';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { MOST_REQUESTS, probeService, type ProbeProgress, type ProbeResult } from '../probe/probe-service.ts';
+import { toYaml } from '../probe/result/to-yaml.ts';
+import type { Choose } from '../probe/stage.ts';
+import { usualNetwork } from '../settings/network.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import type { CliContext } from './command/context.ts';
+import { EXIT_CODES } from './command/exit-code.ts';
+import { print } from './command/output.ts';
+
+interface ProbeFlags {
+  openapi?: string;
+  path: string[];
+  out?: string;
+  force?: true;
+  requests: string;
+  credentialEnv?: string;
+  user?: string;
+  auth?: string;
+  allowInsecure?: true;
+}
+
+/** `content-sync probe <url>`: a profile by experiment. Exit code 3 if a line of it was not proved. */
+export function probeCommand(context: CliContext): Command {
+  return new Command('probe')
+    .argument('<url>', 'where the API begins, such as https://cms.example.com/api')
+    .option('--path <path>', 'a listing below it; may be given several times', addTo, [])
+    .option('--openapi <file or path>', 'an OpenAPI document: a file, or a path or URL of the service')
+    .option('--credential-env <name>', 'the variable of the environment that holds the key, token or password')
+    .option('--user <name>', 'the name that goes with a password (basic)')
+    .option('--auth <form>', 'try this form only: bearer, basic, header:<name> or query:<name>')
+    .option('--requests <count>', 'most requests that are sent', String(MOST_REQUESTS))
+    .option('--out <file>', 'write the profile to this file instead of printing it')
+    .option('--force', 'overwrite that file if it is there')
+    .option('--allow-insecure', 'send the credential by plain http to other machines too')
+    .action(async (url: string, flags: ProbeFlags) => {
+      const out = outFile(context, flags);
+      const result = await probeWith(context, url, flags);
+      const text = toYaml(result);
+      if (out === null) print(context, text.trimEnd());
+      else writeFileSync(out, text);
+      tell(context, summaryOf(result, flags.out));
+      context.exit(result.isProved ? EXIT_CODES.ok : EXIT_CODES.partial);
+    });
+}
+
+function addTo(value: string, before: string[]): string[] {
+  return [...before, value];
+}
+
+async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
+  const baseUrl = addressOf(url);
+  const most = countOf(flags.requests);
+  const credential = credentialOf(context, flags);
+  const isSafe = baseUrl.protocol === 'https:' || isLoopback(baseUrl.hostname) || flags.allowInsecure === true;
+  if (credential !== null && !isSafe) {
+    throw usage(
+      'the credential would go readable over the network',
+      'begin the address with https://; where the way is safe, add --allow-insecure',
+    );
+  }
+  const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi);
+  tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
+  const { clock, secrets, signal } = context;
+  return probeService({
+    network: usualNetwork(context.cwd, context.env),
+    baseUrl,
+    credential,
+    auth: flags.auth,
+    paths: flags.path,
+    ...openapi,
+    most,
+    clock,
+    secrets,
+    signal,
+    progress: progressOn(context),
+    choose: chooserAt(context),
+  });
+}
+
+function addressOf(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw usage(`expected an address such as https://cms.example.com/api, got ${JSON.stringify(text)}`);
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw usage('the address holds a user name or password', 'name them with --user and --credential-env');
+  }
+  if (url.search !== '' || url.hash !== '') throw usage('the address has a query', 'name listings with --path');
+  return url;
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 5 && count <= 1_000) return count;
+  throw usage(`expected a number of requests from 5 to 1000, got ${JSON.stringify(text)}`);
+}
+
+function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
+  if (credentialEnv === undefined) {
+    if (user === undefined && auth === undefined) return null;
+    throw usage('there is no credential', 'name the variable that holds it with --credential-env NAME');
+  }
+  const secret = env[credentialEnv]?.trim() ?? '';
+  if (secret === '') throw usage(`the environment has no variable ${credentialEnv}, or it is empty`);
+  return { secret, user };
+}
+
+/** A document in a file, or the place of one at the service. */
+function openapiOf({ cwd }: CliContext, name: string): { openapi: JsonValue } | { openapiPath: string } {
+  if (/^https?:/.test(name)) return { openapiPath: name };
+  const file = path.resolve(cwd, name);
+  if (!existsSync(file)) {
+    if (name.startsWith('/')) return { openapiPath: name };
+    throw usage(`there is no file ${name}`, 'name a file, or a path of the service that begins with /');
+  }
+  try {
+    const document: JsonValue = parse(readFileSync(file, 'utf8'));
+    return { openapi: document };
+  } catch (error) {
+    throw usage(`${name} is neither JSON nor YAML: ${messageOf(error).split('\n')[0]}`);
+  }
+}
+
+function outFile({ cwd }: CliContext, { out, force }: ProbeFlags): string | null {
+  if (out === undefined) return null;
+  const file = path.resolve(cwd, out);
+  if (existsSync(file) && force !== true) throw usage(`${out} is there already`, 'choose another file, or add --force');
+  if (!existsSync(path.dirname(file))) throw usage(`there is no folder for ${out}`);
+  return file;
+}
+
+function usage(message: string, hint?: string): ConfigError {
+  return new ConfigError('usage', message, hint === undefined ? {} : { hint });
+}
+
+function tell({ stderr }: CliContext, text: string): void {
+  stderr.write(`${visibleText(text)}\n`);
+}
+
+/** A line that is written over on a terminal; nothing anywhere else. */
+export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
+  if (stderr.isTTY !== true) return () => undefined;
+  return ({ about, asked, requests, most }) => {
+    const line = visibleText(`${requests}/${most} ${about}: ${asked}`).slice(0, (stderr.columns ?? 80) - 1);
+    stderr.write(`\r\u001b[K${line}${requests === most ? '\n' : ''}`);
+  };
+}
+
+/** Asks a person at a terminal, in one line; the first reading holds where nobody can be asked or nothing is answered. */
+function chooserAt({ stdin, stderr, signal }: CliContext): Choose | undefined {
+  if (stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
+  return async (question, readings) => {
+    const lines = createInterface({ input: stdin, output: stderr });
+    const choices = readings.map((reading, at) => `${at + 1} ${reading}`).join(', ');
+    const answer = await lines.question(`\r\u001b[K${visibleText(`${question} (${choices})`)} [1] `, { signal });
+    lines.close();
+    const chosen = Number(answer) - 1;
+    return Number.isInteger(chosen) && chosen >= 0 && chosen < readings.length ? chosen : 0;
+  };
+}
+
+function summaryOf({ resources, requests, isProved, findings, lost }: ProbeResult, out: string | undefined): string {
+  const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
+  const open = findings.filter(({ proved }) => !proved).length + lost.length;
+  const doubt = isProved ? 'every line was proved' : `${open} lines were not proved: see the remarks`;
+  return `found ${found} with ${requests} requests; ${doubt}${out === undefined ? '' : `; written to ${out}`}`;
+}

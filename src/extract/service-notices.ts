@@ -1,0 +1,90 @@
+import { httpDate } from '../model/http-date.ts';
+import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
+import { parseLinkHeader } from './page-styles/link-header.ts';
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Relations by which a service leads to what it says about an end. */
+const RELATIONS: Readonly<Record<string, NoticeKind>> = {
+  deprecation: 'about',
+  sunset: 'about',
+  'successor-version': 'successor',
+};
+const MENTIONS_RELATION = /deprecation|sunset|successor-version/i;
+const MOST_LINK = 500;
+
+/**
+ * What an answer says of the end of the API; almost always nothing, which costs three look-ups. `url` is the address
+ * that was asked, `now` in epoch milliseconds.
+ */
+export function noticesIn(headers: Headers, url: URL, now: number): ServiceNotice[] {
+  const { deprecation, sunset, link } = headers;
+  const isLinked = link !== undefined && MENTIONS_RELATION.test(String(link));
+  if (deprecation === undefined && sunset === undefined && !isLinked) return [];
+  const said = [
+    ...(deprecation === undefined ? [] : deprecationIn(String(deprecation), now)),
+    ...(sunset === undefined ? [] : sunsetIn(String(sunset), now)),
+    ...(isLinked ? linksIn(link, url) : []),
+  ];
+  return said.map(([kind, value]) => ({ kind, value, path: url.pathname }));
+}
+
+type Said = readonly [NoticeKind, string];
+
+/** RFC 9745 has `@epoch`; the drafts before it had `true` and an HTTP-date. */
+function deprecationIn(text: string, now: number): Said[] {
+  const [, epoch] = /^@(-?\d{1,12})(?:\s*;.*)?$/.exec(text.trim()) ?? [];
+  if (epoch !== undefined) return dated('deprecation', Number(epoch) * 1_000);
+  if (/^(?:true|\?1)$/i.test(text.trim())) return [['deprecation', 'yes']];
+  return dated('deprecation', httpDate(text.trim(), now));
+}
+
+function sunsetIn(text: string, now: number): Said[] {
+  return dated('sunset', httpDate(text.trim(), now));
+}
+
+function linksIn(link: string | string[], url: URL): Said[] {
+  return (parseLinkHeader(link) ?? []).flatMap(({ uri, rels }) => {
+    const target = URL.parse(uri, url.href);
+    if (target === null || !/^https?:$/.test(target.protocol) || target.href.length > MOST_LINK) return [];
+    const kinds = new Set(rels.flatMap((rel) => (Object.hasOwn(RELATIONS, rel) ? (RELATIONS[rel] ?? []) : [])));
+    return [...kinds].map((kind) => [kind, target.href] as const);
+  });
+}
+
+/** A year has four digits. */
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z');
+
+function dated(kind: NoticeKind, at: number | null): Said[] {
+  if (at === null || Math.abs(at) > LAST_MOMENT) return [];
+  return [[kind, new Date(at).toISOString().replace('.000Z', 'Z')]];
+}
+
+/** What was heard from one service by this process. */
+export interface NoticeBoard {
+  hear(headers: Headers, url: URL): void;
+  /** All that was heard since a moment, in epoch milliseconds. */
+  since(moment: number): HeardNotice[];
+}
+
+/** A service that says another date in every answer is not remembered beyond this. */
+const MOST_HEARD = 50;
+
+export function createNoticeBoard(clock: { now(): number }): NoticeBoard {
+  const heard = new Map<string, HeardNotice>();
+  return {
+    hear: (headers, url) => {
+      const now = clock.now();
+      for (const notice of noticesIn(headers, url, now)) {
+        const key = `${notice.kind} ${notice.value}`;
+        const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
+        // The one that was heard last stands last.
+        heard.delete(key);
+        heard.set(key, { ...notice, path, firstHeard, lastHeard: now });
+        const [oldest] = heard.keys();
+        if (heard.size > MOST_HEARD && oldest !== undefined) heard.delete(oldest);
+      }
+    },
+    since: (moment) => [...heard.values()].filter(({ lastHeard }) => lastHeard >= moment),
+  };
+}

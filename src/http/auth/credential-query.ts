@@ -1,0 +1,24 @@
+/** The URL without these query parameters; all others stay as they are written. */
+export function withoutParams(url: URL, names: readonly string[]): URL {
+  if (names.length === 0 || url.search === '') return url;
+  const parts = url.search.slice(1).split('&');
+  const kept = parts.filter((part) => !names.includes(decodedName(part)));
+  if (kept.length === parts.length) return url;
+  const copy = new URL(url);
+  copy.search = kept.join('&');
+  return copy;
+}
+
+/** The URL with these parameters behind its own. */
+export function withAppended(url: URL, params: Readonly<Record<string, string>>): URL {
+  const added = Object.entries(params).map((pair) => pair.map(encodeURIComponent).join('='));
+  if (added.length === 0) return url;
+  const copy = new URL(url);
+  copy.search = [...(url.search === '' ? [] : [url.search.slice(1)]), ...added].join('&');
+  return copy;
+}
+
+function decodedName(part: string): string {
+  const [name = ''] = new URLSearchParams(part).keys();
+  return name;
+}

@@ -1,0 +1,73 @@
+/**
+ * One step of a path: a member's key, an element's position (from the end if negative), each element of an array, or
+ * each value of a map.
+ */
+export type PathStep = string | number | typeof EACH_ELEMENT | typeof EACH_MEMBER;
+
+/** `[*]` in a path. */
+export const EACH_ELEMENT = Symbol('each element');
+/** `*` in a path. */
+export const EACH_MEMBER = Symbol('each member');
+
+/** A path without these characters is keys between dots. */
+const SPECIAL = /["'*[\]]/;
+const QUOTED = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`;
+const KEY = String.raw`(?<quoted>${QUOTED})|(?<members>\*)(?=$|[.[])|(?<key>[^.["'\]][^.[\]]*)`;
+const IN_BRACKETS = String.raw`(?<index>-?\d{1,9})|(?<elements>\*)|(?<name>${QUOTED})`;
+const STEP = new RegExp(String.raw`(?:^|\.)(?:${KEY})|\[(?:${IN_BRACKETS})\]`, 'y');
+
+/**
+ * Parses a path in a JSON body: keys joined by dots, `[0]` for an element and `[-1]` for the last one, `[*]` for each
+ * element, `*` for each value of a map; a key that holds a dot or a bracket is quoted, `a."b.c"` or `a['b.c']`. The
+ * empty path is the value itself. Null for a text that is none.
+ */
+export function parseBodyPath(text: string): readonly PathStep[] | null {
+  if (text === '') return [];
+  if (!SPECIAL.test(text)) return text.split('.');
+  const steps: PathStep[] = [];
+  for (let at = 0; at < text.length; at = STEP.lastIndex) {
+    STEP.lastIndex = at;
+    const groups = STEP.exec(text)?.groups;
+    if (groups === undefined) return null;
+    steps.push(stepIn(groups));
+  }
+  return steps;
+}
+
+function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record<string, string>>): PathStep {
+  if (members !== undefined) return EACH_MEMBER;
+  if (elements !== undefined) return EACH_ELEMENT;
+  if (index !== undefined) return Number(index);
+  return key ?? (quoted ?? name ?? '').slice(1, -1).replace(/\\(.)/gs, '$1');
+}
+
+/** Every path of a profile is parsed once. */
+const parsed = new Map<string, readonly PathStep[]>();
+
+/** The steps of a path that its schema has admitted; any other text is keys between dots. */
+export function stepsOf(path: string): readonly PathStep[] {
+  const known = parsed.get(path);
+  if (known !== undefined) return known;
+  const steps = parseBodyPath(path) ?? path.split('.');
+  parsed.set(path, steps);
+  return steps;
+}
+
+/** True for a step that leads to many values. */
+export function isEach(step: PathStep): step is typeof EACH_ELEMENT | typeof EACH_MEMBER {
+  return typeof step === 'symbol';
+}
+
+/** The keys of a path that leads through objects alone; null for any other. */
+export function keysOfPath(path: string): readonly string[] | null {
+  const steps = stepsOf(path);
+  const keys = steps.filter((step) => typeof step === 'string');
+  return keys.length === steps.length ? keys : null;
+}
+
+/** A field's path as the catalogue of columns writes it: dotted, or a JSON array if a key holds a dot or a quote. */
+export function fieldPathText(path: string): string {
+  const keys = parseBodyPath(path) === null ? null : keysOfPath(path);
+  if (keys === null) return path;
+  return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
+}

@@ -1,0 +1,136 @@
+import { isUsable, isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import { isSamePage, type Stage, type Subject } from '../stage.ts';
+import { parameterHints } from './page-signs.ts';
+import { recordsIn } from './records.ts';
+
+/** Parameters by which services take a page size, the usual ones first. */
+const SIZE_PARAMS = [
+  'limit',
+  'per_page',
+  'page_size',
+  'pageSize',
+  'size',
+  'pagination[pageSize]',
+  'page[size]',
+  'perPage',
+  'count',
+  'take',
+  'page[limit]',
+  'pagination[limit]',
+  'max_results',
+  'maxResults',
+  'first',
+  'rows',
+  'num',
+  '$top',
+  'top',
+  'hitsPerPage',
+  'results',
+  'n',
+];
+
+/** Names tried one by one where the service refuses what it does not know. */
+const MOST_SINGLE = 8;
+/** The size of the small pages on which the steps from page to page are tried. */
+export const SMALL = 2;
+/** More than most services give, and not yet a burden. */
+const LARGE = 250;
+
+/** Asks for the listing with further parameters; null if it is refused or cannot be read. */
+export async function pageWith(stage: Stage, subject: Subject, query: QueryParams) {
+  const answer = await stage.asker.ask({ path: subject.path, query: { ...subject.query, ...query } });
+  const records = recordsIn(answer, subject.at);
+  return { answer, records };
+}
+
+/** A parameter with a name that nobody has: whether it is refused. Asked once for all resources. */
+export async function learnStrictness(stage: Stage, subject: Subject): Promise<string> {
+  const { answer } = await pageWith(stage, subject, { content_sync_control: '1' });
+  stage.conventions.isStrict = isRefusal(answer);
+  return said(answer);
+}
+
+/** The parameter that takes a page size; null if there is none, or it cannot be seen because there are too few records. */
+export async function findSizeParam(
+  stage: Stage,
+  subject: Subject,
+): Promise<{ name: string; evidence: string } | null> {
+  const { conventions } = stage;
+  const hinted = new Set([...parameterHints(subject.first, subject.at), ...conventions.parameters]);
+  const names = [...SIZE_PARAMS].toSorted((a, b) => Number(isHinted(b, hinted)) - Number(isHinted(a, hinted)));
+  const most = subject.records.length - 1;
+  if (most < 1) return null;
+  const [likeliest = 'limit'] = names;
+  if (isHinted(likeliest, hinted)) {
+    const found = await trySize(stage, subject, likeliest);
+    if (found !== null) return found;
+  }
+  if (conventions.isStrict === null) await learnStrictness(stage, subject);
+  if (conventions.isStrict === false) return findAtOnce(stage, subject, names, most);
+  for (const name of names.slice(0, MOST_SINGLE)) {
+    const found = await trySize(stage, subject, name);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function isHinted(name: string, hinted: ReadonlySet<string>): boolean {
+  return hinted.has(name) || (name.includes('[') && hinted.has(name.slice(name.indexOf('[') + 1, -1)));
+}
+
+async function trySize(stage: Stage, subject: Subject, name: string) {
+  const size = Math.min(SMALL, subject.records.length - 1);
+  const { answer, records } = await pageWith(stage, subject, { [name]: String(size) });
+  const isRead = records !== null && records.length === size && isBeginning(subject, records);
+  return isRead ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
+}
+
+function isBeginning(subject: Subject, records: Subject['records']): boolean {
+  return isSamePage(subject.records.slice(0, records.length), records, subject.id);
+}
+
+/** Many names in one request, each with a size of its own: the number of records tells which one is read. */
+async function findAtOnce(stage: Stage, subject: Subject, names: readonly string[], most: number) {
+  for (let at = 0; at < names.length && at < most * 3; at += most) {
+    const asked = names.slice(at, at + most);
+    const sizes = Object.fromEntries(asked.map((name, index) => [name, String(index + 1)]));
+    const { records } = await pageWith(stage, subject, sizes);
+    const name = records === null ? undefined : asked[records.length - 1];
+    const isRead = records !== null && records.length < subject.records.length && name !== undefined;
+    const found = isRead ? await trySize(stage, subject, name) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** The size to ask for, the records of such a page, and how the service treats a size that is too large. */
+export async function findSize(
+  stage: Stage,
+  subject: Subject,
+  name: string,
+): Promise<{ size: number; evidence: string }> {
+  const large = await pageWith(stage, subject, { [name]: String(LARGE) });
+  if (large.records !== null && isUsable(large.answer) && large.records.length > SMALL) {
+    const count = large.records.length;
+    takeRecords(subject, large.records, { [name]: String(LARGE) });
+    const size = count >= 100 || count < LARGE ? (isCut(subject, count) ? Math.min(count, 100) : 100) : 100;
+    return { size, evidence: `${said(large.answer)}, ${count} records` };
+  }
+  const usual = await pageWith(stage, subject, { [name]: '100' });
+  const evidence = `${said(large.answer)}; ${said(usual.answer)}`;
+  if (usual.records === null) return { size: Math.max(subject.records.length, SMALL), evidence };
+  takeRecords(subject, usual.records, { [name]: '100' });
+  return { size: 100, evidence };
+}
+
+/** True if fewer came than there are. */
+function isCut({ total }: Subject, count: number): boolean {
+  return total !== null && count < total && count < 100;
+}
+
+/** Keeps the longest beginning of the listing that was seen. */
+export function takeRecords(subject: Subject, records: Subject['records'], firstPage: QueryParams): void {
+  if (records.length < subject.records.length) return;
+  subject.records = records;
+  subject.firstPage = firstPage;
+}

@@ -1,0 +1,165 @@
+import type { Clock } from '../model/clock.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import type { Network } from '../settings/network.ts';
+import type { JsonValue } from '../model/json.ts';
+import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
+import { RequestsSpent } from './ask/asker.ts';
+import { formNamed, type Credential } from './ask/credential-form.ts';
+import { openAsker } from './ask/open-asker.ts';
+import { findListings } from './discover.ts';
+import { newFindings, type Finding } from './finding.ts';
+import { probeListing } from './probe-listing.ts';
+import { profileFrom, type FittedProfile } from './result/profile-from.ts';
+import { serviceNotes } from './result/service-notes.ts';
+import type { Choose, Conventions, Subject } from './stage.ts';
+
+export interface ProbeOptions {
+  /** Http or https; paths are asked below it. */
+  baseUrl: URL;
+  /** Null for a service that wants none. */
+  credential: Credential | null;
+  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form that is tried. */
+  auth?: string | undefined;
+  /** Listings below the base URL; looked for where there are none. */
+  paths?: readonly string[] | undefined;
+  /** A parsed OpenAPI document. */
+  openapi?: JsonValue | undefined;
+  /** Path or URL of one at the service. */
+  openapiPath?: string | undefined;
+  /** Requests that may be sent; 60 if absent. */
+  most?: number | undefined;
+  clock: Clock;
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
+  /** Texts that must not be written: the credential is added. */
+  secrets: string[];
+  signal: AbortSignal;
+  progress?: ((progress: ProbeProgress) => void) | undefined;
+  /** Asks a person; the first reading is taken where absent. */
+  choose?: Choose | undefined;
+}
+
+export interface ProbeProgress {
+  /** What is being found out: `credential`, `listings`, or a resource's name. */
+  about: string;
+  /** Path and query of the request that is sent now, without the credential. */
+  asked: string;
+  /** Requests sent, this one included. */
+  requests: number;
+  most: number;
+}
+
+export interface ProbeResult extends FittedProfile {
+  baseUrl: string;
+  /** The form of the credential, as `auth` of the profile says it. */
+  scheme: Readonly<Record<string, string>>;
+  /** What was seen and has no field of its own: limits, versions, what was not tried. */
+  notes: readonly string[];
+  requests: number;
+  /** True if every line was proved. */
+  isProved: boolean;
+  resources: readonly { name: string; path: string; seen: number; total: number | null }[];
+}
+
+export const MOST_REQUESTS = 60;
+/** Kept back for each listing that is still to be looked into. */
+const KEPT_EACH = 7;
+
+/**
+ * Finds a profile for a service by asking it: GET only, one request at a time, at the service's pace, at most `most` of
+ * them. Throws `ConfigError` for what cannot be asked, `SyncError` (`probe_failed`) if no listing was found,
+ * `DeferredError` if the service asks for a wait of more than a minute, and the signal's reason.
+ */
+export async function probeService(options: ProbeOptions): Promise<ProbeResult> {
+  const { baseUrl, clock, credential, signal, secrets, most = MOST_REQUESTS } = options;
+  refuseUnknownForm(options);
+  if (credential !== null) secrets.push(credential.secret);
+  let about = 'credential';
+  const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
+  await using opened = openAsker({
+    network: options.network,
+    baseUrl,
+    credential,
+    clock,
+    secrets,
+    most,
+    signal,
+    asking,
+  });
+  const { asker } = opened;
+  try {
+    const stage = { asker, clock, choose: options.choose ?? firstReading, conventions: newConventions() };
+    const findings = newFindings();
+    const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
+    for (const [at, subject] of subjects.entries()) {
+      about = subject.name;
+      const rest = subjects.length - at - 1;
+      asker.keep(Math.min(rest * KEPT_EACH, Math.floor((most - asker.spent) / 2)));
+      await probeListing(stage, subject);
+    }
+    return resultOf(options, findings.all, subjects, asker.spent);
+  } catch (error) {
+    if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
+    throw error;
+  }
+}
+
+function resultOf(
+  { baseUrl, secrets }: ProbeOptions,
+  common: readonly Finding[],
+  subjects: readonly Subject[],
+  requests: number,
+): ProbeResult {
+  if (subjects.length === 0) throw nothingFound('no listing of records was found');
+  const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
+    // A service may put the credential into its links and its refusals.
+    .filter(({ value }) => !holdsLongSecret(value, secrets))
+    .map((finding) => ({ ...finding, evidence: scrub(finding.evidence, secrets) }));
+  const fitted = profileFrom(findings);
+  const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
+  return {
+    ...fitted,
+    baseUrl: baseUrl.href.replace(/\/$/, ''),
+    scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
+    notes: serviceNotes(subjects),
+    requests,
+    isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
+    resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
+  };
+}
+
+function holdsLongSecret(value: unknown, secrets: readonly string[]): boolean {
+  const long = secrets.filter((secret) => secret.length >= 8);
+  return holdsSecret(JSON.stringify(value ?? null), long);
+}
+
+function nothingFound(why: string): SyncError {
+  return new SyncError('probe_failed', why, {
+    recovery: 'stop',
+    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read',
+  });
+}
+
+function refuseUnknownForm({ auth, credential }: ProbeOptions): void {
+  if (auth === undefined || formNamed(auth, credential?.user) !== null) return;
+  throw new ConfigError('usage', `expected bearer, basic, header:<name> or query:<name>, got ${JSON.stringify(auth)}`, {
+    hint: 'basic needs the name of the user as well: --user NAME',
+  });
+}
+
+const firstReading: Choose = async () => 0;
+
+function newConventions(): Conventions {
+  return {
+    isStrict: null,
+    parameters: new Set(),
+    page: null,
+    filter: null,
+    updated: [],
+    sort: null,
+    item: null,
+    gone: null,
+    zone: null,
+    view: null,
+  };
+}

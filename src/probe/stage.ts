@@ -1,0 +1,87 @@
+import type { Clock } from '../model/clock.ts';
+import type { JsonObject } from '../model/json.ts';
+import { fieldAt } from '../shape/records/field-at.ts';
+import type { Answer, Asker, QueryParams } from './ask/asker.ts';
+import type { Findings } from './finding.ts';
+
+/** Asks a person which of several readings holds; the first one where nobody can be asked. Returns its index. */
+export type Choose = (question: string, readings: readonly string[]) => Promise<number>;
+
+/** How one filter takes a moment: a query parameter, or several where two fields are looked at. */
+export interface FilterForm {
+  /** Templates with `{since}` by parameter; `u` and `c` are the fields of change and of creation. */
+  params: (u: string, c: string) => QueryParams;
+}
+
+/** How this service pages, as a resource before has shown it. */
+export interface PageConvention {
+  /** The page section of the profile, without what depends on the resource. */
+  page: Record<string, unknown>;
+  /** Records per page that are asked for. */
+  size: number;
+}
+
+/** What one resource showed is tried first with the next. */
+export interface Conventions {
+  /** True if a parameter that the service does not know is refused; null while that is not known. */
+  isStrict: boolean | null;
+  /** Names of query parameters that a document, an index or a link of the service names. */
+  parameters: Set<string>;
+  page: PageConvention | null;
+  filter: { form: FilterForm; format: string } | 'none' | null;
+  /** The fields with the time of change. */
+  updated: readonly string[];
+  sort: ((u: string) => QueryParams) | null;
+  /** The path of one record after that of the listing, the field by which it is found, and where it stands. */
+  item: { suffix: string; id: string; record: string } | null;
+  /** Statuses for a record that is not there. */
+  gone: number | null;
+  /** Zone of the service's local times, if it tells it. */
+  zone: string | null;
+  /** Parameters that list what is not published as well; null while nothing was tried. */
+  view: QueryParams | 'none' | null;
+}
+
+export interface Stage {
+  asker: Asker;
+  clock: Clock;
+  choose: Choose;
+  conventions: Conventions;
+}
+
+/** A listing while it is being looked into. */
+export interface Subject {
+  /** The name of the resource. */
+  name: string;
+  /** Below the base URL. */
+  path: string;
+  /** Further parameters of each request. */
+  query: QueryParams;
+  /** The first page as it comes without a parameter. */
+  first: Answer;
+  /** Where the records stand. */
+  at: string;
+  /** The longest run of records from the beginning of the listing that was seen. */
+  records: JsonObject[];
+  /** True if these are all that there are; null while that is not known. */
+  isWhole: boolean | null;
+  /** All that there are by the service's word. */
+  total: number | null;
+  /** Parameters with which the first page is asked, so that it holds as many records as the profile asks for. */
+  firstPage: QueryParams;
+  id: string;
+  /** The field with the time of the last change, and those that stand in for it where it is null. */
+  updated: string[];
+  findings: Findings;
+}
+
+/** What tells a record from others on the pages of one listing. */
+export function keyOf(record: JsonObject, id: string): string {
+  const value = id === '' ? undefined : fieldAt(record, id);
+  return JSON.stringify(value ?? record);
+}
+
+/** True if both hold the same records in the same order. */
+export function isSamePage(a: readonly JsonObject[], b: readonly JsonObject[], id: string): boolean {
+  return a.length === b.length && a.every((record, at) => keyOf(record, id) === keyOf(b[at] ?? {}, id));
+}

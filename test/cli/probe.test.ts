@@ -1,0 +1,97 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { probeCommand } from '../../src/cli/probe.ts';
+import { ConfigError } from '../../src/model/errors.ts';
+import { fakeService, SECRET, USER, type FakeShape } from '../probe/fake-service.ts';
+import { tempFolder } from '../support/temp-warehouse.ts';
+import { runInProcess } from './in-process.ts';
+
+const SHAPE: FakeShape = { auth: 'bearer', pages: 'page', envelope: 'data', filter: 'since', item: 'data' };
+const ENV = { CMS_KEY: SECRET };
+
+const probe = (args: readonly string[], cwd = tempFolder()) => runInProcess(probeCommand, args, cwd, { env: ENV });
+
+describe('probe', () => {
+  it('prints the profile with its evidence, and exits with 0 where every line was proved', async () => {
+    const { url, requests } = await fakeService(SHAPE);
+    const { code, stdout, stderr } = await probe([url, '--credential-env', 'CMS_KEY']);
+    expect(stdout).toContain(
+      'auth: { type: bearer } # Authorization: Bearer: 200 with the credential, 401 with a false one',
+    );
+    expect(stdout).toMatch(/param: updated_since # GET \/posts\?.*none earlier/);
+    expect(stderr).toContain('at most 60 times');
+    expect(stderr).toContain('every line was proved');
+    expect(code).toBe(0);
+    expect(requests.length).toBeLessThanOrEqual(60);
+    expect(stdout + stderr).not.toContain(SECRET);
+  });
+
+  it('exits with 3 where a line was not proved', async () => {
+    const { url } = await fakeService({ ...SHAPE, filter: 'none' });
+    const { code, stdout } = await probe([url, '--path', '/posts', '--credential-env', 'CMS_KEY']);
+    expect(stdout).toMatch(/incremental: null # not proved: /);
+    expect(code).toBe(3);
+  });
+
+  it('writes the file, and overwrites one only by force', async () => {
+    const [{ url }, folder] = [await fakeService(SHAPE), tempFolder()];
+    const args = [url, '--path', '/posts', '--credential-env', 'CMS_KEY', '--out', 'profile.yaml'];
+    expect((await probe(args, folder)).stdout).toBe('');
+    expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
+    writeFileSync(path.join(folder, 'profile.yaml'), 'mine');
+    await expect(probe(args, folder)).rejects.toThrow('profile.yaml is there already');
+    expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toBe('mine');
+    await probe([...args, '--force'], folder);
+    expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
+  });
+
+  it('takes a document of the API, and a name for basic authentication', async () => {
+    const [{ url, requests }, folder] = [await fakeService({ ...SHAPE, auth: 'basic' }), tempFolder()];
+    const paths = { '/api/authors': { get: {} }, '/api/authors/{id}': { get: {} }, '/api/login': { get: {} } };
+    writeFileSync(path.join(folder, 'api.json'), JSON.stringify({ openapi: '3.1.0', paths }));
+    const given = [url, '--credential-env', 'CMS_KEY', '--user', USER, '--openapi', 'api.json'];
+    const { stdout } = await probe(given, folder);
+    expect(stdout).toContain('auth: { type: basic }');
+    expect(stdout).toContain('from the OpenAPI document');
+    expect(requests.some((asked) => asked.startsWith('/api/posts'))).toBe(false);
+  });
+
+  const REFUSED: Record<string, { args: string[]; message: string }> = {
+    'no address': { args: ['cms.example.com'], message: 'expected an address' },
+    'a credential in the address': { args: ['https://me:secret@cms.example.com'], message: 'user name or password' },
+    'a variable that is not there': {
+      args: ['https://cms.example.com', '--credential-env', 'NO'],
+      message: 'no variable NO',
+    },
+    'an open line': {
+      args: ['http://cms.example.com', '--credential-env', 'CMS_KEY'],
+      message: 'readable over the network',
+    },
+    'a form that is none': {
+      args: ['http://localhost:1', '--credential-env', 'CMS_KEY', '--auth', 'magic'],
+      message: 'expected bearer',
+    },
+    'no number': { args: ['https://cms.example.com', '--requests', 'many'], message: 'expected a number' },
+    'a document that is not there': {
+      args: ['https://cms.example.com', '--openapi', 'no.json'],
+      message: 'no file no.json',
+    },
+    'a folder that is not there': {
+      args: ['https://cms.example.com', '--out', 'no/such/file.yaml'],
+      message: 'no folder',
+    },
+  };
+  it.each(Object.entries(REFUSED))('refuses %s before any request', async (_, { args, message }) => {
+    const refused = probe(args);
+    await expect(refused).rejects.toThrow(message);
+    await expect(refused).rejects.toBeInstanceOf(ConfigError);
+    expect(existsSync('profile.yaml')).toBe(false);
+  });
+
+  it('asks no more than it was allowed to', async () => {
+    const { url, requests } = await fakeService(SHAPE);
+    await probe([url, '--credential-env', 'CMS_KEY', '--requests', '15', '--path', '/posts']);
+    expect(requests.length).toBeLessThanOrEqual(15);
+  });
+});

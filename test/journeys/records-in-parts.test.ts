@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import type { Reply } from '../extract/listing-server.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+import { SyncError } from '../../src/model/errors.ts';
+
+const stopped = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
+
+/** A page of a wiki: its text, and its links, of which one answer gives two at most. */
+interface Wiki {
+  text: string;
+  links: string[];
+}
+
+const BATCH = 2;
+const LINKS = 2;
+
+/**
+ * A wiki that lists its pages in batches; of each batch an answer gives two links of each page, and says in `done` that
+ * it is whole. Its cursor says batch and place in it.
+ */
+async function wiki(database: TestDatabase, fields: Record<string, unknown>, tells = true) {
+  const pages = new Map<string, Wiki>();
+  const respond = ({ searchParams }: URL): Reply => {
+    const [batch = 0, part = 0] = (searchParams.get('cursor') ?? 'b0p0').match(/\d+/g)?.map(Number) ?? [];
+    const shown = [...pages].slice(batch * BATCH, (batch + 1) * BATCH);
+    const isWhole = shown.every(([, { links }]) => links.length <= (part + 1) * LINKS);
+    const isLast = (batch + 1) * BATCH >= pages.size;
+    const data = shown.map(([id, { text, links }]) => ({
+      id,
+      text: part === 0 ? text : null,
+      links: links.slice(part * LINKS, (part + 1) * LINKS),
+    }));
+    const next = isWhole ? (isLast ? null : `b${batch + 1}p0`) : `b${batch}p${part + 1}`;
+    return { body: { data, ...(isWhole && tells ? { done: '' } : {}), next_cursor: next } };
+  };
+  const stage = await ownService(database, { updated: null, ...fields }, respond, { deletes: { max_part: 1 } });
+  const rows = () =>
+    stage.read((db) => {
+      const read = (query: string) => db.prepare<[], { id: string; text: string; value: string }>(query).all();
+      const links = read('SELECT report_id AS id, value FROM report_links ORDER BY report_id, position');
+      const live = read('SELECT id, text FROM report WHERE _deleted_at IS NULL ORDER BY id');
+      return live.map(({ id, text }) => [id, text, links.filter((link) => link.id === id).map(({ value }) => value)]);
+    });
+  const truth = () => [...pages].map(([id, { text, links }]) => [id, text, links]);
+  return { stage, pages, rows, truth };
+}
+
+function fill(pages: Map<string, Wiki>): void {
+  for (let id = 1; id <= 7; id += 1) {
+    pages.set(`p${id}`, { text: `text ${id}`, links: Array.from({ length: id }, (_, at) => `link ${id}.${at}`) });
+  }
+}
+
+describe.for(DATABASES)('records in parts on $name', (database) => {
+  it.each([
+    ['until the service says that they are whole', { parts: { complete: 'done' } }],
+    ['until others follow', { parts: { complete: null } }],
+  ])('are merged %s, and are equal after changes and deletes', async (_, parts) => {
+    const { stage, pages, rows, truth } = await wiki(database, parts);
+    fill(pages);
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({
+      status: 'ok',
+      records: 7,
+      inserted: 7,
+      pages: 4,
+    });
+    expect(await rows()).toEqual(truth());
+    pages.set('p5', { text: 'changed', links: ['x', 'y', 'z', 'w', 'v'] });
+    pages.set('p8', { text: 'new', links: ['1', '2', '3'] });
+    pages.delete('p2');
+    await stage.write("UPDATE report SET _synced_at = '2020-01-01 00:00:00.000'");
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', inserted: 1, updated: 1, deleted: 1 });
+    expect(await rows()).toEqual(truth());
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', unchanged: 7, updated: 0 });
+  });
+
+  it('go on where a record begins after an interruption', async () => {
+    const { stage, pages, rows, truth } = await wiki(database, { parts: { complete: 'done' } });
+    fill(pages);
+    const stop = new AbortController();
+    const watcher = { page: () => stop.abort(stopped) };
+    const first = await stage.run('backfill', { signal: stop.signal, watcher });
+    expect(first.resources[0]?.status).toBe('interrupted');
+    const asked = stage.service.requests.length;
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok' });
+    expect(stage.service.requests[asked]).toContain('cursor=b1p0');
+    expect(await rows()).toEqual(truth());
+  });
+
+  it('fail the walk if the listing ends in the middle of one', async () => {
+    const { stage, pages } = await wiki(database, { parts: { complete: 'done' } }, false);
+    fill(pages);
+    const { resources } = await stage.run('backfill');
+    expect(resources[0]).toMatchObject({ status: 'failed', error: { code: 'parts_unfinished' } });
+  });
+});

@@ -1,0 +1,124 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
+import { SyncError } from '../../src/model/errors.ts';
+import { authSettings } from '../../src/probe/ask/credential-form.ts';
+import { probeService, type ProbeResult } from '../../src/probe/probe-service.ts';
+import { toYaml } from '../../src/probe/result/to-yaml.ts';
+import { SQLITE } from '../support/databases.ts';
+import { shown } from '../support/dialect/bodies.ts';
+import { drawDialect, type Dialect } from '../support/dialect/dialect.ts';
+import { PostEditor } from '../support/dialect/editor.ts';
+import { Posts } from '../support/dialect/posts.ts';
+import { brokenPromises } from '../support/dialect/promises.ts';
+import { DialectService } from '../support/dialect/service.ts';
+import { SPOKEN } from '../support/dialect/spoken.ts';
+import { randomFrom, type Random } from '../support/random.ts';
+import { tempFolder } from '../support/temp-warehouse.ts';
+import { Runner, type Run } from '../support/world/runner.ts';
+import { WorldClock } from '../support/world/world-clock.ts';
+
+/** What came of probing a random service and copying it by the profile that was found. */
+export interface ProbedDialect {
+  dialect: Dialect;
+  /** Null where no listing, or no way through it, was found. */
+  result: ProbeResult | null;
+  requests: number;
+  runs: readonly Omit<Run, 'moves'>[];
+  /** Promises of runs that ended `ok` and were not kept. */
+  broken: readonly string[];
+  yaml: string;
+}
+
+const HOUR = 3_600_000;
+
+/** What is told to `probe` of each way to log in: the name that a person would read in the service's documents. */
+const FORMS: Readonly<Record<string, string | undefined>> = {
+  none: undefined,
+  bearer: undefined,
+  basic: undefined,
+  'key in a header': 'header:X-Cms-Token',
+  'key in the query': 'query:api[key]',
+};
+
+/** Services that a GET without further knowledge can read. */
+function drawProbable(random: Random): Dialect {
+  const auth = SPOKEN.auth.filter(({ name }) => name in FORMS);
+  const request = SPOKEN.request.filter(({ name }) => name === 'GET');
+  const places = SPOKEN.places.filter(({ values }) => values === null);
+  const dialect = drawDialect(random, { ...SPOKEN, auth, request, places });
+  return { ...dialect, isMixed: false, drift: 0, trouble: 0 };
+}
+
+/** Draws a service, probes it, and copies it while it changes. */
+export async function tellProbed(seed: number): Promise<ProbedDialect> {
+  const random = randomFrom(seed);
+  const dialect = drawProbable(random);
+  const clock = new WorldClock('2026-03-02T06:00:00.000Z', 0);
+  const log: string[] = [];
+  const posts = new Posts((post) => shown(dialect, post));
+  const editor = new PostEditor(posts, dialect, random, log);
+  const service = new DialectService({ dialect, posts, editor, clock, random, log });
+  editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
+  const base_url = `${await service.start()}/v1`;
+  onTestFinished(() => service.close());
+  const told = await probeDialect(dialect, base_url, clock);
+  const outcome = {
+    dialect,
+    requests: log.length,
+    runs: [],
+    broken: [],
+    yaml: told instanceof SyncError ? told.message : toYaml(told),
+  };
+  if (told instanceof SyncError) return { ...outcome, result: null };
+  const folder = tempFolder();
+  const { secret, user } = credentialOf(dialect);
+  writeFileSync(path.join(folder, 'profile.yaml'), outcome.yaml);
+  const auth = authSettings(told.scheme, { secret, user });
+  const blog = { base_url, auth, profile: './profile.yaml', deletes: { max_rows: 10_000, max_part: 1 } };
+  const config = { warehouse: `sqlite:${folder}/{source}.db`, log: { level: 'silent' }, sources: { blog } };
+  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
+  const runner = new Runner(folder, clock, service);
+  const runs: Omit<Run, 'moves'>[] = [];
+  const broken: string[] = [];
+  for (const [at, command] of (['backfill', 'sync', 'backfill', 'backfill'] as const).entries()) {
+    const run = await runner.run(command, null);
+    runs.push(run);
+    const ended = { mode: run.mode, isOk: run.status === 'ok', walkedSince: service.now(), isLast: at === 3 };
+    const found = await SQLITE.read(`sqlite:${folder}/blog.db`, (db) => brokenPromises(db, ended, { dialect, posts }));
+    broken.push(
+      ...found.map(({ promise, differences }) => `${at} ${command}: ${promise} ${JSON.stringify(differences[0])}`),
+    );
+    clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
+    if (at < 2) for (let edits = random.whole(0, 5); edits > 0; edits -= 1) editor.edit(service.now());
+    clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
+  }
+  return { ...outcome, result: told, runs, broken };
+}
+
+function credentialOf({ auth }: Dialect): { secret: string; user: string | undefined } {
+  const { key, token, password, username } = auth.settings;
+  const secret = key ?? token ?? password;
+  return {
+    secret: typeof secret === 'string' ? secret : '',
+    user: typeof username === 'string' ? username : undefined,
+  };
+}
+
+async function probeDialect(dialect: Dialect, url: string, clock: WorldClock): Promise<ProbeResult | SyncError> {
+  const credential = credentialOf(dialect);
+  try {
+    return await probeService({
+      baseUrl: new URL(url),
+      credential: credential.secret === '' ? null : credential,
+      auth: FORMS[dialect.auth.name],
+      paths: ['/content'],
+      clock,
+      secrets: [],
+      signal: new AbortController().signal,
+    });
+  } catch (error) {
+    if (error instanceof SyncError) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { toYaml } from '../../src/probe/result/to-yaml.ts';
+import { startListing, type Responder } from '../extract/listing-server.ts';
+import { profileSchema } from '../../src/source/profile.ts';
+import { probed } from './probed.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const record = (id: number): object => ({
+  id,
+  title: `t${id}`,
+  updated_at: new Date(1.7e12 + id * 60_000).toISOString(),
+});
+const some = (from: number, count: number): object[] => Array.from({ length: count }, (_, at) => record(from + at));
+const posts =
+  (answer: (query: URLSearchParams) => object): Responder =>
+  (url) =>
+    url.pathname === '/posts'
+      ? { headers: JSON_TYPE, body: answer(url.searchParams) }
+      : { status: 404, headers: JSON_TYPE, body: { error: 'none' } };
+
+/** Services of which a profile can be made, with a word that its remarks must have. */
+const POOR: Record<string, { respond: Responder; word: RegExp }> = {
+  'an empty collection': { respond: posts(() => ({ data: [], total: 0 })), word: /not proved: the listing is empty/ },
+  'one record': { respond: posts(() => ({ data: some(1, 1) })), word: /not proved: there is only one record/ },
+  'a listing without an end': {
+    respond: posts((query) => {
+      const [size, page] = [Number(query.get('limit') ?? 10), Number(query.get('page') ?? 1)];
+      return { data: some((page - 1) * size, Math.min(size, 100)) };
+    }),
+    word: /style: page/,
+  },
+  'the same page for ever': { respond: posts(() => ({ data: some(1, 10), next_cursor: 'again' })), word: /not proved/ },
+  'records without an id': {
+    respond: posts(() => ({ data: [{ a: 'x' }, { a: 'x' }, { a: 'y' }] })),
+    word: /not proved: no field is there in every record and unique/,
+  },
+};
+
+describe('a service that gives little or lies', () => {
+  it.each(Object.entries(POOR))('%s: the profile loads, and says what was not proved', async (_, { respond, word }) => {
+    const { url, requests } = await startListing(respond);
+    const result = await probed(url.href, { paths: ['/posts'] });
+    expect(requests.length).toBeLessThanOrEqual(60);
+    expect(profileSchema.safeParse(result.fields).success).toBe(true);
+    expect(result.isProved).toBe(false);
+    expect(toYaml(result)).toMatch(word);
+  });
+
+  const NOTHING: Record<string, Responder> = {
+    'web pages': () => ({ headers: { 'content-type': 'text/html' }, body: '<html><body>Log in</body></html>' }),
+    failures: () => ({ status: 500, headers: JSON_TYPE, body: { error: 'broken' } }),
+    'a redirect to somewhere else': () => ({ status: 302, headers: { location: 'https://elsewhere.example/posts' } }),
+    'a redirect in a circle': (url) => ({ status: 302, headers: { location: url.pathname } }),
+    'half an answer': () => ({ headers: JSON_TYPE, body: '{"data":[{"id":1},' }),
+    nothing: () => ({ headers: JSON_TYPE, body: '' }),
+    'a text': () => ({ headers: JSON_TYPE, body: '"posts"' }),
+  };
+  it.each(Object.entries(NOTHING))('%s: told, and soon', async (_, respond) => {
+    const { url, requests } = await startListing(respond);
+    await expect(probed(url.href, { paths: ['/posts'] })).rejects.toMatchObject({ code: 'probe_failed' });
+    expect(requests.length).toBeLessThanOrEqual(12);
+  });
+
+  it('is not there: told with what to do', async () => {
+    await expect(probed('http://127.0.0.1:9/', { paths: ['/posts'] })).rejects.toMatchObject({ code: 'probe_failed' });
+  });
+
+  it('says that it is asked too often: the named wait is kept, and counts as a request', async () => {
+    const times: number[] = [];
+    let limited = 0;
+    const { url, requests } = await startListing((asked, count) => {
+      times.push(Date.now());
+      if (count % 12 !== 0) return posts(() => ({ data: some(1, 5), total: 5 }))(asked, count);
+      limited += 1;
+      return { status: 429, headers: { 'retry-after': '1' } };
+    });
+    const result = await probed(url.href, { paths: ['/posts'] });
+    expect(requests.length).toBe(result.requests);
+    expect(result.requests).toBeLessThanOrEqual(60);
+    expect(limited).toBeGreaterThan(0);
+    const [at = 0, next = 0] = times.slice(11, 13);
+    expect(next - at).toBeGreaterThanOrEqual(990);
+  });
+
+  it('asks for a long wait: the probe ends with it', async () => {
+    const { url } = await startListing(() => ({ status: 429, headers: { 'retry-after': '3600' } }));
+    await expect(probed(url.href, { paths: ['/posts'] })).rejects.toMatchObject({ code: 'deferred' });
+  });
+
+  it('is slow and sends large pages: no more is asked than was announced', async () => {
+    const service = await startListing(
+      posts((query) => {
+        const data = some(0, Math.min(300, Number(query.get('limit') ?? 300))).map((each) => ({
+          ...each,
+          text: 'x'.repeat(4_000),
+        }));
+        return { data, total: 300 };
+      }),
+    );
+    service.delay = 30;
+    const result = await probed(service.url.href, { paths: ['/posts'], most: 20 });
+    expect(service.requests.length).toBeLessThanOrEqual(20);
+    expect(profileSchema.safeParse(result.fields).success).toBe(true);
+  });
+
+  it('puts the credential into its links and refusals: it is in no line of the profile', async () => {
+    const secret = 'secret-of-this-test-51';
+    const { url } = await startListing((asked) => {
+      if (asked.pathname !== '/posts') return { status: 404, headers: JSON_TYPE, body: { error: `no ${secret}` } };
+      if (asked.searchParams.get('api_key') !== secret)
+        return { status: 401, headers: JSON_TYPE, body: { error: `not ${secret}` } };
+      const [size, from] = [Number(asked.searchParams.get('limit') ?? 10), Number(asked.searchParams.get('from') ?? 0)];
+      const next = new URL(asked);
+      next.searchParams.set('from', String(from + size));
+      return {
+        headers: JSON_TYPE,
+        body: { data: some(from, Math.min(size, 40 - from)), next: from + size < 40 ? next.href : null },
+      };
+    });
+    const asked: string[] = [];
+    const credential = { secret };
+    const result = await probed(url.href, {
+      paths: ['/posts'],
+      credential,
+      progress: (each) => asked.push(each.asked),
+    });
+    expect(toYaml(result)).toContain('style: next-url');
+    expect(toYaml(result)).not.toContain(secret);
+    expect(asked.join('\n')).not.toContain(secret);
+  });
+});

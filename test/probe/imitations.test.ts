@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { toYaml } from '../../src/probe/result/to-yaml.ts';
+import { SECRET, USER, type FakeRecord } from './fake-service.ts';
+import { directus, ghost, strapi, wordPress } from './imitations.ts';
+import { copyBy, probed } from './probed.ts';
+
+const SERVICES = [
+  { name: 'WordPress', open: wordPress, user: USER, paths: [], resources: ['posts', 'tags'] },
+  { name: 'Ghost', open: ghost, user: undefined, paths: [], resources: ['posts', 'tags'] },
+  { name: 'Strapi', open: strapi, user: undefined, paths: [], resources: ['articles', 'tags'] },
+  { name: 'Directus', open: directus, user: undefined, paths: [], resources: ['articles', 'tags'] },
+  {
+    name: 'Directus by its paths',
+    open: directus,
+    user: undefined,
+    paths: ['/items/articles', 'items/tags'],
+    resources: ['articles', 'tags'],
+  },
+];
+
+const sorted = (records: readonly FakeRecord[]): string[] => records.map((record) => JSON.stringify(record)).toSorted();
+
+describe('services that answer as real ones', () => {
+  it.each(SERVICES)('$name: the profile that is found gives the copy', async ({ open, user, paths, resources }) => {
+    const service = await open();
+    const result = await probed(service.url, { credential: { secret: SECRET, user }, paths });
+    if (process.env['SHOW']) console.log(toYaml(result), service.requests.length, service.requests);
+    expect(result.requests).toBeLessThanOrEqual(60);
+    expect(result.resources.map(({ name }) => name).toSorted()).toEqual(resources);
+    const copy = copyBy(result);
+    expect(await copy.faults()).toEqual([]);
+    const statuses = (await copy.run('backfill')).resources.map(({ resource, status, error }) => [
+      resource,
+      status,
+      error,
+    ]);
+    expect(statuses).toEqual(result.resources.map(({ name }) => [name, 'ok', undefined]));
+    for (const name of resources) expect(sorted(copy.bodies(name))).toEqual(sorted(service.records(name)));
+    service.edit();
+    expect((await copy.run('sync')).resources.map(({ status }) => status)).toEqual(resources.map(() => 'ok'));
+    for (const name of resources) expect(sorted(copy.bodies(name))).toEqual(sorted(service.records(name)));
+  });
+});

@@ -1,0 +1,75 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { SQLITE } from '../support/databases.ts';
+import { freePort } from '../support/serving.ts';
+import { directus } from './directus.ts';
+import { forwardHooks } from './forwarder.ts';
+import { ghost } from './ghost.ts';
+import { startService, whyNoServices } from './lab.ts';
+import { liveStage } from './live-stage.ts';
+import type { LiveService } from './live-service.ts';
+import { strapi } from './strapi.ts';
+
+const why = whyNoServices();
+
+/** How the scripts have the services sign their webhooks. */
+const SERVICES: readonly { name: string; script: string; secret: string; open: () => LiveService; profile: object }[] =
+  [
+    { name: 'ghost', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('content'), profile: {} },
+    { name: 'ghost-admin', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('admin'), profile: {} },
+    {
+      name: 'strapi',
+      script: 'strapi',
+      secret: 'strapi-hook-token-1',
+      open: strapi,
+      profile: {
+        webhooks: {
+          signature: { type: 'static', value: { from: 'header:X-Hook-Token' } },
+          resource_names: { article: 'articles', author: 'authors', tag: 'tags', 'article-stat': 'article_stats' },
+        },
+      },
+    },
+    { name: 'directus', script: 'directus', secret: 'directus-hook-token-1', open: directus, profile: {} },
+  ];
+
+const MOST_MS = 60_000;
+
+describe.skipIf(why !== null).each(SERVICES)('$name', ({ name, script, secret, open, profile }) => {
+  it('is followed by its webhooks alone', async () => {
+    startService(script);
+    const service = open();
+    const port = await freePort();
+    const stage = await liveStage(service, SQLITE, {
+      profile,
+      // Nothing but webhooks brings a change.
+      source: { webhook: { secrets: [secret] }, schedule: { incremental: null, full: '0 0 1 1 *' } },
+      settings: { serve: { port } },
+    });
+    expect((await stage.run('backfill')).status).toBe('ok');
+    const serve = stage.start('serve');
+    const url = `http://127.0.0.1:${port}`;
+    await until(async () => (await fetch(`${url}/healthz`).catch(() => null))?.status === 200);
+    const { statuses } = await forwardHooks(`${url}/webhooks/live`);
+    for (const edit of service.edits) {
+      for (let nth = 0; nth < 3; nth += 1) await service.edit(edit, nth);
+    }
+    const edited = performance.now();
+    const truth = { [service.edited]: await service.truth(service.edited) };
+    await until(async () => (await stage.differences(truth)).length === 0).catch(() => undefined);
+    process.stderr.write(
+      `${name} webhooks: ${statuses.length} deliveries, equal after ${Math.round(performance.now() - edited)} ms\n`,
+    );
+    expect(await stage.differences(truth)).toEqual([]);
+    expect(statuses.every((status) => status >= 200 && status < 300)).toBe(true);
+    serve.kill('SIGTERM');
+    expect((await serve.ended).code).toBe(0);
+  });
+});
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + MOST_MS;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`not within ${MOST_MS} ms`);
+    await delay(200);
+  }
+}

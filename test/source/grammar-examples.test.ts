@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { profileSchema } from '../../src/source/profile.ts';
+
+interface Entry {
+  /** As the README writes it: `resources.<name>.page.style`. */
+  field: string;
+  schema: z.core.$ZodType;
+  examples: readonly unknown[];
+}
+
+/** The schemas below another one, with what they add to its path. */
+function below(schema: z.core.$ZodType): [string, z.core.$ZodType][] {
+  const { def } = schema._zod;
+  if (schema instanceof z.ZodObject) return Object.entries(schema.shape).map(([key, part]) => [`.${key}`, part]);
+  if (schema instanceof z.ZodRecord) return [['.<name>', schema._zod.def.valueType]];
+  if (schema instanceof z.ZodArray) return [['[]', schema._zod.def.element]];
+  if (schema instanceof z.ZodUnion) return schema._zod.def.options.map((part): [string, z.core.$ZodType] => ['', part]);
+  if (schema instanceof z.ZodPipe) return [['', schema._zod.def.in]];
+  return 'innerType' in def ? [['', def.innerType as z.core.$ZodType]] : [];
+}
+
+function entriesOf(schema: z.core.$ZodType, field: string, met: Set<z.core.$ZodType>): Entry[] {
+  if (met.has(schema)) return [];
+  met.add(schema);
+  const { examples = [] } = z.globalRegistry.get(schema) ?? {};
+  const own = Array.isArray(examples) && examples.length > 0 ? [{ field, schema, examples }] : [];
+  return [...own, ...below(schema).flatMap(([step, part]) => entriesOf(part, `${field}${step}`, met))];
+}
+
+describe('an example in the reference of the profile', () => {
+  const entries = entriesOf(profileSchema, '', new Set());
+
+  it.for(entries)('is what $field takes', ({ schema, examples }) => {
+    for (const example of examples) {
+      const { error } = z.safeParse(schema, example);
+      expect(error?.issues ?? []).toEqual([]);
+    }
+  });
+
+  it('stands beside many fields', () => {
+    expect(entries.length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,157 @@
+import { Digits, type Value } from '../world/json-value.ts';
+import type { Arguments } from './asked.ts';
+import type { Dialect, FilterVariant, Said } from './dialect.ts';
+import type { Post } from './posts.ts';
+import { momentIn } from './times.ts';
+
+type Find = FilterVariant['find'];
+
+const changed = (post: Post): number => post.updatedAt ?? post.createdAt;
+
+/** Posts that changed since the moment at this place. */
+function since(args: Arguments, place: string, posts: readonly Post[], of: (post: Post) => number | null = changed) {
+  const text = args.read(place);
+  if (text === null) return posts;
+  const moment = momentIn(text);
+  if (Number.isNaN(moment)) return 400;
+  return posts.filter((post) => (of(post) ?? -Infinity) >= moment);
+}
+
+/** What is not asked for finds nothing. */
+const asked = (text: string | null): number => (text === null ? Infinity : momentIn(text));
+
+const byArgument =
+  (name: string): Find =>
+  (args, posts, dialect) =>
+    since(args, dialect.request.place(name), posts);
+
+const incremental = (dialect: Dialect, fields: Record<string, unknown>): Said => ({
+  resource: {
+    updated: 'updated_at',
+    incremental: { format: dialect.times.format, overlap: `${dialect.overlapMs}ms`, ...fields },
+  },
+});
+
+/** A moment as this service compares it in a text. */
+const sqlText = (at: number): string => new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+
+const isText = (value: Value): value is string => typeof value === 'string';
+
+/** How changes are asked for. The first one is the usual one. */
+export const FILTERS: readonly FilterVariant[] = [
+  {
+    name: 'since',
+    find: byArgument('updated_since'),
+    profile: (dialect) => incremental(dialect, { param: dialect.request.place('updated_since') }),
+  },
+  {
+    name: 'none',
+    find: (_args, posts) => posts,
+    profile: () => ({ resource: { updated: 'updated_at', incremental: null } }),
+  },
+  {
+    name: 'later than',
+    find: (args, posts, dialect) => {
+      const text = args.read(dialect.request.place('after_time'));
+      return text === null ? posts : posts.filter((post) => changed(post) > momentIn(text));
+    },
+    profile: (dialect) => incremental(dialect, { param: dialect.request.place('after_time') }),
+  },
+  {
+    // Compares texts, so that a moment in another form finds nothing and no error says so.
+    name: 'a sentence that compares texts',
+    forms: ({ write }) => isText(write(0)),
+    find: (args, posts, dialect) => {
+      const text = args.read(dialect.request.place('filter'));
+      if (text === null) return posts;
+      const [, moment] = /^updated_at:>='([^']*)'$/.exec(text) ?? [];
+      return moment === undefined ? 400 : posts.filter((post) => sqlText(changed(post)) >= moment);
+    },
+    profile: (dialect) =>
+      incremental(dialect, {
+        param: dialect.request.place('filter'),
+        template: "updated_at:>='{since}'",
+        format: 'yyyy-MM-dd HH:mm:ss',
+      }),
+  },
+  {
+    name: 'a sentence with seconds',
+    find: (args, posts, dialect) => {
+      const text = args.read(dialect.request.place('q'));
+      const [, seconds] = /^changed>(\d+)$/.exec(text ?? '') ?? [];
+      if (text === null) return posts;
+      return seconds === undefined ? 400 : posts.filter((post) => changed(post) >= Number(seconds) * 1_000);
+    },
+    profile: (dialect) =>
+      incremental(dialect, { param: dialect.request.place('q'), template: 'changed>{since}', format: 'epoch_s' }),
+  },
+  {
+    name: 'one of two times, the first one null at first',
+    isNullAtFirst: true,
+    find: (args, posts, dialect) => {
+      const updated = args.read(dialect.request.place('or.updated'));
+      const created = args.read(dialect.request.place('or.created'));
+      if (updated === null && created === null) return posts;
+      return posts.filter(
+        (post) => (post.updatedAt ?? -Infinity) >= asked(updated) || post.createdAt >= asked(created),
+      );
+    },
+    profile: (dialect) => {
+      const [updated, created] = [dialect.request.place('or.updated'), dialect.request.place('or.created')];
+      const { resource } = incremental(dialect, placed([updated, created]));
+      return { resource: { ...resource, updated: ['updated_at', 'created_at'] } };
+    },
+  },
+  {
+    name: 'newest first',
+    isNewestFirst: true,
+    find: (_args, posts) => posts,
+    profile: (dialect) => incremental(dialect, { mode: 'newest_first' }),
+  },
+  {
+    name: 'windows of a listing that is cut off',
+    most: 15,
+    find: (args, posts, dialect) => {
+      const from = since(args, dialect.request.place('from'), posts);
+      const until = args.read(dialect.request.place('to'));
+      if (typeof from === 'number' || until === null) return from;
+      return from.filter((post) => changed(post) <= momentIn(until));
+    },
+    profile: (dialect) =>
+      incremental(dialect, {
+        param: dialect.request.place('from'),
+        until_param: dialect.request.place('to'),
+        window: '2d',
+        start: '2026-02-10',
+        most: 15,
+        format: dialect.times.format === 'as_sent' ? 'iso' : dialect.times.format,
+      }),
+  },
+];
+
+/** Templates at these places. */
+function placed(places: readonly string[], template = '{since}'): Record<string, unknown> {
+  const [first = ''] = places;
+  const [kind, names] = first.includes(':')
+    ? [first.startsWith('header:') ? 'headers' : 'body', places.map((place) => place.slice(place.indexOf(':') + 1))]
+    : ['query', places];
+  if (kind !== 'body') return { [kind]: Object.fromEntries(names.map((name) => [name, template])) };
+  return { body: names.reduce<Record<string, unknown>>((body, name) => inside(body, name.split('.'), template), {}) };
+}
+
+function inside(body: Record<string, unknown>, [key = '', ...rest]: readonly string[], value: string) {
+  const below = body[key];
+  const within: Record<string, unknown> = typeof below === 'object' && below !== null ? { ...below } : {};
+  const filled: Record<string, unknown> = { ...body, [key]: rest.length === 0 ? value : inside(within, rest, value) };
+  return filled;
+}
+
+/** What a post's time of change is written as. */
+export function updatedValue({ times }: Dialect, { updatedAt }: Post): Value {
+  return updatedAt === null ? null : times.write(updatedAt);
+}
+
+/** Whole numbers are written as such. */
+export function idValue({ ids }: Dialect, { id }: Post): Value {
+  return ids === 'integers' ? new Digits(id) : id;
+}

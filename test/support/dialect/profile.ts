@@ -1,0 +1,33 @@
+import { RESOURCE } from '../world/copy.ts';
+import { DIMENSIONS, type Dialect, type Patch } from './dialect.ts';
+
+/** The profile of a service, as plain data. */
+export type WrittenProfile = Record<string, unknown> & { resources: Record<string, unknown> };
+
+/** What the profile of this service says, put together from what each of its variants says. */
+export function profileOf(dialect: Dialect): WrittenProfile {
+  const said = DIMENSIONS.map((dimension) => dialect[dimension].profile(dialect));
+  const service = said.reduce<Patch>((all, { service: part }) => merged(all, part ?? {}), {});
+  const resource = said.reduce<Patch>((all, { resource: part }) => merged(all, part ?? {}), {
+    path: dialect.places.path,
+    id: 'id',
+    history: 'all',
+    ...(dialect.isMixed ? { filter: [{ field: 'sort_of', in: ['post'] }] } : {}),
+  });
+  const { resources = {}, ...rest } = service;
+  const further = isPatch(resources) ? resources : {};
+  return { version_prefix: '/v1', http: { attempts: 3 }, ...rest, resources: { ...further, [RESOURCE]: resource } };
+}
+
+function merged(below: Patch, above: Patch): Patch {
+  const all: Record<string, unknown> = { ...below };
+  for (const [name, value] of Object.entries(above)) {
+    const own = all[name];
+    all[name] = isPatch(own) && isPatch(value) ? merged(own, value) : value;
+  }
+  return all;
+}
+
+function isPatch(value: unknown): value is Patch {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
