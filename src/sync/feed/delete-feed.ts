@@ -15,6 +15,7 @@ import { inParts } from '../../state/in-parts.ts';
 import { readSuspects } from '../../state/suspects.ts';
 import { suspectStated } from '../../state/stated-suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
+import { isMeant } from './feed-entries.ts';
 import { momentOf, sentMoment, sinceValue } from '../cursor/since.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { Warning } from '../warnings.ts';
@@ -142,13 +143,10 @@ async function firstMoment({ warehouse, owned, progress }: RunContext, { format 
 }
 
 /** None if the entry is about something else, or its id is none. */
-function namedIn(value: JsonValue, { id, at, filter, zone }: DeleteFeed): NamedDelete[] {
-  const isMeant = filter.every(({ field, in: values }) => {
-    const found = fieldAt(value, field);
-    return values.some((one) => String(one) === textOf(found));
-  });
+function namedIn(value: JsonValue, feed: DeleteFeed): NamedDelete[] {
+  const { id, at, zone } = feed;
   const found = recordKey(value, id);
-  if (!isMeant || !('key' in found)) return [];
+  if (!isMeant(value, feed) || !('key' in found)) return [];
   const time = at === null ? undefined : fieldAt(value, at);
   const epochMs = parseInstant(time, zone === null ? null : timeZone(zone))?.epochMs;
   const text = textOf(time);

@@ -47,7 +47,7 @@ export function changesIn(
   };
 }
 
-/** True if the entry is about records of this resource. */
+/** True if an entry of a feed is about records of its resource. */
 export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
