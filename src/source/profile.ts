@@ -106,6 +106,10 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['item'],
     error: 'expected the path of a single record, because the entries of the feed only name ids',
   })
+  .refine(({ partitions, feed }) => partitions === null || feed === null, {
+    path: ['partitions'],
+    error: 'expected none: a feed of changes does not say which of several listings a record is of',
+  })
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
