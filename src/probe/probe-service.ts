@@ -102,7 +102,7 @@ function resultOf(
   const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
     // A service may put the credential into its links and its refusals.
     .filter(({ value }) => !holdsLongSecret(value, secrets))
-    .map((finding) => ({ ...finding, evidence: scrub(finding.evidence, secrets) }));
+    .map(({ path, value, proved, evidence }) => ({ path, value, proved, evidence: scrub(evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
   return {
