@@ -9,11 +9,11 @@ it(`of ${COUNT} random services at least nine in ten are copied by the profile t
   for (let seed = 1_001; seed <= 1_000 + COUNT; seed += 1) {
     const told = await tellProbed(seed);
     const about = `SEED=${seed} ${describeDialect(told.dialect)}\n${told.yaml}\n${told.broken.join('\n')}\n${JSON.stringify(told.runs)}`;
-    expect(told.requests, about).toBeLessThanOrEqual(60);
-    if (isEqual(told)) continue;
+    if (told.requests <= 60 && isEqual(told)) continue;
     // What is not right is not called proved.
-    expect(told.result?.isProved ?? false, about).toBe(false);
+    if (told.requests > 60 || told.result?.isProved === true) throw new Error(about);
     failed.push(about);
   }
-  expect(failed.length, failed.join('\n\n')).toBeLessThanOrEqual(COUNT / 10);
+  if (failed.length > COUNT / 10) throw new Error(failed.join('\n\n'));
+  expect(failed.length).toBeLessThanOrEqual(COUNT / 10);
 });
