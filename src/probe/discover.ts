@@ -1,7 +1,8 @@
 import { isTimeZone } from '../model/time-zone.ts';
 import type { JsonValue } from '../model/json.ts';
 import { isObject } from '../shape/records/field-at.ts';
-import { isUsable, RequestsSpent, said, type Answer, type QueryParams } from './ask/asker.ts';
+import { isUsable, said, type Answer, type QueryParams } from './ask/answer.ts';
+import { RequestsSpent } from './ask/asker.ts';
 import { NO_CREDENTIAL, type Credential } from './ask/credential-form.ts';
 import { probeAuth } from './experiments/auth.ts';
 import {

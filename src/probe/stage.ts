@@ -2,7 +2,8 @@ import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { UnwrapRule } from '../shape/records/unwrap.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
-import type { Answer, Asker, QueryParams } from './ask/asker.ts';
+import type { Answer, QueryParams } from './ask/answer.ts';
+import type { Asker } from './ask/asker.ts';
 import type { Findings } from './finding.ts';
 
 /** Asks a person which of several readings holds; the first one where nobody can be asked. Returns its index. */

@@ -3,7 +3,7 @@ import { selectRecord } from '../../shape/records/select-records.ts';
 import { unwrapped, type UnwrapRule } from '../../shape/records/unwrap.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { differenceText, recordDifferences } from '../../shape/records/record-difference.ts';
-import { isUsable, said, type Answer } from '../ask/asker.ts';
+import { isUsable, said, type Answer } from '../ask/answer.ts';
 import { keyOf, type Stage, type Subject } from '../stage.ts';
 import { objectsIn } from './records.ts';
 

@@ -1,4 +1,4 @@
-import { isUsable, isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import { isUsable, isRefusal, said, type QueryParams } from '../ask/answer.ts';
 import { isSamePage, type Stage, type Subject } from '../stage.ts';
 import { parameterHints } from './page-signs.ts';
 import { recordsIn } from './records.ts';

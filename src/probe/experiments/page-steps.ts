@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../model/json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import { isUsable, said, shownPath, type Answer } from '../ask/asker.ts';
+import { isUsable, said, shownPath, type Answer } from '../ask/answer.ts';
 import { isSamePage, keyOf, type Stage, type Subject } from '../stage.ts';
 import { nextSigns, type Sign } from './page-signs.ts';
 import { pageWith, SMALL } from './page-size.ts';

@@ -1,4 +1,4 @@
-import { isRefusal, said, type Answer } from '../ask/asker.ts';
+import { isRefusal, said, type Answer } from '../ask/answer.ts';
 import { isSamePage, type Stage, type Subject } from '../stage.ts';
 import { countsIn, nextSigns, plainValues, type Sign } from './page-signs.ts';
 import { findSize, findSizeParam, pageWith, SMALL, takeRecords } from './page-size.ts';

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import { unwrapped, type UnwrapRule } from '../../shape/records/unwrap.ts';
-import { isUsable, type Answer } from '../ask/asker.ts';
+import { isUsable, type Answer } from '../ask/answer.ts';
 
 /** The records at a path of an answer; null if it holds none of them, or cannot be read. */
 export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRule[] = []): JsonObject[] | null {
