@@ -10,7 +10,7 @@ import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
 import { identityOf, type AuthSettings } from './source/auth.ts';
-import { requestedVersion, versionText } from './source/version.ts';
+import { isVersionDeclared, requestedVersion, versionText } from './source/version.ts';
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
@@ -164,6 +164,7 @@ async function openClient(
     log: logged,
     answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
+    network: source.network,
   });
   opened.defer(() => client.close());
   return { client, governor, notices, listing: { baseUrl, prefix: requestedVersion(profile).prefix } };
@@ -175,10 +176,11 @@ function budgetName(origin: string, auth: AuthSettings): string {
   return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
 }
 
-/** Includes the scope, because listings may depend on it. */
-function credentialName({ base_url, auth }: SourceSettings): string {
+/** Includes the scope and the version that the profile declares, because listings may depend on them. */
+function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
-  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights]));
+  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
 }
 
 function shortHash(text: string): string {

@@ -15,7 +15,8 @@ const ON_POSTGRES = [
 const AT_LENGTH = [
   'cli/{demo,reading}.test.ts',
   'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
-  'http/auth/shared-token.test.ts',
+  'http/auth/{rotating,shared-token}.test.ts',
+  'journeys/short-tokens.test.ts',
   'load/{child-rows,reshape}.test.ts',
   'queue/{pace,shared-budget,shared-budget-processes}.test.ts',
   'sandbox/blog.test.ts',

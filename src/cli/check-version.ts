@@ -44,7 +44,7 @@ export async function compareSource(
     });
     const [before, after] = contexts;
     if (before === undefined || after === undefined) continue;
-    compared.push({ resource, findings: await compareVersions(before, after) });
+    compared.push({ resource, findings: await compareVersions(before, after, present.source.profile.resources) });
   }
   return {
     source: present.source.name,

@@ -1,8 +1,6 @@
 import { Command } from 'commander';
 import { openProbe, type Probe } from '../app.ts';
 import { newMeter } from '../http/client.ts';
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
@@ -14,13 +12,11 @@ import { identityFinding } from '../sync/check/credential.ts';
 import { askingFor, compareSource, type VersionReport } from './check-version.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
+import { findWarehouse } from './command/find-warehouse.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { print } from './command/output.ts';
 import { reportOnce } from '../observe/report-once.ts';
-import type { Database } from '../warehouse/database.ts';
-import { databaseAt } from '../warehouse/databases.ts';
 import { whileOpen } from './command/with-app.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -140,7 +136,7 @@ async function checkService(
     const { listing, client } = app;
     const { clock, signal } = context;
     const request = { profile, listing, client, clock, signal, meter: newMeter() };
-    checks.push({ resource, findings: await checkResource(request, credential) });
+    checks.push({ resource, findings: await checkResource(request, app.source.profile.resources, credential) });
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
@@ -198,48 +194,4 @@ export function findingsText(source: string, sections: readonly Section[]): stri
     }),
   );
   return [source, ...lines].map((line) => `${visibleText(line)}\n`).join('');
-}
-
-/**
- * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
- * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
- */
-async function findWarehouse(
-  { warehouse }: SourceSettings,
-  clock: Clock,
-): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
-  const database = databaseAt(warehouse);
-  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
-    check: 'warehouse',
-    status,
-    detail: `${database.shown}${detail}`,
-    ...(hint === undefined ? {} : { hint }),
-  });
-  try {
-    const reader = await database.lookForWarehouse(clock);
-    if (reader === null) return { reader, finding: await missing(database, clock, found) };
-    const server = await reader.server();
-    const where = server === null ? '' : `, ${server}`;
-    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
-    const hint =
-      'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
-    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
-  } catch (error) {
-    if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
-    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
-  }
-}
-
-async function missing(
-  database: Database,
-  clock: Clock,
-  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
-): Promise<CheckFinding> {
-  try {
-    await database.refuseMaking(clock);
-    return found('ok', ', not there yet: the first run makes it');
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
-  }
 }

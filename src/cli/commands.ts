@@ -58,7 +58,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   webhooks: {
-    about: '`webhooks send` signs a file as the service would and posts it to a running receiver',
+    about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
   copy: {

@@ -9,6 +9,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { MOST_REQUESTS, probeService, type ProbeProgress, type ProbeResult } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/result/to-yaml.ts';
 import type { Choose } from '../probe/stage.ts';
+import { usualNetwork } from '../settings/network.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
@@ -69,6 +70,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
   const { clock, secrets, signal } = context;
   return probeService({
+    network: usualNetwork(context.cwd, context.env),
     baseUrl,
     credential,
     auth: flags.auth,

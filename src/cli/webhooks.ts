@@ -5,10 +5,12 @@ import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { request } from 'undici';
 import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
-import type { ServeSettings, SourceSettings, WebhookSettings } from '../settings/settings.ts';
+import type { ServeSettings } from '../settings/settings.ts';
 import { signDelivery, type SignedDelivery } from '../trigger/signature/sign-delivery.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
+import { managingCommands } from './manage-webhooks.ts';
+import { receivingSource } from './command/receiving-source.ts';
 import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
 
 interface SendOptions extends SourceOptions {
@@ -29,7 +31,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 };
 const TIMEOUT_MS = 10_000;
 
-/** `content-sync webhooks`: to try out how deliveries are signed. */
+/** `content-sync webhooks`: to try out how deliveries are signed, and to manage those that the service sends. */
 export function webhooksCommand(context: CliContext): Command {
   const send = withSourceOptions(new Command('send'))
     .description('sign a file as the service would, and post it to a running receiver')
@@ -41,12 +43,14 @@ export function webhooksCommand(context: CliContext): Command {
     .option('--id <id>', 'id of the delivery; made up where absent')
     .option('--header <name:value>', 'a header to send besides; may be repeated', withHeader)
     .action((file: string, options: SendOptions) => sendDelivery(context, file, options));
-  return new Command('webhooks').helpCommand(false).addCommand(send);
+  const webhooks = new Command('webhooks').helpCommand(false).addCommand(send);
+  for (const command of managingCommands(context)) webhooks.addCommand(command);
+  return webhooks;
 }
 
 async function sendDelivery(context: CliContext, file: string, options: SendOptions): Promise<void> {
   const settings = readSettings(context, options);
-  const { source, webhook } = receiving(Object.values(settings.sources), options.source);
+  const { source, webhook } = receivingSource(Object.values(settings.sources), options.source);
   const url = addressOf(options.url, settings.serve, source.name);
   const id = options.id ?? `msg_${randomUUID()}`;
   const at = context.clock.now();
@@ -67,24 +71,6 @@ async function sendDelivery(context: CliContext, file: string, options: SendOpti
     MEANINGS[status] ?? (isTaken ? 'taken' : 'this is no answer of a receiver of ours: is the address right?');
   context.stdout.write(`${id}  ${status}  ${meaning}\n`);
   context.exit(isTaken ? EXIT_CODES.ok : EXIT_CODES.failed);
-}
-
-function receiving(
-  sources: readonly SourceSettings[],
-  name: string | undefined,
-): { source: SourceSettings; webhook: WebhookSettings } {
-  const named = name === undefined ? sources : sources.filter((source) => source.name === name);
-  const found = named.flatMap((source) => (source.webhook === null ? [] : [{ source, webhook: source.webhook }]));
-  const [first] = found;
-  if (first !== undefined && found.length === 1) return first;
-  const names = sources.filter(({ webhook }) => webhook !== null).map((source) => source.name);
-  if (names.length === 0) {
-    throw new ConfigError('usage', 'no source of the config receives webhooks', {
-      hint: 'webhook.secrets in the settings of a source makes it do so',
-    });
-  }
-  const what = name === undefined ? 'several sources receive webhooks' : `no source "${name}" receives webhooks`;
-  throw new ConfigError('usage', what, { hint: `name one of ${names.join(', ')} with --source` });
 }
 
 /** Hosts that mean "every address of this machine". */

@@ -1,4 +1,5 @@
 import type { SourceRecord } from '../model/json.ts';
+import type { ApiAnswer } from '../http/client.ts';
 import type { WalkEnd } from './guards/walk-end.ts';
 
 /** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
@@ -32,4 +33,6 @@ export interface Page {
   completesParts: boolean;
   /** How the walk ended with this page; null if it goes on. */
   end: WalkEnd | null;
+  /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */
+  answer?: ApiAnswer;
 }

@@ -11,7 +11,10 @@ import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { fieldAt, isObject } from '../shape/records/field-at.ts';
 import type { GoneRule } from '../source/item-fields.ts';
 import type { ResourceProfile } from '../source/profile.ts';
+import { hasPartition } from '../source/partition-fields.ts';
+import { placeOf } from '../source/request-place.ts';
 import { fillTemplate } from '../source/template.ts';
+import { keyParts } from './key-parts.ts';
 import { isComplete } from './requests/read-page.ts';
 import { singleRequest, type BuiltRequest, type ListingTarget } from './page-styles/listing-request.ts';
 
@@ -49,7 +52,10 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   if (complete !== null && !isComplete(answer.json, complete)) throw unreadable('the record comes in several parts');
   const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
   if (selected === null) throw missingRecord(path);
-  const record = asRecord(withKeyField(selected, profile, key), profile);
+  const { partition } = keyParts(profile, key);
+  const isAsked = partition !== null && saysPartition(itemTemplates(profile));
+  const listed = isAsked ? { field: profile.partitions?.field ?? '', value: partition } : null;
+  const record = asRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
   const found = recordKey(record.value, profile.id);
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);
@@ -64,8 +70,12 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
 }
 
 /** Read alone, a record may lie in no map whose key would be its id. */
-function withKeyField(record: SourceRecord, { key_field, id }: ResourceProfile, key: string): SourceRecord {
-  return key_field === null || key_field !== id ? record : withField(record, key_field, key);
+function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
+  const { id } = keyParts(profile, key);
+  const { key_field } = profile;
+  return id === null || key_field === null || ![profile.id].flat().includes(key_field)
+    ? record
+    : withField(record, key_field, id);
 }
 
 /** True for an answer that one of the rules names. */
@@ -77,16 +87,32 @@ export function goneBy(rule: GoneRule | null): (answer: { status: number; json: 
 
 /** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
 function itemRequest({ listing, profile }: ItemSource, key: string): BuiltRequest {
-  const { item, item_query, query, headers } = profile;
-  if (item === null) throw unreadable('the profile has no path for a single record');
-  const values = { id: key };
+  if (profile.item === null) throw unreadable('the profile has no path for a single record');
+  const values = { ...keyParts(profile, key) };
+  if (values.id === null) throw unreadable('several fields identify the record');
+  const templates = itemTemplates(profile);
   try {
-    fillTemplate(item, values, 'path');
+    fillTemplate(templates.path, values, 'path');
   } catch (error) {
     throw unreadable(`no path can be made of the id ${JSON.stringify(key.slice(0, 100))}`, error);
   }
-  const templates = { path: item, query: item_query === 'inherit' ? query : item_query, headers };
   return singleRequest({ target: listing, templates, values });
+}
+
+/** The value of a listing goes where the listing itself has it, unless `item_query` says otherwise. */
+function itemTemplates({ item, item_query, query, headers, partitions }: ResourceProfile) {
+  const path = item ?? '';
+  if (item_query !== 'inherit') return { path, query: item_query, headers };
+  const place = partitions === null || partitions.param === null ? null : placeOf(partitions.param);
+  return {
+    path,
+    query: place?.in === 'query' ? { ...query, [place.name]: '{partition}' } : query,
+    headers: place?.in === 'header' ? { ...headers, [place.name]: '{partition}' } : headers,
+  };
+}
+
+function saysPartition({ path, query, headers }: ReturnType<typeof itemTemplates>): boolean {
+  return [path, ...Object.values(query), ...Object.values(headers)].some(hasPartition);
 }
 
 function unreadable(message: string, cause?: unknown): SyncError {

@@ -19,7 +19,10 @@ import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
-  resource: RequestTemplates & Pick<ResourceProfile, 'updated'> & ReadableResource;
+  resource: RequestTemplates &
+    Pick<ResourceProfile, 'updated'> &
+    Partial<Pick<ResourceProfile, 'times'>> &
+    ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
   values?: TemplateValues;
@@ -39,6 +42,8 @@ export interface WalkOptions extends AskOptions {
   runAhead: number;
   /** As many are under way in any case, within `runAhead`; 1 if absent. */
   leastAhead?: number;
+  /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
+  isEnough?: () => (page: Pick<Page, 'records'>) => boolean;
   /** True if the next page is asked for while one is still being loaded, and the consumer releases each. */
   overlaps?: boolean;
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -66,14 +71,16 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
   const { start, isResumed, guard, memory, source, pages, ledger } = openWalk(options);
   let number = options.pagesBefore ?? 0;
   let position: PagePosition | null = start;
+  const isEnough = options.isEnough?.() ?? never;
   try {
     if (isResumed)
       for (const page of await pages.provePlace(position)) yield { ...page, number: (number += 1), release: ignore };
     while (position !== null) {
       const walked = await pages.at(position);
       for (const page of walked.slice(0, -1)) yield { ...page, number: (number += 1), release: ignore };
-      const page = walked.at(-1);
-      if (page === undefined) throw new Error('a page that was read is missing');
+      const read = walked.at(-1);
+      if (read === undefined) throw new Error('a page that was read is missing');
+      const page = isEnough(read) ? pages.cutShort(read) : read;
       guard.admit(page);
       const { next, total } = page;
       await source.foresee({ next, received: pages.step, total: likelyTotal(total, ledger.met) });
@@ -89,6 +96,8 @@ async function* walkPages(options: WalkOptions): AsyncGenerator<Page, void, unde
     memory.close();
   }
 }
+
+const never = (): boolean => false;
 
 /** Of a page that was read again only what is compared is kept for long. */
 const ignore = (): void => undefined;

@@ -72,6 +72,13 @@ export class WalkedPages {
     return [...before, this.#handedOut(stepped, position)];
   }
 
+  /** The page as the last one of a walk that reads no further: that it has not met all proves nothing against it. */
+  cutShort(page: WalkedPage): WalkedPage {
+    if (page.next === null) return page;
+    const end = this.#endOf({ proof: 'signal', fault: null });
+    return { ...page, next: null, end: { ...end, doubts: end.doubts.filter(({ code }) => code !== 'fewer') } };
+  }
+
   /**
    * A page, behind the one before it as that is now, if a total says that records came or went in between: until the
    * total stands still, or both pages do, whatever the total says.
@@ -120,10 +127,10 @@ export class WalkedPages {
     if (next !== null && ledger.isWatched && !this.#isNumbered(position, next, stepped)) ledger.unwatch();
     const known = { again: 0, kept: reader.kept, isNumbered: ledger.isWatched };
     const page = { ...pageOf(stepped, position), records: this.#unshared(stepped), ...known };
-    if (next === null) return { ...page, next, end: this.#endOf(stepped) };
+    if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
     if (!ledger.isLoop) return { ...page, next, end: null };
     if (!ledger.isComplete) throw walkError(loop, position);
-    return { ...page, next: null, end: this.#endOf({ ...stepped, next: null, proof: 'total' }) };
+    return { ...page, next: null, end: this.#endOf({ ...stepped, proof: 'total' }) };
   }
 
   /** The records without the one that the page before had as its last. */
@@ -136,7 +143,7 @@ export class WalkedPages {
     return this.#options.reader.isNumbered || isNumericStep(position, next, records.length);
   }
 
-  #endOf({ proof, fault }: SteppedPage): WalkEnd {
+  #endOf({ proof, fault }: Pick<SteppedPage, 'proof' | 'fault'>): WalkEnd {
     const { ledger, reader } = this.#options;
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
     const doubts = [...unproved, ...ledger.doubts()];

@@ -2,8 +2,9 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/secret-name.ts';
 import type { Governor } from '../queue/governor.ts';
+import type { Network } from '../settings/network.ts';
 import type { AuthSettings } from '../source/auth.ts';
-import { sincePlaces } from '../source/incremental.ts';
+import { sincePlaces } from '../source/filter-places.ts';
 import type { Profile } from '../source/profile.ts';
 import { requestedVersion } from '../source/version.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
@@ -12,7 +13,8 @@ import { recordFinder } from './outcome/interpret.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import type { ApiClient, AttemptEvent } from './client.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
-import { createAgent, createExchange } from './exchange.ts';
+import { createAgent } from './dispatcher.ts';
+import { createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome.ts';
 import { runRequest } from './request-loop.ts';
 import type { ShownQuery } from './body/safe-text.ts';
@@ -32,6 +34,8 @@ export interface ClientOptions {
   answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
   allowedOrigins?: readonly string[] | undefined;
+  /** Proxy, authorities and client certificate of the source's settings. */
+  network?: Network | undefined;
   /** PEM of a certificate authority to trust besides the system's. */
   ca?: string | undefined;
   /** Accepts any certificate; for tests only. */
@@ -55,7 +59,11 @@ export function createClient(options: ClientOptions): ApiClient {
   const { profile, clock, governor, memory = answerMemory } = options;
   refuseUncheckedTls(options.insecureTls ?? false);
   const secrets = options.secrets ?? [];
-  const agent = createAgent(profile.http, { ca: options.ca, insecure: options.insecureTls ?? false });
+  const agent = createAgent(profile.http, {
+    network: options.network,
+    ca: options.ca,
+    insecure: options.insecureTls ?? false,
+  });
   const exchange = createExchange(agent, profile.http, clock);
   const version = requestedVersion(profile);
   const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });

@@ -1,5 +1,4 @@
-import { getCACertificates } from 'node:tls';
-import { Agent, errors, request as send } from 'undici';
+import { errors, request as send, type Dispatcher } from 'undici';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { HttpProfile } from '../source/profile.ts';
@@ -8,7 +7,6 @@ import type { HttpMethod } from './client.ts';
 import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 
-const MAX_HEADER_BYTES = 16_384;
 /** The body of an error answer is only shown, in part. */
 const MAX_ERROR_BYTES = 1_048_576;
 const NO_BYTES = Buffer.alloc(0);
@@ -54,22 +52,8 @@ export interface BodyAccount {
 /** Sends one request. Throws only the signal's reason, and bugs. */
 export type Exchange = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
-/** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
-export function createAgent(http: HttpProfile, tls: { ca: string | undefined; insecure: boolean }): Agent {
-  const authorities = tls.ca === undefined ? {} : { ca: [...getCACertificates('default'), tls.ca] };
-  return new Agent({
-    connections: http.concurrency,
-    allowH2: false,
-    headersTimeout: http.headers_timeout,
-    // The total deadline covers the body: a timeout between chunks does not end a drip.
-    bodyTimeout: 0,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    connect: { timeout: http.headers_timeout, rejectUnauthorized: !tls.insecure, ...authorities },
-  });
-}
-
 /** One request over the agent with one total deadline, decompressed under the profile's cap. Follows no redirect. */
-export function createExchange(agent: Agent, http: HttpProfile, clock: Clock): Exchange {
+export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): Exchange {
   let answered = false;
   return async (request, { count, hold }) => {
     const start = clock.monotonic();

@@ -235,7 +235,7 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
     code: verdict.code,
     attempt: state.failures + 1,
     latency_ms: Math.round(answer.elapsedMs),
-    request_id: requestId(answer.headers),
+    request_id: requestId(answer.headers, parts.origins.secrets),
   });
 }
 

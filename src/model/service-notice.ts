@@ -20,6 +20,14 @@ export interface HeardNotice extends ServiceNotice {
   lastHeard: number;
 }
 
+/** The same as it is stored; times as UTC text. */
+export interface NoticeRow extends ServiceNotice {
+  /** As the profile names the version that was asked for. */
+  version: string;
+  first_heard: string;
+  last_heard: string;
+}
+
 /** How long the API that is asked will be there, as the service says; times in epoch milliseconds. */
 export interface ApiLifetime {
   /** Null: it does not say that the API is deprecated. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
+import type { Network } from '../settings/network.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
 import { RequestsSpent } from './ask/asker.ts';
@@ -28,6 +29,8 @@ export interface ProbeOptions {
   /** Requests that may be sent; 60 if absent. */
   most?: number | undefined;
   clock: Clock;
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
   /** Texts that must not be written: the credential is added. */
   secrets: string[];
   signal: AbortSignal;
@@ -73,7 +76,16 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   if (credential !== null) secrets.push(credential.secret);
   let about = 'credential';
   const asking = (asked: string, requests: number): void => options.progress?.({ about, asked, requests, most });
-  await using opened = openAsker({ baseUrl, credential, clock, secrets, most, signal, asking });
+  await using opened = openAsker({
+    network: options.network,
+    baseUrl,
+    credential,
+    clock,
+    secrets,
+    most,
+    signal,
+    asking,
+  });
   const { asker } = opened;
   try {
     const stage = { asker, clock, choose: options.choose ?? firstReading, conventions: newConventions() };

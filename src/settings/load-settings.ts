@@ -16,6 +16,7 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
+import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
 import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
@@ -70,7 +71,10 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const checked = checkFile(settingsSchema, file, place, readProfile);
   const { data, profiles } = checked;
   if (data === null) return { settings: null, faults: checked.faults };
-  const found = warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env);
+  const found = [
+    ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
+    ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
+  ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
   const exposed = exposedFile(file, checked);
@@ -93,7 +97,10 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
   const sources = 'files' in read ? read.files : [];
   const names = sources.map(({ name }) => name);
-  const found = warehouseFindings(checked.data.warehouse, names, true, place.env);
+  const found = [
+    ...warehouseFindings(checked.data.warehouse, names, true, place.env),
+    ...sources.flatMap(({ name, source }) => (source === null ? [] : wayFindings([name, source.settings], place))),
+  ];
   const files = sources.map((each) => withOwnFaults(each, found));
   const faults = [
     ...checked.faults,
@@ -130,6 +137,10 @@ function warehouseFindings(
   return [...placementFindings(warehouse, sources, isOpen), ...insecure];
 }
 
+function wayFindings([name, { http }]: [string, SourcesFile[string]], { cwd }: ConfigPlace): SettingsFinding[] {
+  return networkFindings(http, cwd, ['sources', name, 'http']);
+}
+
 function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
   return holdsSecret && isReadableByOthers(path) ? [file] : [];
 }
@@ -157,10 +168,17 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const webhook = source.webhook ?? null;
     const { auth = { type: 'none' } } = source;
     const deprecations = parts.deprecations.get(name) ?? [];
-    const own = { auth, name, profile, resources, webhook, deprecations };
-    return [name, { ...source, ...own, warehouse: sourceAddress(warehouse, name, cwd) }];
+    const { http, ...rest } = source;
+    const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
+    return [name, { ...rest, ...own, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
-  const secrets = withSecretParts([...parts.secrets, ...credentials(parts), ...addressSecrets(warehouse, env)]);
+  const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
+  const secrets = withSecretParts([
+    ...parts.secrets,
+    ...credentials(parts),
+    ...ways,
+    ...addressSecrets(warehouse, env),
+  ]);
   return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
 }
 

@@ -7,6 +7,7 @@ import { duration } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
+import { networkSchema, type Network } from './network.ts';
 import { warehouseSchema } from './warehouse-address.ts';
 import { webhookSchema } from './webhook-schema.ts';
 
@@ -114,6 +115,9 @@ const sourceSchema = z.strictObject({
     .min(1)
     .meta({ description: 'Name of a profile that comes with content-sync, or the path of your own' }),
   rate: rateSchema.prefault({}),
+  http: networkSchema
+    .prefault({})
+    .meta({ description: 'The way to the service: proxy, authorities, client certificate' }),
   max_wait: duration
     .prefault('15m')
     .meta({ description: 'Longest wait that the service may ask for before a resource is put off (exit code 4)' }),
@@ -173,11 +177,12 @@ export type ServeSettings = z.output<typeof serveSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
-  Omit<SourcesFile[string], 'auth' | 'profile' | 'resources' | 'webhook'>
+  Omit<SourcesFile[string], 'auth' | 'http' | 'profile' | 'resources' | 'webhook'>
 > {
   readonly name: string;
   /** Of the type `none` where the settings have no secret. */
   readonly auth: AuthSettings;
+  readonly network: Network;
   readonly profile: Profile;
   /** Names of the profile's resources to sync, in the profile's order. */
   readonly resources: readonly string[];

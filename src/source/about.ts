@@ -16,6 +16,18 @@ const signSchema = z
     examples: [{ path: '/wp-json/', body: { path: 'namespaces', contains: 'wp/v2' } }],
   });
 
+const conditions = z
+  .array(filterCondition)
+  .default([])
+  .meta({
+    description: 'conditions that an entry of the list meets; as in `filter` of a resource',
+    examples: [[{ field: 'schema', exists: true }]],
+  });
+
+const resourceFields = z
+  .record(z.string(), z.unknown())
+  .meta({ description: 'fields of each resource; `{name}` is its name', examples: [{ path: '/items/{name}' }] });
+
 /** How the names of an account's own collections are found, so that `init` can write a resource for each. */
 const collectionsSchema = z.strictObject({
   path: z
@@ -30,13 +42,7 @@ const collectionsSchema = z.strictObject({
     .string()
     .min(1)
     .meta({ description: 'field that holds the name', examples: ['collection'] }),
-  where: z
-    .array(filterCondition)
-    .default([])
-    .meta({
-      description: 'conditions that an entry of the list meets if it is a collection with content',
-      examples: [[{ field: 'schema', exists: true }]],
-    }),
+  where: conditions,
   event_name: z
     .string()
     .min(1)
@@ -49,9 +55,14 @@ const collectionsSchema = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .meta({ description: 'names, with * for any text, of those that hold no content', examples: [['directus_*']] }),
-  resource: z
-    .record(z.string(), z.unknown())
-    .meta({ description: 'fields of each resource; `{name}` is its name', examples: [{ path: '/items/{name}' }] }),
+  resource: resourceFields,
+  also: z
+    .array(z.strictObject({ where: conditions, resource: resourceFields }))
+    .default([])
+    .meta({
+      description: 'further fields of those resources whose entry meets conditions',
+      examples: [[{ where: [{ field: 'drafts', in: [true] }], resource: { query: { status: 'draft' } } }]],
+    }),
 });
 
 /** What a person is told of a profile, and how `init` recognises its service. Says nothing about a run. */

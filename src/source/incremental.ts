@@ -1,16 +1,17 @@
 import { z } from 'zod';
 import { isTimeZone } from '../model/time-zone.ts';
 import { hasOffset, parsePattern } from './date-pattern.ts';
-import { duration } from './duration-and-size.ts';
+import { duration, timeSpan } from './duration-and-size.ts';
 import { isOwnHeader, requestPlace } from './request-place.ts';
-import { templateSchema, variablesIn } from './template.ts';
+import type { BodyPart } from './filter-places.ts';
+import { templateSchema } from './template.ts';
 
 /** Forms of a moment that have a name; any other is a pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
 
 export type NamedFormat = (typeof NAMED_FORMATS)[number];
 
-const template = templateSchema(['since']);
+const template = templateSchema(['since', 'until']);
 
 const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(text) !== null, {
   error:
@@ -19,15 +20,25 @@ const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(t
 });
 
 /** Maps all the way down: a list is written in the resource's own body, which has the same variables. */
-type BodyPart = string | number | { [key: string]: BodyPart };
-
 const bodyPart: z.ZodType<BodyPart> = z.lazy(() =>
   z.union([template, z.number(), z.record(z.string().min(1), bodyPart)]),
 );
 
 const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
+/** How a service is asked for what changed. */
+const MODES = ['filter', 'newest_first'] as const;
+
 const filterFields = z.strictObject({
+  mode: z
+    .enum(MODES)
+    .default('filter')
+    .meta({
+      description:
+        '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
+        'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor.',
+      examples: ['filter', 'newest_first'],
+    }),
   param: requestPlace
     .nullable()
     .default(null)
@@ -86,16 +97,60 @@ const filterFields = z.strictObject({
     description: 'How far before the cursor the walk starts; covers late commits and ties.',
     examples: ['10m', '1d'],
   }),
+  window: timeSpan
+    .refine((ms) => ms >= 60_000, 'expected a minute or more')
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        'For services that list so many records per query and no more: every walk asks for one window of times of ' +
+        'change after the other, each so long. Needs a place for `{until}`, `start`, and a `format` by name or pattern.',
+      examples: ['30d', '12h'],
+    }),
+  start: z.iso
+    .date('expected a date such as 2015-01-01')
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'The day from which on windows are asked for one by one; what is older is asked for as one window.',
+      examples: ['2015-01-01'],
+    }),
+  until_param: requestPlace
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Where a request takes the end of a window, unless a template has `{until}`.',
+      examples: ['updated_until', 'body:filter.to'],
+    }),
+  most: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Records that the service lists per query at most: a window that holds so many is cut in halves.',
+      examples: [1000, 10000],
+    }),
 });
 
 /** How to request what changed since a moment; null in a resource that has no such filter. */
-export const incrementalSchema = filterFields.refine(
-  ({ zone: name, format: form }) => name === null || takesZone(form),
-  {
+export const incrementalSchema = filterFields
+  .refine(({ mode, window, param, until_param }) => mode === 'filter' || (window ?? param ?? until_param) === null, {
+    path: ['mode'],
+    error: 'expected filter, because a listing that is read newest first takes no moment (put its order into `query`)',
+  })
+  .refine(({ window, start }) => (window === null) === (start === null), {
+    path: ['start'],
+    error: 'expected a day with `window`, and null without',
+  })
+  .refine(({ window, format: form }) => window === null || form !== 'as_sent', {
+    path: ['format'],
+    error: 'expected a format by name or pattern: windows begin before any time of the service is known',
+  })
+  .refine(({ zone: name, format: form }) => name === null || takesZone(form), {
     path: ['zone'],
     error: 'expected null: only a date pattern without an offset takes a zone (as_sent goes by `times`)',
-  },
-);
+  });
 
 /** How changes are found: the fields of a resource. */
 export const incrementalFields = {
@@ -121,55 +176,4 @@ export function isNamedFormat(text: string): text is NamedFormat {
 
 function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
-}
-
-type Templates = Pick<z.output<typeof filterFields>, 'param' | 'template' | 'query' | 'headers' | 'body'>;
-
-/** A value of a request for changes: a template, or what stands for itself in a JSON body. */
-export type FilterValue = string | number;
-
-/** Values of a request for changes by the place that they stand in, `param` first. */
-export function filterPlaces({ param, template: text, query, headers, body }: Templates): [string, FilterValue][] {
-  return [
-    ...(param === null ? [] : [[param, text] satisfies [string, string]]),
-    ...Object.entries(query),
-    ...Object.entries(headers).map(([name, value]): [string, string] => [`header:${name}`, value]),
-    ...leavesOf(body, 'body:'),
-  ];
-}
-
-function leavesOf(part: { [key: string]: BodyPart }, prefix: string): [string, FilterValue][] {
-  return Object.entries(part).flatMap(([key, value]): [string, FilterValue][] =>
-    typeof value === 'object' ? leavesOf(value, `${prefix}${key}.`) : [[`${prefix}${key}`, value]],
-  );
-}
-
-/** Places of the filter that take the moment: the first is its name for people. */
-export function sincePlaces(filter: Templates): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (takesSince(value) ? [place] : []));
-}
-
-function takesSince(value: unknown): boolean {
-  return typeof value === 'string' && variablesIn(value).includes('since');
-}
-
-/** True if something in the value, a template or JSON of templates, takes the moment. */
-function holdsSince(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return takesSince(value);
-  return Object.values(value).some(holdsSince);
-}
-
-/** True if a request of the resource has a place for the moment from which changes are asked for. */
-export function asksSince(resource: {
-  incremental: Templates | null;
-  query: unknown;
-  headers: unknown;
-  body: unknown;
-}): boolean {
-  const { incremental, query, headers, body } = resource;
-  return incremental === null || sincePlaces(incremental).length > 0 || holdsSince([query, headers, body]);
-}
-
-export function filterName(filter: Templates): string {
-  return sincePlaces(filter)[0] ?? '{since}';
 }

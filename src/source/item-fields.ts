@@ -4,8 +4,8 @@ import { bodyPath, recordsPath } from './body-path.ts';
 /** Statuses that never say that a record is gone: they are about the caller, or pass. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
 
-/** Answers to a request for a single record that mean that it is gone, besides 404 and 410. */
-const goneSchema = z
+/** Answers that mean that what was asked for is gone. */
+export const goneSchema = z
   .strictObject({
     status: z
       .array(

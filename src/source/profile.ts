@@ -6,9 +6,12 @@ import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
-import { asksSince, incrementalFields } from './incremental.ts';
+import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
+import { asksSince, asksUntil } from './filter-places.ts';
+import { incrementalFields, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
+import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
@@ -37,7 +40,9 @@ const resourceFields = z.strictObject({
     }),
   ...requestFields,
   ...recordFields,
+  ...partitionFields,
   ...incrementalFields,
+  incremental: z.union([changeFeedSchema, incrementalFields.incremental]),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -64,8 +69,21 @@ const resourceFields = z.strictObject({
   max_columns: z.int().min(10).max(900).default(200),
 });
 
+/** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
+const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
+  ...fields,
+  ...changesBy(incremental),
+}));
+
+function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
+  incremental: IncrementalProfile | null;
+  feed: ChangeFeed | null;
+} {
+  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
+}
+
 /** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
-const resourceSchema = withPostBodies(resourceFields)
+const resourceSchema = withPostBodies(dividedFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
     error: 'expected null, because a record that several fields identify has no id that could stand in a path',
@@ -75,19 +93,37 @@ const resourceSchema = withPostBodies(resourceFields)
     error:
       'expected a page style in which each answer names the next page, because parts of one record follow each other',
   })
-  // A cursor does not tell which of them it comes from.
   .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
     path: ['times'],
     error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
   })
+  // A cursor does not tell which of them it comes from.
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
   })
+  .refine(({ feed, item }) => feed?.record !== null || item !== null, {
+    path: ['item'],
+    error: 'expected the path of a single record, because the entries of the feed only name ids',
+  })
   .refine(asksSince, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  });
+  })
+  .refine(asksUntil, {
+    path: ['incremental', 'until_param'],
+    error:
+      'expected the place that takes the end of a window, or {until} in a template, where `window` is set, and only there',
+  })
+  .refine(({ partitions, incremental }) => partitions === null || incremental?.window == null, {
+    path: ['incremental', 'window'],
+    error: 'expected none: windows and partitions of one listing cannot be walked together yet',
+  })
+  .refine(asksForPartition, {
+    path: ['partitions', 'param'],
+    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
+  })
+  .transform(withPartitionKey);
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
@@ -153,7 +189,12 @@ const profileFields = z.strictObject({
     }),
   resources: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
-    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource'),
+    .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
+    .superRefine((resources, context) => {
+      for (const { resource, message } of parentFaults(resources)) {
+        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      }
+    }),
 });
 
 /**

@@ -40,6 +40,8 @@ export function fillTemplate(template: string, values: TemplateValues, place: Te
   });
   if (!isWhole) return null;
   if (place === 'path' && hasDotSegment(filled)) throw unfit(filled, 'would lead to another path');
+  if (place === 'header' && filled !== template && filled.trim() !== filled)
+    throw unfit(filled, 'begins or ends with blanks, which a header loses');
   return filled;
 }
 
@@ -50,6 +52,7 @@ function escaped(value: string, name: string, place: TemplatePlace): string {
   if (!value.isWellFormed() || (place !== 'body' && CONTROL.test(value))) {
     throw unfit(value, `of {${name}} holds control characters or half characters`);
   }
+  if (place === 'path' && value === '') throw unfit(value, `of {${name}} is empty: it would lead to another path`);
   if (place === 'header' && !HEADER_VALUE.test(value)) throw unfit(value, `of {${name}} cannot stand in a header`);
   return place === 'path' ? encodeURIComponent(value) : value;
 }

@@ -52,6 +52,11 @@ export function requestedVersion({ version_prefix, version: { prefix, header, qu
   return { prefix: prefix ?? version_prefix, headers, query };
 }
 
+/** True if the profile names the version otherwise than by `version_prefix` alone. */
+export function isVersionDeclared({ version: { prefix, header, query } }: Versioned): boolean {
+  return prefix !== undefined || header !== null || Object.keys(query).length > 0;
+}
+
 /** The version as a person reads it, such as `/v1, accept-version: v6.0`; also by it what a service said is stored. */
 export function versionText(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);

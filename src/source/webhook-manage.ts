@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonValue } from '../model/json.ts';
-import { bodyPath } from './body-path.ts';
+import { bodyPath, fieldPath } from './body-path.ts';
 import { templateSchema } from './template.ts';
 
 /** Variables of the requests that make, list and remove webhooks. */
@@ -31,9 +31,9 @@ export const manageSchema = z
         path,
         query,
         records: bodyPath.default('data'),
-        id: z.string().min(1).default('id'),
-        address: z.string().min(1).default('url'),
-        event: z.string().min(1).nullable().default(null),
+        id: fieldPath.default('id'),
+        address: fieldPath.default('url'),
+        event: fieldPath.nullable().default(null),
       })
       .nullable()
       .default(null)

@@ -1,7 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
-import type { OwnTables, RunRow } from '../warehouse/own-tables.ts';
+import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
 
 export const NO_FIGURES = {
   pages: 0,
@@ -89,6 +89,50 @@ export async function readRun(
 ): Promise<RunRow | null> {
   const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
   return (await part.executeTakeFirst()) ?? null;
+}
+
+/** Ends of a run in which a walk came to no end: the next run takes it up. */
+const UNENDED: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
+/** Runs in a row that a walk may have taken. */
+const MOST_UNENDED = 100;
+
+/**
+ * A moment at or before the beginning of the walk of a resource that ended at `endedAt`: that of the first run that it
+ * may have begun in. Null if that is not known.
+ */
+export async function lastWalkBegan(
+  own: Kysely<OwnTables>,
+  resource: string,
+  endedAt: TimestampText,
+): Promise<TimestampText | null> {
+  const runs = await own
+    .selectFrom('_sync_runs')
+    .select(['started_at', 'status'])
+    .where('resource', '=', resource)
+    .where('started_at', '<=', endedAt)
+    .orderBy('started_at', 'desc')
+    .limit(MOST_UNENDED)
+    .execute();
+  const [last, ...before] = runs;
+  if (last === undefined) return null;
+  const ended = before.findIndex(({ status }) => !UNENDED.has(status));
+  if (ended === -1 && runs.length === MOST_UNENDED) return null;
+  const unended = ended === -1 ? before : before.slice(0, ended);
+  return unended.at(-1)?.started_at ?? last.started_at;
+}
+
+/** A run of which the walk begins only now, because it had to wait for another resource. */
+export function beginLater(
+  own: Kysely<OwnTables>,
+  run: Pick<RunStart, 'run_id' | 'resource'>,
+  now: number,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_runs')
+    .set({ started_at: timestampText(now) })
+    .where('run_id', '=', run.run_id)
+    .where('resource', '=', run.resource)
+    .compile();
 }
 
 /** The newest run of a resource, or null. */

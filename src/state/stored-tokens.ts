@@ -15,7 +15,7 @@ export function storedTokens(warehouse: TokenPlace): TokenStore {
   const askerOf = (owner: string): string => JSON.stringify([place, process.pid, owner]);
 
   async function claim(name: string, version: number, asker: string, forMs: number): Promise<void> {
-    const now = await warehouse.now();
+    const now = Math.floor(await warehouse.now());
     const fresh = { name, version: 0, sealed: null, expires_at: null, asker: null, asked_until: null };
     await own
       .insertInto('_sync_tokens')
@@ -24,7 +24,7 @@ export function storedTokens(warehouse: TokenPlace): TokenStore {
       .execute();
     await own
       .updateTable('_sync_tokens')
-      .set({ asker, asked_until: Math.ceil(now + forMs) })
+      .set({ asker, asked_until: now + forMs })
       .where('name', '=', name)
       .where('version', '=', version)
       .where((is) => is.or([is('asker', 'is', null), is('asker', '=', asker), is('asked_until', '<=', now)]))

@@ -1,41 +1,54 @@
 import type { Page } from '../extract/page.ts';
 import { textOf, type PlaceValue, type PlaceValues } from '../extract/page-styles/page-variables.ts';
+import { keyParts } from '../extract/key-parts.ts';
+import { inPartition } from '../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../extract/walk.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { updatedZone } from '../shape/columns/updated-time.ts';
-import { filterName, filterPlaces, type FilterValue, type IncrementalProfile } from '../source/incremental.ts';
+import { boundsTogether, filterName, filterPlaces, type FilterValue } from '../source/filter-places.ts';
+import type { IncrementalProfile } from '../source/incremental.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { placeOf } from '../source/request-place.ts';
-import { fillTemplate } from '../source/template.ts';
+import { fillTemplate, type TemplateValues } from '../source/template.ts';
 import { sentMoment } from './cursor/since.ts';
 import type { RequestContext } from './resource-context.ts';
 
 /** What a walk asks for besides what the profile always says. */
 export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
 
-/** What asks for what changed since a moment of `sinceValue`; nothing for the whole listing. */
+/**
+ * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing, which is also asked for if
+ * the filter takes nothing but whole windows. What asks for the newest first is part of all walks, so that all of them
+ * show whether that is so.
+ */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
-  if (since === null || incremental === null) return {};
+  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
+  if (since === null || incremental === null || boundsTogether(profile)) return {};
   return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
 }
 
-/** The same for a moment as the service takes it. Throws `SyncError` for one that cannot be sent. */
-export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
-  return { extraQuery: filledFilter(incremental, since), values: { since } };
+/**
+ * The same for a moment as the service takes it; `until` is the end of a window, null if it has none. Throws `SyncError`
+ * for a moment that cannot be sent.
+ */
+export function filterSince(incremental: IncrementalProfile, since: string, until: string | null = null): ExtraQuery {
+  const values = { since, until };
+  return { extraQuery: filledFilter(incremental, values), values };
 }
 
-function filledFilter(incremental: IncrementalProfile, since: string): PlaceValues {
-  const filled = filterPlaces(incremental).map(([place, value]) => [place, filledValue(place, value, since)]);
+function filledFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
+  const filled = filterPlaces(incremental).map(([place, value]) => [place, filledValue(place, value, values)]);
   return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
 }
 
 /** A Unix time that is all of a field in a JSON body is a number there. */
-function filledValue(place: string, value: FilterValue, since: string): PlaceValue | null {
+function filledValue(place: string, value: FilterValue, values: TemplateValues): PlaceValue | null {
   if (typeof value !== 'string') return value;
   const { in: part } = placeOf(place);
-  const text = fillTemplate(value, { since }, part === 'template' ? 'query' : part);
-  return part === 'body' && value === '{since}' && text !== null && /^\d+$/.test(text) ? Number(text) : text;
+  const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
+  const isAlone = /^\{\w+\}$/.test(value);
+  return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
@@ -46,12 +59,21 @@ export function filterText(incremental: IncrementalProfile, { extraQuery = {}, v
 
 /** A walk over the resource's listing from its beginning, one page after the other. */
 export function listingWalk(
-  { client, profile, listing, meter, signal, clock }: RequestContext,
+  { client, profile, listing, meter, signal, clock, partition }: RequestContext,
   lane: Lane,
   extraQuery: ExtraQuery = {},
 ): WalkOptions {
   const acceptsEnd = profile.accept.includes('end');
-  return { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery, runAhead: 0, acceptsEnd };
+  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const value = extraQuery.values?.['partition'] ?? partition ?? null;
+  const options = { ...asked, runAhead: 0, acceptsEnd };
+  return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
+}
+
+/** The same request for the listing that a record with this key comes from. */
+export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }
 
 /** The first page of such a walk; null if it has none. Throws what walking throws. */

@@ -33,6 +33,8 @@ export interface PlanInput {
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
   credential: string;
+  /** True if a feed of changes can be gone on with from where it was left. */
+  isFed?: boolean;
   /** Local epoch milliseconds. */
   now: number;
 }
@@ -56,8 +58,10 @@ export function planWalk(input: PlanInput): WalkPlan {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
-  const since = command === 'sync' || wasDone(interrupted, base) ? sinceFor(base, input) : null;
-  const mode: WalkMode = since === null ? 'full' : 'incremental';
+  const asksChanges = command === 'sync' || wasDone(interrupted, base);
+  const since = asksChanges ? sinceFor(base, input) : null;
+  const goesOn = since !== null || (asksChanges && goesByFeed(base, input));
+  const mode: WalkMode = goesOn ? 'incremental' : 'full';
   const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
@@ -78,6 +82,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
   unwrap: [],
   filter: [],
   parts: null,
+  partitions: null,
   deleted: null,
   method: 'GET',
   headers: {},
@@ -106,7 +111,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts or deleted is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions or deleted is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }
@@ -120,11 +125,24 @@ function stillParked(resource: string, dueAt: string): DeferredError {
 /** Under another credential than that of the rows, all is walked: what it may not see would never be missed. */
 function sinceFor(checkpoint: CheckpointRow, { profile, credential }: PlanInput): string | null {
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt, last_full_at } = checkpoint;
-  if (last_full_at === null || profile.incremental === null || cursor === null) return null;
-  if (isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  if (last_full_at === null || isOtherCredential({ ...checkpoint, walk_credential: credential })) return null;
+  // Without a filter, only the listings of changed parents are asked for.
+  if (profile.incremental === null) return changesParents(profile) ? checkpoint.last_success_at : null;
+  if (cursor === null) return null;
   const isTold = seenAt !== null && checkedAt !== null;
   const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
   return sinceValue(cursor, profile.incremental, looks, updatedZone(profile));
+}
+
+function changesParents({ partitions }: ResourceProfile): boolean {
+  return partitions !== null && 'parent' in partitions && partitions.changed_only;
+}
+
+/** Like a filter, a feed says nothing of what another credential may see. */
+function goesByFeed(checkpoint: CheckpointRow, { isFed = false, credential }: PlanInput): boolean {
+  return (
+    isFed && checkpoint.last_full_at !== null && !isOtherCredential({ ...checkpoint, walk_credential: credential })
+  );
 }
 
 /** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -2,10 +2,12 @@ import { sql } from 'kysely';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import { forgetSeen } from '../state/seen.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
+import { feedPlace } from './feed/feed-place.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from './plan.ts';
 import type { ResourceContext } from './resource-context.ts';
@@ -40,7 +42,8 @@ export async function prepareResource(
   const { restart } = options;
   const command = commandFor(resource, options);
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
-  const input = { command, resource, profile, stored, restart, interrupted, credential, now: clock.now() };
+  const isFed = profile.feed !== null && (await feedPlace(context, profile.feed)).cursor !== null;
+  const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
     const asked = planWalk(input);
@@ -104,6 +107,7 @@ async function forgetResource({ warehouse, owned }: ResourceContext): Promise<vo
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
+      forgetFeeds(own, resource),
       deleteCheckpoint(own, resource),
     ],
     owned.lease(),

@@ -44,14 +44,14 @@ export interface Repetition {
 /** Concludes from the end of a walk what is proved about its records. Pure. */
 export function proveWalk(
   end: WalkEnd,
-  { accept, incremental, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'item'>,
+  { accept, incremental, feed, item }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed' | 'item'>,
   { former, behind }: Repetition,
 ): WalkProof {
   const { prints } = end;
   // A filter that does not list the record that it was set by lists others no better.
   const doubts = behind === null || end.met(behind.key) ? end.doubts : [...end.doubts, filterFailed];
   const isSame = former !== null && former.prints === prints;
-  const needsCatchUp = incremental !== null && doubts.some(({ code }) => code === 'entered');
+  const needsCatchUp = (incremental !== null || feed !== null) && doubts.some(({ code }) => code === 'entered');
   const hasSlipped = doubts.some(({ code }) => code === 'slipped');
   const open = doubts.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;

@@ -40,6 +40,8 @@ export interface SourceContext {
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
   clock: Clock;
+  /** The one listing that is asked, if the resource has several and nothing else says which. */
+  partition?: string | null;
 }
 
 /** Context of every step of syncing one resource: for loading, and for requests to the service. */

@@ -1,6 +1,7 @@
+import { parentOf } from '../source/partition-fields.ts';
 import { newMeter } from '../http/client.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import { beginRun, lastRun, endRun, type RunEnd, type RunFigures } from '../state/runs.ts';
+import { beginLater, beginRun, lastRun, endRun, type RunEnd, type RunFigures } from '../state/runs.ts';
 import type { RunRow, CheckpointRow } from '../warehouse/own-tables.ts';
 import { askIdentity } from './identity.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
@@ -17,6 +18,7 @@ import { countSuspects } from '../state/suspects.ts';
 import { heldDeletes } from './deletes/warnings.ts';
 import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
+import { notSynced } from './walk/partitions-of.ts';
 import { syncResource } from './sync-resource.ts';
 import { isPartial, withAccepted, type Warning } from './warnings.ts';
 import { newProgress, sharedKeyWarnings, type RunContext } from './run-progress.ts';
@@ -45,7 +47,7 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
     // As one: a backfill that was killed is known by the resources that it had begun together.
     await warehouse.apply(prepared.flatMap((each) => beginRun(warehouse.own, each.run, clock.now())));
     const known = await identified(options, prepared);
-    const resources = await allEnded(known.map((each) => runResource(options, each)));
+    const resources = await allEnded(inOrder(options, known));
     // This process was frozen for so long that another one took over: once that has ended, other users here go on.
     for (const [index, { error }] of resources.entries()) {
       if (error?.code === 'lease_lost') await acquired[index]?.reacquire().catch(() => undefined);
@@ -71,6 +73,29 @@ async function identified(
   } catch (error) {
     return prepared.map((each) => (each.plan === null ? each : { ...each, stopped: error }));
   }
+}
+
+/** Each resource's part, those of which the listings are another one's rows behind that one. */
+function inOrder(options: RunOptions, parts: readonly PreparedResource[]): Promise<ResourceReport>[] {
+  const begun = new Map<string, Promise<ResourceReport>>();
+  const begin = (part: PreparedResource): Promise<ResourceReport> => {
+    const { resource } = part.run;
+    const parent = parentOf(part.context.profile);
+    const before = parts.find(({ run }) => run.resource === parent);
+    const run =
+      begun.get(resource) ?? (before === undefined ? runResource(options, part) : behind(begin(before), part));
+    begun.set(resource, run);
+    return run;
+  };
+  const behind = async (parent: Promise<ResourceReport>, part: PreparedResource): Promise<ResourceReport> => {
+    const { status, resource } = await parent;
+    const isThere = status === 'ok' || status === 'partial';
+    const { warehouse } = part.context;
+    await warehouse.apply([beginLater(warehouse.own, part.run, options.clock.now())]);
+    const stopped = part.stopped ?? (isThere || part.plan === null ? null : notSynced(resource));
+    return runResource(options, { ...part, stopped });
+  };
+  return parts.map(begin);
 }
 
 /**

@@ -4,6 +4,8 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
+import { readDeleteFeed } from './feed/delete-feed.ts';
+import { followFeed } from './feed/follow-feed.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import { countRecords, type RunContext } from './run-progress.ts';
@@ -23,6 +25,20 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
 
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));
+  const { feed } = context.profile;
+  if (feed === null) await walkListing(context, plan, isFilterTrusted);
+  else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked));
+
+  await readDeleteFeed(context);
+  const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
+  progress.figures.deleted += confirmed.deleted;
+  progress.warnings.push(...(await unconfirmedDeletes(context, confirmed.trouble)));
+  await purgeDeleted(context);
+}
+
+/** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */
+async function walkListing(context: RunContext, plan: WalkPlan, isFilterTrusted: boolean): Promise<void> {
+  const { progress } = context;
   const walked = await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted);
 
   // A filter that is not proved is replaced by a full walk.
@@ -37,11 +53,6 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
     if (walked.needsCatchUp) await warnOfUntimed(context);
     await proveFilter(context, missed, await walkWhole(context, missed), true);
   }
-
-  const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
-  progress.figures.deleted += confirmed.deleted;
-  progress.warnings.push(...(await unconfirmedDeletes(context, confirmed.trouble)));
-  await purgeDeleted(context);
 }
 
 async function sweepSeen(context: RunContext): Promise<NewCredential | null> {

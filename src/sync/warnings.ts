@@ -15,6 +15,8 @@ const WARNING_KINDS = {
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
+  /** The feed of deletes was not read to its end: rows may be live of which it says that they are gone. */
+  delete_feed_unread: { isPartial: true, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
@@ -24,6 +26,10 @@ const WARNING_KINDS = {
   end_unproved: { isPartial: true, proof: 'end' },
   /** The database has forgotten what it had confirmed to this run, which has read it again. */
   warehouse_set_back: { isPartial: false, proof: null },
+  /** A whole walk has ended without a place from which its feed can be gone on with. */
+  feed_not_begun: { isPartial: false, proof: null },
+  /** The service no longer knows the place in its feed: everything was walked instead. */
+  feed_refused: { isPartial: false, proof: null },
   /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */

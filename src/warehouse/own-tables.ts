@@ -1,4 +1,4 @@
-import type { NoticeKind } from '../model/service-notice.ts';
+import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -222,16 +222,6 @@ export interface SuspectRow {
   hash: string | null;
   /** The service's own time of the delete; null if it has named none. */
   deleted_at: TimestampText | null;
-}
-
-export interface NoticeRow {
-  /** As the profile names the version that was asked for. */
-  version: string;
-  kind: NoticeKind;
-  value: string;
-  path: string;
-  first_heard: TimestampText;
-  last_heard: TimestampText;
 }
 
 /** The tables made by `migrations/`, as Kysely sees them. */

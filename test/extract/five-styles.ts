@@ -12,7 +12,11 @@ export interface Dialect {
   total?: boolean;
 }
 
-export function pageProfile(style: Style, size: number, rest: Record<string, unknown> = {}): PageProfile {
+export function pageProfile(
+  style: PageProfile['style'],
+  size: number,
+  rest: Record<string, unknown> = {},
+): PageProfile {
   return pageSchema.parse({ style, size, ...rest });
 }
 

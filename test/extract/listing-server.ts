@@ -9,14 +9,15 @@ export interface Reply {
   body?: unknown;
 }
 
-/** What a request says besides its address; the body is its text. */
-export interface Sent {
+/** What a request has besides its address. */
+export interface Asked {
+  method: string;
   headers: IncomingHttpHeaders;
   body: string;
 }
 
 /** Answers one request; `count` is 1 for the first request that the server got. */
-export type Responder = (url: URL, count: number, sent?: Sent) => Reply;
+export type Responder = (url: URL, count: number, asked?: Asked) => Reply;
 
 export interface ListingServer {
   url: URL;
@@ -28,17 +29,15 @@ export interface ListingServer {
 
 /** A real HTTP server on a free port, closed with the test that started it. */
 export async function startListing(respond: Responder): Promise<ListingServer> {
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = '', headers: sent } = incoming;
+    const asked = { method, headers: sent, body: await text(incoming) };
     const url = new URL(incoming.url ?? '/', listing.url);
     listing.requests.push(url.pathname + url.search);
-    const count = listing.requests.length;
-    const answer = (sent: string): void => {
-      const { status = 200, headers = {}, body } = respond(url, count, { headers: incoming.headers, body: sent });
-      setTimeout(() => {
-        outgoing.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body ?? null));
-      }, listing.delay);
-    };
-    text(incoming).then(answer, () => outgoing.destroy());
+    const { status = 200, headers = {}, body } = respond(url, listing.requests.length, asked);
+    setTimeout(() => {
+      outgoing.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body ?? null));
+    }, listing.delay);
   });
   const listing: ListingServer = { url: new URL('http://127.0.0.1'), requests: [], delay: 0 };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -32,11 +32,11 @@ const openGate: Pick<Governor, 'run' | 'figures' | 'state' | 'close'> = {
 };
 
 /** The product's client, closed with the test: one attempt a request, and 207 stands for the outcome `skip`. */
-export function realClient(baseUrl: URL, page: PageProfile, records = 'data'): ApiClient {
+export function realClient(baseUrl: URL, page: PageProfile, records = 'data', fields: object = {}): ApiClient {
   const profile = profileSchema.parse({
     http: { attempts: 1 },
     outcomes: [{ status: '207', outcome: 'skip' }],
-    resources: { content: { path: '/content', records, page } },
+    resources: { content: { path: '/content', records, page, ...fields } },
   });
   const auth = { type: 'api_key', key: 'a-key' } as const;
   const client = createClient({ baseUrl, profile, auth, governor: openGate, clock });

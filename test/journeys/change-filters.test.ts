@@ -26,7 +26,8 @@ async function stageOf(database: TestDatabase, talk: Talk, fields: Record<string
   }
   const respond: Responder = (url, _, sent) => {
     const id = /^\/v1\/report\/(.+)$/.exec(url.pathname)?.[1];
-    if (id === undefined) return talk.list([...entries.values()], url.searchParams, sent ?? { headers: {}, body: '' });
+    if (id === undefined)
+      return talk.list([...entries.values()], url.searchParams, sent ?? { method: 'GET', headers: {}, body: '' });
     const found = entries.get(id);
     return found === undefined ? { status: 404, body: {} } : { body: talk.show(found) };
   };

@@ -232,6 +232,24 @@ describe.for(DATABASES)('a filter on fields on $name', (database) => {
     expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', unchanged: 6, deleted: 0 });
   });
 
+  it('takes a record that is read alone and left out as gone', async () => {
+    const { stage, docs, all } = await store(database, { ...fields, ...item, ...incremental }, wrap);
+    fill(docs);
+    await stage.run('backfill');
+    docs.set('r1', { at: MOMENT(20), type: 'page', gone: null });
+    docs.set('r6', { at: MOMENT(20), type: 'post', gone: null });
+    const app = await stage.open();
+    const expected = () => ({ after: Date.parse(MOMENT(20)), isDelete: false });
+    const { signal } = new AbortController();
+    const outcomes: string[] = [];
+    for (const key of ['r1', 'r6', 'r9'])
+      outcomes.push(await app.refetch({ resource: 'report', key, expected, signal }));
+    await app.close();
+    expect(outcomes).toEqual(['deleted', 'loaded', 'behind']);
+    expect(await all(live)).toEqual(idsOf(2, 4, 5, 6, 7, 8));
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', unchanged: 6, deleted: 0 });
+  });
+
   it('deletes on a full walk what only the listing shows to be left out', async () => {
     const { stage, docs, all } = await store(database, { ...fields, ...item }, wrap);
     fill(docs);

@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { Reply } from '../extract/listing-server.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
+import { SyncError } from '../../src/model/errors.ts';
+
+const stopped = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
 
 /** A page of a wiki: its text, and its links, of which one answer gives two at most. */
 interface Wiki {
@@ -76,9 +79,9 @@ describe.for(DATABASES)('records in parts on $name', (database) => {
     const { stage, pages, rows, truth } = await wiki(database, { parts: { complete: 'done' } });
     fill(pages);
     const stop = new AbortController();
-    const watcher = { page: () => stop.abort(new Error('stopped')) };
+    const watcher = { page: () => stop.abort(stopped) };
     const first = await stage.run('backfill', { signal: stop.signal, watcher });
-    expect(first.resources[0]?.status).not.toBe('ok');
+    expect(first.resources[0]?.status).toBe('interrupted');
     const asked = stage.service.requests.length;
     expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok' });
     expect(stage.service.requests[asked]).toContain('cursor=b1p0');

@@ -132,7 +132,7 @@ describe('filling in from the environment', () => {
 });
 
 describe('F211 the texts that must not be logged', () => {
-  it('are all credentials, what came from files, and what a profile took from outside for headers and queries', () => {
+  it('are all credentials, what came from files, and what a profile took from outside for its requests', () => {
     inFolder({ secret: 'from-file\n' }, (cwd) => {
       const two = config({ '50': '"${RPS}"', 'content-service': './p.yaml' }).replace(
         '\nlog:',
@@ -142,11 +142,33 @@ describe('F211 the texts that must not be logged', () => {
       writeFileSync(join(cwd, 'c', 'c.yaml'), two);
       writeFileSync(
         join(cwd, 'c', 'p.yaml'),
-        'extends: content-service\nheaders: { X-Api-Key: "${HEADER}" }\nresources: { content: { query: { k: "${QUERY}" }, path: "${PATH_OF}" } }\n',
+        `extends: content-service
+headers: { X-Api-Key: "\${HEADER}" }
+defaults: { query: { d: "\${DEFAULT}" } }
+resources:
+  content: { query: { k: "\${QUERY}" }, path: "\${PATH_OF}" }
+  images: { method: POST, headers: { X-Site: "\${SITE}" }, body: { auth: { token: "\${TOKEN}" } } }
+`,
       );
-      const env = { RPS: '50', HEADER: 'in-header', QUERY: 'in-query', PATH_OF: '/x' };
+      const env = {
+        RPS: '50',
+        HEADER: 'in-header',
+        QUERY: 'in-query',
+        PATH_OF: '/x',
+        DEFAULT: 'by-default',
+        SITE: 'in-site',
+        TOKEN: 'in-body',
+      };
       const { secrets } = loadSettings({ path: 'c/c.yaml', env, cwd });
-      expect(secrets.toSorted()).toEqual(['canary-4711', 'from-file', 'in-header', 'in-query']);
+      expect(secrets.toSorted()).toEqual([
+        'by-default',
+        'canary-4711',
+        'from-file',
+        'in-body',
+        'in-header',
+        'in-query',
+        'in-site',
+      ]);
     });
   });
 });

@@ -1,4 +1,4 @@
-import type { Reply, Sent } from '../extract/listing-server.ts';
+import type { Asked, Reply } from '../extract/listing-server.ts';
 
 /** A record as its service keeps it; times in epoch milliseconds. */
 export interface Entry {
@@ -14,7 +14,7 @@ export interface Talk {
   what: string;
   fields: Record<string, unknown>;
   show: (entry: Entry) => object;
-  list: (entries: readonly Entry[], params: URLSearchParams, sent: Sent) => Reply;
+  list: (entries: readonly Entry[], params: URLSearchParams, sent: Asked) => Reply;
   /** An `incremental` that does not fit; `NONE` where there is none to try. */
   wrong: Record<string, unknown> | typeof NONE;
   /** Codes of the warnings by which a run tells that. */

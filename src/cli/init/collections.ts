@@ -23,7 +23,8 @@ export function ownCollections(place: Place, answer: JsonValue): OwnCollections 
     const name = textAt(entry, place.name);
     if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
     const resource = resourceNameOf(name);
-    resources[resource] = filled(place.resource, name);
+    const further = place.also.filter(({ where }) => meets(entry, where)).map((each) => each.resource);
+    resources[resource] = filled(Object.assign({}, place.resource, ...further), name);
     const event = place.event_name === undefined ? null : textAt(entry, place.event_name);
     if (event !== null && event !== resource) resourceNames[event] = resource;
   }

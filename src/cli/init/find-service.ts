@@ -2,6 +2,7 @@ import { openAsker } from '../../probe/ask/open-asker.ts';
 import { probeService, type ProbeResult } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/result/to-yaml.ts';
 import { ConfigError } from '../../model/errors.ts';
+import { usualNetwork } from '../../settings/network.ts';
 import { readPackagedProfile } from '../../settings/load-profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
@@ -51,7 +52,8 @@ async function knownProfiles(context: CliContext, { url, profile }: Wanted): Pro
   if (profile !== undefined) return [{ name: profile, profile: readPackagedProfile(profile) }];
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
-  const asking = { baseUrl, credential: null, clock, secrets, signal, most: MOST_SIGNS };
+  const network = usualNetwork(context.cwd, context.env);
+  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MOST_SIGNS };
   await using opened = openAsker(asking);
   const found = await recogniseService((path) => opened.asker.ask({ path }), new URL(url).pathname);
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
@@ -110,7 +112,8 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
   const { clock, secrets, signal } = context;
   const credential = secret === null ? null : { secret: secret.value, user };
   const progress = progressOn(context);
-  const result = await probeService({ baseUrl: new URL(url), credential, clock, secrets, signal, progress });
+  const network = usualNetwork(context.cwd, context.env);
+  const result = await probeService({ network, baseUrl: new URL(url), credential, clock, secrets, signal, progress });
   print(context, foundText(result));
   const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
   const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };

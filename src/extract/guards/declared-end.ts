@@ -1,6 +1,6 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
-import { declaredEnd } from '../../source/page-style.ts';
+import { declaredEnd } from '../../source/page-end.ts';
 import type { PagePosition } from '../page.ts';
 import type { PageStyle } from '../page-styles/page-style.ts';
 import type { ReadableResource, ReadPage } from '../requests/read-page.ts';

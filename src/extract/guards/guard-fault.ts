@@ -14,9 +14,20 @@ export interface GuardFault {
 
 /** The error that ends a walk: it names the page, and is never a reason to take the listing for complete. */
 export function walkError(fault: GuardFault, position: PagePosition, cause?: unknown): SyncError {
-  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${snippet(position, 300)})`, {
+  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${snippet(readable(position), 300)})`, {
     recovery: 'stop',
     hint: visibleText(fault.hint),
     cause,
   });
+}
+
+/** The position with what stands in headers and body as JSON. */
+function readable(position: PagePosition): string {
+  const [address = '', values] = position.split('#');
+  if (values === undefined) return address;
+  try {
+    return `${address} ${decodeURIComponent(values)}`;
+  } catch {
+    return position;
+  }
 }

@@ -1,8 +1,7 @@
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../shape/json/exact-number.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
-import { accountOf, bodyAccount } from '../requests/body-account.ts';
+import { accountOf, bodyAccount, valueIn } from '../requests/body-account.ts';
 import {
   absentStep,
   followed,
@@ -54,10 +53,10 @@ const FLAGS: ReadonlyMap<JsonValue | undefined, boolean | null> = new Map<JsonVa
  * alone decides.
  */
 function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | GuardFault {
-  const more = hasMore(profile, facts.json);
+  const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
-  const found = fieldAt(facts.json, profile.next_cursor);
+  const found = valueIn(facts, profile.next_cursor);
   const token = tokenOf(found);
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return cursorStep(profile, facts.url, { token, from: profile.next_cursor });
@@ -70,9 +69,12 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
 }
 
 /** True, false, null if the answer does not say, or the fault of a value that is none of these. */
-export function hasMore(profile: { has_more: string | null }, json: JsonValue): boolean | null | GuardFault {
+export function hasMore(
+  profile: { has_more: string | null },
+  facts: Pick<PageFacts, 'headers' | 'json'>,
+): boolean | null | GuardFault {
   if (profile.has_more === null) return null;
-  const found = fieldAt(json, profile.has_more);
+  const found = valueIn(facts, profile.has_more);
   const flag = FLAGS.get(found);
   return flag === undefined ? invalid(profile.has_more, found, 'true or false') : flag;
 }

@@ -17,7 +17,7 @@ export function keysetStyle(profile: PageProfiles['keyset']): PageStyle {
 function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | GuardFault {
   const { cursor_field, end, size } = profile;
   const { received, kept, url } = facts;
-  const more = hasMore(profile, facts.json);
+  const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
   if (received === 0) return more === true ? promised(profile) : { end: 'empty' };
   const values = facts.records.map(({ value }) => tokenOf(fieldAt(value, cursor_field)));

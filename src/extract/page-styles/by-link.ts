@@ -1,7 +1,6 @@
 import { snippet } from '../../http/body/safe-text.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
-import { accountOf } from '../requests/body-account.ts';
+import { accountOf, valueIn } from '../requests/body-account.ts';
 import { parseLinkHeader } from './link-header.ts';
 import {
   absentStep,
@@ -56,7 +55,7 @@ function badLink(why: string, header: string | string[] | undefined): GuardFault
 
 /** The body names the next page by its URL; null and the empty string are the end. */
 function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | GuardFault {
-  const found = fieldAt(facts.json, profile.next_url);
+  const found = valueIn(facts, profile.next_url);
   if (found === null || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
   if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });

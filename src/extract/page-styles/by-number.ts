@@ -1,10 +1,9 @@
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
 import type { GuardFault } from '../guards/guard-fault.ts';
 import type { EndProof } from '../guards/walk-end.ts';
 import type { PagePosition } from '../page.ts';
-import { accountOf } from '../requests/body-account.ts';
+import { accountOf, valueIn } from '../requests/body-account.ts';
 import {
   absentStep,
   sizeParam,
@@ -58,7 +57,7 @@ function namedNumber(
   current: number,
 ): number | null | PageStep | GuardFault {
   if (path === null) return null;
-  const found = fieldAt(facts.json, path);
+  const found = valueIn(facts, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
   if (facts.received === 0) return null;
   if (found === undefined) return absentStep({ absent_is_end: true }, facts, { place: path, field: 'page.next_page' });

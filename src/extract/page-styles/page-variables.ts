@@ -11,7 +11,8 @@ export type PlaceValue = string | number | ExactNumber;
 export type PlaceValues = Readonly<Record<string, PlaceValue>>;
 
 const CONTROL = /\p{Cc}/u;
-const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+/** Blanks at its ends are no part of a header's value. */
+const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /** True for text that must not get near a request line: control characters (CR, LF, NUL, ...) or half a character. */
 export function isUnsendable(text: string): boolean {

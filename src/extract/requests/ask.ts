@@ -1,7 +1,8 @@
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { declaredEnd, type PageProfile } from '../../source/page-style.ts';
+import { declaredEnd } from '../../source/page-end.ts';
+import type { PageProfile } from '../../source/page-style.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import type { PagePosition } from '../page.ts';

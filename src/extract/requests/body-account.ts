@@ -12,18 +12,24 @@ export function countAt(json: JsonValue, path: string | null): number | null {
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** The parts of an answer that may tell a number. */
-interface CountingAnswer {
+/** The parts of an answer that may tell how many records there are, or of the next page. */
+interface TellingAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
 }
 
 /** The same at a place in the body or, written as `header:<name>`, in a header. */
-export function countIn({ headers, json }: CountingAnswer, place: string | null): number | null {
-  const name = place === null ? undefined : /^header:(.+)$/.exec(place)?.[1];
-  if (name === undefined) return countAt(json, place);
+export function countIn(answer: TellingAnswer, place: string | null): number | null {
+  const value = place === null ? null : (valueIn(answer, place) ?? null);
+  return countAt(typeof value === 'string' ? value.trim() : value, '');
+}
+
+/** The value at such a place, a header's as text; undefined if there is none. */
+export function valueIn({ headers, json }: TellingAnswer, place: string): JsonValue | undefined {
+  const name = /^header:(.+)$/.exec(place)?.[1];
+  if (name === undefined) return fieldAt(json, place);
   const value = headers[name.toLowerCase()];
-  return typeof value === 'string' && /^\d{1,15}$/.test(value.trim()) ? Number(value) : null;
+  return Array.isArray(value) ? value.join(', ') : value;
 }
 
 /** The value that was found instead of the expected one, in words, for an error message. */

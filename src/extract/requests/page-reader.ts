@@ -2,7 +2,7 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import type { AnswerSource } from './answer-source.ts';
-import { declaredEnd } from '../../source/page-style.ts';
+import { declaredEnd } from '../../source/page-end.ts';
 import { isRepeated, provePastEnd, type PastEndSign } from '../guards/declared-end.ts';
 import { walkError } from '../guards/guard-fault.ts';
 import { lastKnown } from '../guards/page-keys.ts';
@@ -66,7 +66,7 @@ export class PageReader {
     return this.#kept;
   }
 
-  /** Not null if no page that named a next one held as many records as were asked for. */
+  /** Not null if no page but the last held as many records as were asked for. */
   get pageSize(): { asked: number; came: number } | null {
     const { size: asked, size_param } = this.#options.resource.page;
     const { least, most } = this.#sizes;
@@ -119,6 +119,7 @@ export class PageReader {
     const seen = ledger.received === null ? null : ledger.received + fresh;
     const met = ledger.met === null ? null : ledger.met + fresh;
     const before = this.#last;
+    if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
     this.#count += 1;
     const { url, total, pages, answer } = read;
@@ -137,8 +138,6 @@ export class PageReader {
     const step = this.#isItsOwnNext(named, read, before) ? { end: 'unchanged' as const } : named;
     if ('next' in step) {
       this.#kept = Math.max(this.#kept, received);
-      this.#sizes.least = Math.min(this.#sizes.least, received);
-      this.#sizes.most = Math.max(this.#sizes.most, received);
       return { ...read, next: step.next, proof: null, fault: null };
     }
     const last = { read, step, resource, style, first, ask, acceptsEnd, met, kept: this.#kept };
@@ -198,6 +197,12 @@ export class PageReader {
     if (lastKnown(again.keys, before) !== -1) return { ...again, overlap: Infinity };
     ledger.loseTrack();
     return { ...read, overlap: 0 };
+  }
+
+  /** A page that another one with records follows is as large as the service makes them. */
+  #addSize(received: number): void {
+    this.#sizes.least = Math.min(this.#sizes.least, received);
+    this.#sizes.most = Math.max(this.#sizes.most, received);
   }
 
   /** True for a page that names itself as the next one, if that is declared to be the end and its records are new. */

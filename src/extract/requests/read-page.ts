@@ -1,7 +1,7 @@
 import type { ApiAnswer } from '../../http/client.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { fieldAt } from '../../shape/records/field-at.ts';
-import { asRecord } from '../../shape/records/as-record.ts';
+import { asRecord, type RecordSight } from '../../shape/records/as-record.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { accountOf, bodyAccount, countAt, countIn } from './body-account.ts';
@@ -9,7 +9,7 @@ import type { GuardFault } from '../guards/guard-fault.ts';
 import { pageKeys } from '../guards/page-keys.ts';
 
 /** The part of a resource's profile by which an answer is read. */
-export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields>;
+export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
 
 /** The fields that say how records are seen; each may be absent. */
 type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'parts'>;
@@ -17,7 +17,7 @@ type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'p
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
 export function recordsOf(
   { bytes, json }: Pick<ApiAnswer, 'bytes' | 'json'>,
-  resource: Pick<ReadableResource, 'records'> & Partial<RecordFields>,
+  resource: Pick<ReadableResource, 'records'> & Partial<RecordFields> & RecordSight,
 ): SourceRecord[] | null {
   const records = selectRecords(bytes, json, resource.records, resource.key_field);
   return records?.map((record) => asRecord(record, resource)) ?? null;

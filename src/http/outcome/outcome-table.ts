@@ -32,7 +32,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
       'HOSTNAME_MISMATCH',
       'INVALID_CA',
     ],
-    hint: "Check the service's certificate and base_url; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
+    hint: "Check the service's certificate and base_url; for a private authority, name the file with its certificate in http.ca_file of the source, or in the environment's NODE_EXTRA_CA_CERTS. A service that wants a certificate of the client gets the one in http.cert_file.",
   }),
   row('stop', 'headers_too_large', "the answer's headers are larger than 16 KiB", {
     failure: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
@@ -61,6 +61,10 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'unsupported_encoding', 'the body has a content encoding that is not supported', {
     failure: ['unsupported_encoding'],
     hint: 'gzip, deflate, br and zstd are read, two of them at most.',
+  }),
+  row('retry', 'proxy_failed', 'the proxy does not lead to the service', {
+    failure: ['UND_ERR_ABORTED', 'UND_ERR_PRX_*', 'UND_ERR_PROXY*'],
+    hint: 'Check http.proxy of the source (or HTTPS_PROXY), its user and password, and whether it may go to the service.',
   }),
   row('stop', 'closed', 'the client was closed', { failure: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'] }),
   row('stop', 'bad_request', 'the request cannot be sent as it is', {

@@ -7,9 +7,9 @@ import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
 /** The id under which the service's operators find this request; null if the answer has none. */
-export function requestId(headers: Judged['answer']['headers']): string | null {
+export function requestId(headers: Judged['answer']['headers'], secrets: readonly string[]): string | null {
   const value = headers['x-request-id'] ?? headers['request-id'];
-  return typeof value === 'string' ? snippet(value, 80) : null;
+  return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
 }
 
 /**
@@ -26,9 +26,9 @@ export function requestError(of: {
   note?: string;
 }): SyncError {
   const { verdict, answer } = of.judged;
-  const id = requestId(answer.headers);
+  const id = requestId(answer.headers, of.secrets);
   const parts = [
-    `${of.method} ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${scrubbedSnippet(id, of.secrets)})`}`,
+    `${of.method} ${of.url} ${answer.status === 0 ? 'failed' : `answered ${answer.status}`}${id === null ? '' : ` (request ${id})`}`,
     `: ${explanation(of.judged, of.secrets)}`,
     of.attempts > 1 ? `; ${of.attempts} attempts` : '',
     of.note === undefined ? '' : `; ${of.note}`,

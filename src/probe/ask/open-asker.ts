@@ -1,5 +1,7 @@
-import { createAgent, createExchange } from '../../http/exchange.ts';
+import { createAgent } from '../../http/dispatcher.ts';
+import { createExchange } from '../../http/exchange.ts';
 import { createGovernor } from '../../queue/governor.ts';
+import type { Network } from '../../settings/network.ts';
 import { profileSchema } from '../../source/profile.ts';
 import { rateDialectSchema } from '../../source/rate-dialect.ts';
 import { createAsker, type Asker, type AskerOptions } from './asker.ts';
@@ -9,14 +11,19 @@ export interface OpenedAsker extends AsyncDisposable {
   asker: Asker;
 }
 
+interface AskerPlace extends Omit<AskerOptions, 'exchange' | 'governor'> {
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
+}
+
 /** A longer wait than this is not waited for: a person is sitting there. */
 const LONGEST_WAIT_MS = 60_000;
 
 /** Opens connections to a service that nothing is known of: one request at a time, at the pace that it states. */
-export function openAsker(options: Omit<AskerOptions, 'exchange' | 'governor'>): OpenedAsker {
+export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
   const { clock } = options;
   const http = { ...defaultHttp(), timeout: 30_000, headers_timeout: 20_000 };
-  const agent = createAgent(http, { ca: undefined, insecure: false });
+  const agent = createAgent(http, { network, ca: undefined, insecure: false });
   const governor = createGovernor({
     clock,
     dialect: rateDialectSchema.parse('auto'),

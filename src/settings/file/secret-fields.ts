@@ -13,6 +13,7 @@ export function isSecretField(path: FieldPath): boolean {
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
   if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
   if (isHeader(path)) return true;
@@ -39,9 +40,13 @@ function isQueryValue(path: FieldPath): boolean {
   return ['query', 'body'].includes(partOfRequest(path));
 }
 
+/** Parts of a resource that have requests of their own. */
+const WITH_REQUESTS: ReadonlySet<unknown> = new Set(['incremental', 'start', 'delete_feed']);
+
 /** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
 function partOfRequest(path: FieldPath): string {
-  const below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  let below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  while (WITH_REQUESTS.has(below[0])) below = below.slice(1);
   return below.length > 1 ? String(below[0]) : '';
 }
 
@@ -56,6 +61,7 @@ export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>):
 }
 
 function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (path.length === 4 && path[2] === 'http' && path[3] === 'proxy') return /:\/\/[^/?#@]*:[^/?#@]+@/.test(text);
   if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
   return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
 }

@@ -1,20 +1,42 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { isExact } from '../json/exact-number.ts';
 import { parseJson } from '../json/parse-json.ts';
+import { isObject } from './field-at.ts';
 import { meets, type FieldCondition } from './field-condition.ts';
+import { withField } from './with-field.ts';
 import { unwrapped, type UnwrapRule } from './unwrap.ts';
 
 /** How a resource's records are seen: the part of its profile that comes between an answer and a row. */
 export interface RecordSight {
+  /** The listing that it comes from, where the resource has several, and the field that says so. */
+  partition?: { readonly field: string; readonly value: string } | null;
   unwrap?: readonly UnwrapRule[];
   filter?: readonly FieldCondition[];
 }
 
 /** A record of an answer as ids, times and tables see it. Its bytes stay what the service sent. */
-export function asRecord(record: SourceRecord, sight: RecordSight): SourceRecord {
-  const { unwrap = [], filter = [] } = sight;
-  if (record.aside !== undefined || (unwrap.length === 0 && filter.length === 0)) return record;
+export function asRecord(sent: SourceRecord, sight: RecordSight): SourceRecord {
+  const { unwrap = [], filter = [], partition = null } = sight;
+  if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
+  const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
+  if (partition !== null && !isOf(partition, value)) return { ...record, value: null, aside: strange(partition.field) };
   return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
+}
+
+function isOf({ field, value }: NonNullable<RecordSight['partition']>, record: JsonValue): boolean {
+  const said = isObject(record) && Object.hasOwn(record, field) ? record[field] : null;
+  return (
+    said === value || (said !== null && typeof said !== 'object' && String(said) === value) || isDigitsOf(said, value)
+  );
+}
+
+function isDigitsOf(said: JsonValue | undefined, value: string): boolean {
+  return said !== undefined && isExact(said) && said.rawJSON === value;
+}
+
+function strange(field: string): NonNullable<SourceRecord['aside']> {
+  return { reason: 'partition_other', detail: `${field} is not that of the listing in which the record is` };
 }
 
 /** A stored body as ids, times and tables see it. */

@@ -73,6 +73,7 @@ export type RejectReason =
   | 'id_too_long'
   | 'id_characters'
   | 'record_missing'
+  | 'partition_other'
   | 'not_an_object'
   | 'too_deep'
   | 'too_wide'

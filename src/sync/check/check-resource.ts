@@ -2,15 +2,17 @@ import type { Page } from '../../extract/page.ts';
 import { walk } from '../../extract/walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { listingWalk } from '../listing-walk.ts';
+import { samplePartition } from './sample-partition.ts';
 import { credentialFinding } from './credential.ts';
 import { filterFinding } from './filter.ts';
+import { orderFinding } from './order.ts';
 import { failure, type CheckFinding } from './finding.ts';
 import { clockFinding, fieldFindings, listingFinding, pageSizeFindings } from './listing.ts';
 import { timesFindings } from './times-without-zone.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { differenceText } from '../../shape/records/record-difference.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
-import type { ResourceProfile } from '../../source/profile.ts';
+import type { Profile, ResourceProfile } from '../../source/profile.ts';
 import { compareAlone, keyIn } from '../item/compare-alone.ts';
 
 /**
@@ -19,12 +21,16 @@ import { compareAlone, keyIn } from '../item/compare-alone.ts';
  * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(
-  context: RequestContext,
+  asked: RequestContext,
+  resources: Profile['resources'],
   credential: 'identified' | 'unproved' | 'none',
 ): Promise<CheckFinding[]> {
-  const { profile, signal } = context;
+  const { profile, signal } = asked;
   const pages: Page[] = [];
+  let context = asked;
   const walked = await tested('listing', signal, async () => {
+    if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
+    if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of walk({ ...listingWalk(context, 'incremental'), runAhead: 1 })) {
       pages.push(page);
       if (pages.length === 2) break;
@@ -43,7 +49,9 @@ export async function checkResource(
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
-    findings.push(await tested('filter', signal, () => filterFinding(context, first, incremental)));
+    const isSorted = incremental.mode === 'newest_first';
+    const finding = () => (isSorted ? orderFinding(context, first) : filterFinding(context, first, incremental));
+    findings.push(await tested('filter', signal, finding));
   }
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
@@ -55,6 +63,12 @@ export async function checkResource(
   }
   return findings;
 }
+
+const NO_PARENT: CheckFinding = {
+  check: 'listing',
+  status: 'warn',
+  detail: 'the service lists no record of the parent, so there is no listing to ask for',
+};
 
 /** Runs one test; what it throws becomes its finding. */
 async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {

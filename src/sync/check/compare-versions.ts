@@ -2,11 +2,13 @@ import { readItem } from '../../extract/read-item.ts';
 import { walk } from '../../extract/walk.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { fieldChanges, fieldTypes } from '../../shape/columns/field-types.ts';
+import type { Profile } from '../../source/profile.ts';
 import { keyIn } from '../item/compare-alone.ts';
 import { listingWalk } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { checkResource } from './check-resource.ts';
 import { failure, type CheckFinding } from './finding.ts';
+import { samplePartition } from './sample-partition.ts';
 
 /** Pages of each version that are compared. */
 const PAGES = 2;
@@ -27,11 +29,16 @@ interface Sample {
  * both; and what the profile assumes that the other one does not keep. `fail`: it breaks the copy. Never throws for what
  * the service does, except when interrupted.
  */
-export async function compareVersions(present: RequestContext, other: RequestContext): Promise<CheckFinding[]> {
+export async function compareVersions(
+  present: RequestContext,
+  other: RequestContext,
+  resources: Profile['resources'],
+): Promise<CheckFinding[]> {
   try {
-    const before = await sampleOf(present);
-    const after = await sampleOf(other);
-    const broken = (await checkResource(other, 'identified')).filter(({ status }) => status === 'fail');
+    const partition = present.profile.partitions === null ? null : await samplePartition(present, resources);
+    const before = await sampleOf({ ...present, partition });
+    const after = await sampleOf({ ...other, partition });
+    const broken = (await checkResource(other, resources, 'identified')).filter(({ status }) => status === 'fail');
     return [
       ...broken,
       ...fieldFindings(before, after),

@@ -1,11 +1,12 @@
 import { countIn } from '../../extract/requests/body-account.ts';
 import { recordsOf } from '../../extract/requests/read-page.ts';
-import { listingStart, requestAt } from '../../extract/page-styles/listing-request.ts';
+import { requestAt } from '../../extract/page-styles/listing-request.ts';
 import type { Page } from '../../extract/page.ts';
 import { urlAt } from '../../extract/page-styles/position.ts';
 import type { OtherCaller } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { askIdentity, isRefusal, type IdentityRequest } from '../identity.ts';
+import { listingWalk } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import { failure, type CheckFinding } from './finding.ts';
 import { pageAsListed, type FirstPage } from './first-page.ts';
@@ -66,11 +67,12 @@ function sizeOf({ total, records }: FirstPage): string {
 
 async function asOther(context: RequestContext, { position }: Page, as: OtherCaller): Promise<FirstPage | null> {
   const { client, listing, profile, meter, signal } = context;
-  const parts = { target: listing, templates: profile, values: {} };
-  const request = requestAt(parts, urlAt(listingStart(parts), position));
+  const { resource, values = {} } = listingWalk(context, 'incremental');
+  const parts = { target: listing, templates: profile, values };
+  const request = requestAt(parts, urlAt(listing.baseUrl, position));
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
-    const records = recordsOf(answer, profile);
+    const records = recordsOf(answer, resource);
     // An answer that is no listing is as good as a refusal.
     if (records === null) return null;
     return pageAsListed({ records, total: countIn(answer, profile.page.total), next: null }, profile);

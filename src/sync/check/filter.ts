@@ -1,8 +1,9 @@
 import type { Page } from '../../extract/page.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
-import { filterName, NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
+import { boundsTogether, filterName } from '../../source/filter-places.ts';
+import { NAMED_FORMATS, type IncrementalProfile } from '../../source/incremental.ts';
 import { writtenMoment } from '../cursor/since.ts';
-import { filterSince, filterText } from '../listing-walk.ts';
+import { filterSince, filterText, type ExtraQuery } from '../listing-walk.ts';
 import type { RequestContext } from '../resource-context.ts';
 import type { CheckFinding } from './finding.ts';
 import { askFirstPage, pageAsListed, type FirstPage, type Listed } from './first-page.ts';
@@ -52,12 +53,12 @@ export async function filterFinding(
     return { check: 'filter', status: 'warn', detail: `${name} cannot be tried on an empty listing` };
   }
   const aheadAt = (page.serverDate ?? context.clock.now()) + FAR_AHEAD_MS;
-  const asked = { plain, aheadAt };
-  const { moment, answers } = await askFilter(context, incremental, asked);
-  const shown = (at: number): string => filterText(incremental, filterSince(incremental, moment(at)));
+  const question = { plain, aheadAt };
+  const { moment, asked, answers } = await askFilter(context, incremental, question);
+  const shown = (at: number): string => filterText(incremental, asked(at));
   const fault = filterFault(answers, shown, aheadAt);
   if (fault !== null) {
-    const other = await workingFormat(context, incremental, asked);
+    const other = await workingFormat(context, incremental, question);
     const hint =
       other === null
         ? fault.hint
@@ -75,20 +76,23 @@ interface FilterQuestion {
   aheadAt: number;
 }
 
-/** `moment` writes epoch milliseconds as the filter takes them. */
+/** `moment` writes epoch milliseconds as the filter takes them, `asked` is the request with that. */
 async function askFilter(
   context: RequestContext,
   incremental: IncrementalProfile,
   { plain, aheadAt }: FilterQuestion,
-): Promise<{ moment: (at: number) => string; answers: FilterAnswers }> {
+): Promise<{ moment: (at: number) => string; asked: (at: number) => ExtraQuery; answers: FilterAnswers }> {
   const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
   const zone = updatedZone(context.profile);
   const moment = (at: number): string => writtenMoment(at, incremental, like, zone);
-  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, filterSince(incremental, moment(at)));
+  // Where begin and end of a window cannot be told apart, it ends behind all that is asked for.
+  const until = boundsTogether(context.profile) ? moment(aheadAt + FAR_AHEAD_MS) : null;
+  const asked = (at: number): ExtraQuery => filterSince(incremental, moment(at), until);
+  const since = (at: number): Promise<FirstPage | null> => askFirstPage(context, asked(at));
   const middleAt = middleOf(plain.records, incremental.overlap);
   const ahead = await since(aheadAt);
   // A request that is refused is not made better by another moment.
-  if (ahead === null) return { moment, answers: { plain, ahead, back: null, control: null } };
+  if (ahead === null) return { moment, asked, answers: { plain, ahead, back: null, control: null } };
   const answers = {
     plain,
     ahead,
@@ -96,7 +100,7 @@ async function askFilter(
     ...(middleAt === null ? {} : { middle: { at: middleAt, page: await since(middleAt) } }),
     control: await askFirstPage(context, { extraQuery: { [CONTROL]: moment(aheadAt) } }),
   };
-  return { moment, answers };
+  return { moment, asked, answers };
 }
 
 /** Of the other formats the first in which the filter does what it should; null if none does, or nothing could tell. */

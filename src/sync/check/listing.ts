@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { updatedPaths, updatedTime } from '../../shape/columns/updated-time.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
-import { filterName } from '../../source/incremental.ts';
+import { filterName } from '../../source/filter-places.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { CheckFinding } from './finding.ts';
 

@@ -12,6 +12,7 @@ import { checkItemReading } from '../item/check-reading.ts';
 import { loadRecord, type FoundRecord } from '../item/load-record.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { confirmStated } from './confirm-stated.ts';
+import { confirmTold } from './confirm-told.ts';
 import type { Gone } from './corroborate.ts';
 import { softDeleteWatched, watching } from './soft-delete-gone.ts';
 
@@ -72,7 +73,10 @@ export async function confirmDeletes(
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
   const allowed = states.filter((state) => state === 'released' || known === credential);
   const stated = await confirmStated(context, allowed);
-  if (profile.item === null) return { deleted: stated + (await confirmByWalks(context, allowed)), trouble: null };
+  if (profile.item === null) {
+    const told = await confirmTold(context, allowed, loaded);
+    return { deleted: stated + told + (await confirmByWalks(context, allowed)), trouble: null };
+  }
   const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
   const confirmed: ConfirmedDeletes = { deleted: stated, trouble: null };
   const unstated = suspects.filter(({ reason }) => reason !== 'stated');
@@ -126,11 +130,14 @@ function sortedLooks(looks: readonly Look[]) {
   const suspected = looks.filter((look) => look.suspect.reason !== 'older' && !isStated(look));
   const open = suspected.filter(({ suspect }) => suspect.state !== 'released');
   const released = suspected.filter(({ suspect }) => suspect.state === 'released');
+  const unmet = open.filter(({ suspect }) => suspect.sweeps === 0);
+  const isTold = ({ suspect }: Look): boolean => suspect.reason === 'told';
   return [
     { chosen: stated, reason: 'stated', witness: 'stated', isReleased: false },
     { chosen: released, witness: 'walked', isReleased: true },
     { chosen: open.filter(({ suspect }) => suspect.sweeps > 0), witness: 'walked', isReleased: false },
-    { chosen: open.filter(({ suspect }) => suspect.sweeps === 0), witness: 'untold', isReleased: false },
+    { chosen: unmet.filter(isTold), reason: 'told', witness: 'told', isReleased: false },
+    { chosen: unmet.filter((look) => !isTold(look)), witness: 'untold', isReleased: false },
   ] as const;
 }
 

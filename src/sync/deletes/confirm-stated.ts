@@ -1,5 +1,6 @@
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { holdSuspects, readSuspects } from '../../state/suspects.ts';
+import { holdSuspects } from '../../state/stated-suspects.ts';
+import { readSuspects } from '../../state/suspects.ts';
 import { inParts } from '../../state/in-parts.ts';
 import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -11,7 +12,7 @@ const ROWS_PER_STEP = 500;
 
 /**
  * Carries out the deletes that the records themselves state: the service has said it, so nobody is asked again. If they
- * are too many together all of them are held. Returns how many rows were marked.
+ * and those that a feed names are too many together, all of them are held. Returns how many rows were marked.
  */
 export async function confirmStated(
   context: ResourceContext,
@@ -19,9 +20,10 @@ export async function confirmStated(
 ): Promise<number> {
   const { warehouse, owned } = context;
   const known = await readSuspects(warehouse.own, owned.resource, states);
+  const named = known.filter(({ reason, state }) => state === 'open' && (reason === 'stated' || reason === 'told'));
+  const isHeld = await holdIfTooMany(context, named);
   const stated = known.filter(({ reason }) => reason === 'stated');
   const open = stated.filter(({ state }) => state === 'open');
-  const isHeld = await holdIfTooMany(context, open);
   const released = stated.filter(({ state }) => state === 'released');
   return (await carryOut(context, released, true)) + (isHeld ? 0 : await carryOut(context, open, false));
 }

@@ -5,7 +5,8 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { canonicalHash } from '../../shape/records/fingerprint.ts';
-import { forgetWaiting, readSuspects, suspectGone, suspectOlder, suspectStated } from '../../state/suspects.ts';
+import { suspectStated } from '../../state/stated-suspects.ts';
+import { forgetWaiting, readSuspects, suspectGone, suspectOlder } from '../../state/suspects.ts';
 import type { SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
 
 /** The part of a suspect that a page may change. */

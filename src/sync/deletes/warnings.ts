@@ -77,7 +77,7 @@ function countOf(count: number, what: string): string {
 export function newCredential({ missing }: NewCredential, resource: string): Warning {
   return {
     code: 'credential_changed',
-    message: `the credential is another one than before: ${underIt(missing)}`,
+    message: `the credential or the version of the API is another one than before: ${underIt(missing)}`,
     hint:
       missing === 0
         ? 'nothing is to be done'

@@ -2,7 +2,6 @@ import { readItem, type ItemReading } from '../../extract/read-item.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { updatedTime, updatedZone } from '../../shape/columns/updated-time.ts';
-import { filterName, type IncrementalProfile } from '../../source/incremental.ts';
 import { saveCheckpoint } from '../../state/checkpoints.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { isBehindCursor } from '../cursor/move-cursor.ts';
@@ -11,13 +10,17 @@ import { filterQuery, filterText } from '../listing-walk.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import { isNewestFirst } from '../walk/newest-first.ts';
+import type { Warning } from '../warnings.ts';
 import {
   fullPlan,
   countUntimedRows,
   cursorFor,
+  filterOf,
   latestWitnesses,
   ignoredFilter,
   notBelieved,
+  notDescending,
   unprovedCatchUp,
 } from './trusted-plan.ts';
 
@@ -47,8 +50,7 @@ export async function proveFilter(
   walked: WholeWalk,
   isLast = false,
 ): Promise<WholeWalk | null> {
-  const { profile, progress, watcher, owned, credential, clock } = context;
-  const { resource } = owned;
+  const { profile, progress } = context;
   const { incremental } = profile;
   const since = plan.checkpoint.walk_since;
   // A walk that may have missed records is partial anyway, and its cursor stays where it was.
@@ -57,18 +59,33 @@ export async function proveFilter(
   const { evidence } = walked;
   const subject = filterOf(context, incremental);
   const asked = filterText(incremental, filterQuery(profile, since));
-  if (evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
+  if (!isNewestFirst(profile) && evidence.oldest < momentOf(since, zone) - MOST_EARLIER_MS) {
     progress.warnings.push(ignoredFilter(subject, asked, evidence.oldest));
+  }
+  if (evidence.disorder !== null) {
+    const doubt = notDescending(subject, evidence.disorder);
+    return replaced(context, plan, { subject, doubt, isSure: true }, isLast);
   }
   // What lies behind the cursor cannot list its record: it was proved when that was last asked for.
   if (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null) return null;
   const doubted = await doubtedWitness(context, { plan, since, zone }, walked);
   if (doubted === null) return null;
+  return replaced(context, plan, { subject, doubt: notBelieved(subject, doubted, asked), isSure: false }, isLast);
+}
+
+/** The full walk in place of one that is not believed; `isSure`: not because of its record, which may be gone. */
+async function replaced(
+  context: RunContext,
+  plan: WalkPlan,
+  { subject, doubt, isSure }: { subject: ReturnType<typeof filterOf>; doubt: Warning; isSure: boolean },
+  isLast: boolean,
+): Promise<WholeWalk | null> {
+  const { profile, progress, watcher, owned, credential, clock } = context;
+  const { resource } = owned;
   if (isLast) {
     progress.warnings.push(unprovedCatchUp(subject));
     return null;
   }
-  const doubt = notBelieved(subject, doubted, asked);
   if (subject.isAccepted) {
     progress.warnings.push(doubt);
     return null;
@@ -78,7 +95,7 @@ export async function proveFilter(
   const instead = await walkWhole(context, whole, false);
   // Not listed by a full walk either: the record is gone, and nothing is wrong with the filter.
   const isGone = instead.isProved && !instead.evidence.hasWitness;
-  if (!isGone) progress.warnings.push(doubt);
+  if (isSure || !isGone) progress.warnings.push(doubt);
   return instead;
 }
 
@@ -87,11 +104,6 @@ export async function warnOfUntimed(context: RunContext): Promise<void> {
   const { incremental } = context.profile;
   if (incremental === null || (await countUntimedRows(context)) === 0) return;
   context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental)));
-}
-
-function filterOf({ owned, profile }: RunContext, incremental: IncrementalProfile) {
-  const param = filterName(incremental);
-  return { resource: owned.resource, param, isAccepted: profile.accept.includes('filter') };
 }
 
 /** The key of the record that should have been listed; null if the filter is proved. */

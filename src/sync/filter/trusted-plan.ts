@@ -1,10 +1,13 @@
 import type { LoadContext } from '../../load/load-context.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../shape/columns/updated-time.ts';
-import { NO_WALK } from '../../state/checkpoints.ts';
+import type { IncrementalProfile } from '../../source/incremental.ts';
+import { NO_WALK, saveCheckpoint } from '../../state/checkpoints.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import type { RunContext } from '../run-progress.ts';
 import { planWalk, type PlanInput, type WalkPlan } from '../plan.ts';
 import { momentOf, writtenMoment } from '../cursor/since.ts';
 import type { Warning } from '../warnings.ts';
-import { filterName } from '../../source/incremental.ts';
+import { filterName } from '../../source/filter-places.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import type { Witness } from '../walk/filter-evidence.ts';
 
@@ -20,9 +23,10 @@ export async function trustedPlan(
 ): Promise<{ plan: WalkPlan; warnings: Warning[] }> {
   const { profile, resource, stored } = input;
   if (plan.mode === 'full' || profile.incremental === null || stored === null) return { plan, warnings: [] };
-  const isAccepted = profile.accept.includes('filter');
-  const doubt = { resource, param: filterName(profile.incremental), isAccepted };
-  const untimed = await countUntimedRows(context);
+  const doubt = filterOf(context, profile.incremental);
+  const { isAccepted } = doubt;
+  // Windows list such rows in no walk, and tell it themselves.
+  const untimed = profile.incremental.window === null ? await countUntimedRows(context) : 0;
   const warnings = untimed === 0 ? [] : [untimedRecords(doubt, untimed)];
   if (untimed > 0 && !isAccepted) return { plan: fullPlan(input), warnings };
   if (plan.resumed || stored.cursor_key !== null || stored.cursor === null) return { plan, warnings };
@@ -86,10 +90,34 @@ export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProf
 const WALKED = 'everything was walked instead';
 const ACCEPTED = 'nothing else was walked, because the profile accepts it';
 
+/** The filter that a warning is about. */
 interface Doubt {
   resource: string;
   param: string;
   isAccepted: boolean;
+}
+
+export function filterOf({ owned, profile }: LoadContext, incremental: IncrementalProfile): Doubt {
+  const param = filterName(incremental);
+  return { resource: owned.resource, param, isAccepted: profile.accept.includes('filter') };
+}
+
+/**
+ * After a full walk of a listing that is not newest first though the profile says so: the cursor is forgotten, so that
+ * the next walk is a full one too. Adds its warnings to the run's.
+ */
+export async function forgetCursor(
+  context: RunContext,
+  { checkpoint, disorder, needsCatchUp }: { checkpoint: CheckpointRow; disorder: string; needsCatchUp: boolean },
+): Promise<CheckpointRow> {
+  const { profile, progress, warehouse, owned } = context;
+  if (profile.incremental === null) return checkpoint;
+  const subject = filterOf(context, profile.incremental);
+  progress.warnings.push(notDescending(subject, disorder), ...(needsCatchUp ? [unprovedCatchUp(subject)] : []));
+  if (subject.isAccepted) return checkpoint;
+  const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
+  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  return without;
 }
 
 /** The record that set the cursor was not among what the filter listed, although the service has it as it was. */
@@ -98,6 +126,15 @@ export function notBelieved({ resource, isAccepted }: Doubt, key: string, filter
     code: 'filter_not_believed',
     message: `${filter} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
     hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
+  };
+}
+
+/** A listing that is to be read newest first is in another order. */
+export function notDescending({ resource, isAccepted }: Doubt, disorder: string): Warning {
+  return {
+    code: 'filter_not_believed',
+    message: `${disorder}, so the listing does not descend by the time of change: ${isAccepted ? ACCEPTED : WALKED}`,
+    hint: `set incremental.query of ${resource} so that the listing is newest first by \`updated\`, or \`incremental: null\``,
   };
 }
 

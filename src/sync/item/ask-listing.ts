@@ -1,4 +1,5 @@
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
+import { keyParts } from '../../extract/key-parts.ts';
 import { walk } from '../../extract/walk.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -11,7 +12,7 @@ import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
 import type { Lookup } from './proof.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { filterQuery, listingWalk, type ExtraQuery } from '../listing-walk.ts';
+import { askedFor, filterQuery, listingWalk, type ExtraQuery } from '../listing-walk.ts';
 
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;
@@ -34,7 +35,7 @@ export async function askListing(
 ): Promise<ListingAnswer> {
   const since = await sinceFor(context, updated);
   if (since === undefined) return { is: 'unknown' };
-  const found = await sharedLookup(context, { since, after }, lane);
+  const found = await sharedLookup(context, { key, since, after }, lane);
   const record = found.records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt: found.requestedAt };
   return { is: found.isWhole ? 'unlisted' : 'unknown' };
@@ -60,16 +61,17 @@ function mostRecords({ profile }: Pick<ResourceContext, 'profile'>): number {
 /** One lookup serves all callers whose record it must show and who asked before it began. */
 async function sharedLookup(
   context: ResourceContext,
-  { since, after }: { since: string | null; after: number },
+  { key, since, after }: { key: string; since: string | null; after: number },
   lane: Lane,
 ): Promise<Lookup> {
-  const { proof, clock } = context;
-  const known = proof.looking;
+  const { proof, clock, profile } = context;
+  const { partition } = keyParts(profile, key);
+  const known = proof.looking?.partition === partition ? proof.looking : null;
   const from = since === null ? null : (parseInstant(/^\d+$/.test(since) ? Number(since) : since)?.epochMs ?? null);
   const serves =
     known !== null && known.startedAt >= after && (known.since === null || (from !== null && known.since <= from));
   if (serves) return known.found;
-  const looking = { startedAt: clock.now(), since: from, found: lookup(context, since, lane) };
+  const looking = { partition, startedAt: clock.now(), since: from, found: lookup(context, { key, since }, lane) };
   proof.looking = looking;
   try {
     return await looking.found;
@@ -78,13 +80,17 @@ async function sharedLookup(
   }
 }
 
-async function lookup(context: ResourceContext, since: string | null, lane: Lane): Promise<Lookup> {
+async function lookup(
+  context: ResourceContext,
+  { key, since }: { key: string; since: string | null },
+  lane: Lane,
+): Promise<Lookup> {
   const { profile, clock, signal } = context;
   const records = new Map<string, SourceRecord>();
   let requestedAt = clock.now();
   let isNamed = true;
   try {
-    for await (const page of walk(listingWalk(context, lane, filterQuery(profile, since)))) {
+    for await (const page of walk(listingWalk(context, lane, askedFor(profile, key, filterQuery(profile, since))))) {
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of takenIn(page.records)) {
         const key = keyIn(record.value, profile);
@@ -93,7 +99,8 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
       }
       if (page.end !== null) {
         const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
-        return { records, requestedAt, isWhole: isProved && isNamed && records.size > 0 };
+        const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
+        return { records, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;
@@ -106,16 +113,19 @@ async function lookup(context: ResourceContext, since: string | null, lane: Lane
   return { records, requestedAt, isWhole: false };
 }
 
-/** The live records that a filtered listing shows first: those that have changed since a moment, as the service wrote it. */
+/**
+ * The live records that a filtered listing shows first: those that have changed since a moment, as the service wrote it.
+ * Of several listings, that of the record with this key.
+ */
 export async function changedSince(
   context: ResourceContext,
-  updated: string | null,
+  { key, updated }: { key: string; updated: string | null },
   lane: Lane,
 ): Promise<{ records: readonly SourceRecord[]; extraQuery: ExtraQuery }> {
   const { profile } = context;
   const { incremental } = profile;
   const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
-  const extraQuery = filterQuery(profile, since);
+  const extraQuery = askedFor(profile, key, filterQuery(profile, since));
   for await (const { records } of walk(listingWalk(context, lane, extraQuery))) {
     return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };
   }

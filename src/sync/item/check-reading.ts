@@ -79,7 +79,11 @@ interface Question {
 async function prove(context: ResourceContext, question: Question, lane: Lane): Promise<Doubt | null> {
   const { proof, profile, clock } = context;
   const { key, record, reading, known } = question;
-  const { records, extraQuery } = await changedSince(context, updatedTime(record.value, profile)?.text ?? null, lane);
+  const { records, extraQuery } = await changedSince(
+    context,
+    { key, updated: updatedTime(record.value, profile)?.text ?? null },
+    lane,
+  );
   const own = recordIn(records, profile, key);
   for (const each of [...(own === undefined ? [] : [own]), ...controlsIn(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };

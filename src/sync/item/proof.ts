@@ -25,7 +25,7 @@ export interface ItemProof {
   /** Comparisons with the listing are made one after the other: the first often answers the others as well. */
   comparing: Promise<unknown>;
   /** A look into the listing that is under way or was the last one. */
-  looking: { startedAt: number; since: number | null; found: Promise<Lookup> } | null;
+  looking: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 
 /** By the client, which belongs to one source and one profile. */

@@ -20,6 +20,8 @@ export interface FilterEvidence {
   pages: number;
   /** Of the other records, the one that changed last but not after the cursor. */
   other: Witness | null;
+  /** How a listing that should be newest first is not; null if it is, or need not be. */
+  disorder: string | null;
   /** The earliest time of change; Infinity if no record has one. */
   oldest: number;
 }
@@ -27,7 +29,7 @@ export interface FilterEvidence {
 /** No page of a walk from this checkpoint was seen yet. */
 export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
   const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
-  return { witness: cursor_key, hasWitness: false, pages: 0, other: null, oldest: Infinity, cursorAt };
+  return { witness: cursor_key, hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, cursorAt };
 }
 
 /** Adds a page that is about to be committed. */

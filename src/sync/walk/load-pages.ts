@@ -3,7 +3,10 @@ import type { CompiledQuery } from 'kysely';
 import type { WalkEnd } from '../../extract/guards/walk-end.ts';
 import type { Page } from '../../extract/page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
+import { partitionedWalk } from '../../extract/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../extract/walk.ts';
+import { walkWindows } from '../../extract/walk-windows.ts';
+import type { Windows } from '../../extract/windows.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -14,15 +17,18 @@ import { saveFigures } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import { checkpointAfter, SEVERAL } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
+import { goOnAfterWalk, walkedCursor } from '../feed/feed-place.ts';
 import { addPage, type FilterEvidence } from './filter-evidence.ts';
-import { type WalkPlan, startWalk } from '../plan.ts';
+import type { WalkPlan } from '../plan.ts';
 import { countPage, withPage, type RunContext } from '../run-progress.ts';
 import { filterQuery, listingWalk } from '../listing-walk.ts';
+import { isNewestFirst, orderOf } from './newest-first.ts';
 import { proveWalk, type WalkProof, type Repetition } from '../prove-walk.ts';
+import { partitionsOf } from './partitions-of.ts';
+import { resumeWalk } from './resume-walk.ts';
 import { positionFrom, storedPosition } from './stored-position.ts';
-import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
 import { resolveUnseenRejects } from '../../state/rejects.ts';
-import { forgetSeen, readSeenPages, rememberSeen } from '../../state/seen.ts';
+import { forgetSeen, rememberSeen } from '../../state/seen.ts';
 import type { ResourceContext } from '../resource-context.ts';
 
 /** Which lane a walk's requests take: people wait for an incremental one. */
@@ -38,6 +44,8 @@ export interface OneWalk {
   repetition: Repetition;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
+  /** Null if the listing is asked for at once. */
+  windows: Windows | null;
 }
 
 /** A walk that came to its end, and what that end proves. */
@@ -59,12 +67,13 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const suspects = await openSuspects(context, { mode, walkStartedAt });
   const loader = await openPageLoader(context, olderPolicy(suspects));
-  const { start, before } = await resumeWalk(context, planned);
+  const { start, before } = await resumeWalk(context, planned, one.windows !== null);
+  const order = orderOf(profile, start);
   let checkpoint = start;
   const last: { ended: Omit<LoadedWalk, 'checkpoint'> | null } = { ended: null };
   const load = async (page: Page): Promise<void> => {
     let next = checkpoint;
-    if (page.end !== null) last.ended = { end: page.end, proof: proveWalk(page.end, profile, one.repetition) };
+    if (page.end !== null) last.ended = endedBy(context, page, page.end, one.repetition);
     const outcome = await loader.load(page, (facts, counted) => {
       addPage(one.evidence, facts);
       const committed = { page, facts, counted, before: checkpoint, proof: last.ended?.proof ?? null };
@@ -83,7 +92,8 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   const mayOverlap = warehouse.isOnNetwork && isNumbered(profile.page);
   let writing = Promise.resolve();
   try {
-    for await (const page of walk({ ...walkOptions(context, start), before, overlaps: mayOverlap })) {
+    const more = { before, overlaps: mayOverlap, ...(order === null ? {} : { isEnough: order.begin }) };
+    for await (const page of await pagesOf(context, one, start, more)) {
       if (mayOverlap) loader.prepare(page);
       await writing;
       writing = write(page);
@@ -96,8 +106,21 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   } finally {
     await writing;
   }
+  one.evidence.disorder ??= order?.broken() ?? null;
   if (last.ended === null) throw new Error('a walk came to no end');
   return { checkpoint, ...last.ended };
+}
+
+/** A page that names where the changes go on is the last one by that. */
+function endedBy(
+  context: RunContext,
+  page: Page,
+  end: WalkEnd,
+  repetition: Repetition,
+): Omit<LoadedWalk, 'checkpoint'> {
+  const isNamed = walkedCursor(context, page) !== null;
+  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  return { end: shown, proof: proveWalk(shown, context.profile, repetition) };
 }
 
 interface CommittedPage {
@@ -131,8 +154,22 @@ function commitOf(
     saveCheckpoint(warehouse.own, next),
     saveFigures(warehouse.own, run, figures),
     ...seenStatements(context, committed, next),
+    ...(isProved && before.walk_mode === 'full' ? goOnAfterWalk(context, walkedCursor(context, page)) : []),
   ];
   return { next, statements };
+}
+
+/** The pages of the listing, of all its windows, or of all its listings. */
+async function pagesOf(
+  context: RunContext,
+  { windows }: OneWalk,
+  start: CheckpointRow,
+  more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'>,
+): Promise<AsyncIterable<Page>> {
+  const options = { ...walkOptions(context, start), ...more };
+  const { partitions } = context.profile;
+  if (partitions === null) return windows === null ? walk(options) : walkWindows(options, windows);
+  return partitionedWalk(options, partitions, await partitionsOf(context, partitions, start));
 }
 
 function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
@@ -142,7 +179,7 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
     from: positionFrom(start.walk_position, profile.query, filterQuery(profile, start.walk_since).values ?? {}),
     pagesBefore: start.walk_pages,
     ...keptSize(start, profile.page),
-    runAhead,
+    runAhead: isNewestFirst(profile) && start.walk_mode === 'incremental' ? 0 : runAhead,
     leastAhead: warehouse.isOnNetwork ? LEAST_AHEAD_ON_NETWORK : 1,
   };
 }
@@ -150,35 +187,6 @@ function walkOptions(context: RunContext, start: CheckpointRow): WalkOptions {
 /** The page size that earlier walks observed; nothing if they asked for another one. */
 function keptSize({ kept_size }: CheckpointRow, { size }: ResourceProfile['page']): { kept?: number } {
   return kept_size === null ? {} : { kept: kept_size <= size ? kept_size : 0 };
-}
-
-/**
- * Where a walk starts, and the pages that it has read before an interruption, so that it can prove that its place still
- * holds. A walk by page numbers of which no page is remembered begins again: the listing may have moved meanwhile.
- */
-async function resumeWalk(
-  context: ResourceContext,
-  planned: CheckpointRow,
-): Promise<{ start: CheckpointRow; before: WalkBefore }> {
-  const nothing: WalkBefore = { pages: [], records: 0, leastTotal: null };
-  if (planned.walk_position === null) return { start: planned, before: nothing };
-  const pages = await rememberedPages(context, planned);
-  if (pages.length === 0 && isNumbered(context.profile.page)) {
-    const { walk_mode: mode, walk_since: since } = planned;
-    return { start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: nothing };
-  }
-  return { start: planned, before: { pages, records: planned.walk_records, leastTotal: planned.walk_total } };
-}
-
-async function rememberedPages({ warehouse, profile }: ResourceContext, planned: CheckpointRow): Promise<MetPage[]> {
-  const { resource, walk_started_at, walk_since } = planned;
-  if (walk_started_at === null) return [];
-  const pages: MetPage[] = [];
-  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
-    const place = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    if (place !== null) pages.push({ position: place, keys: ids, unkeyed });
-  }
-  return pages;
 }
 
 /** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */

@@ -1,5 +1,6 @@
 import type { PagePosition } from '../../extract/page.ts';
 import { filledQuery } from '../../extract/page-styles/listing-request.ts';
+import { joinPosition, splitPosition } from '../../extract/partition-position.ts';
 import type { TemplateValues } from '../../source/template.ts';
 
 /** Only what stands behind the origin counts; a base makes it a URL. */
@@ -17,14 +18,19 @@ export function storedPosition(
   scrub: (text: string) => string,
 ): PagePosition | null {
   if (position === null) return null;
-  const stored = changed(position, query, (params, name) => params.delete(name));
+  const { place, inner } = splitPosition(position);
+  const own = changed(inner, query, (params, name) => params.delete(name));
+  const stored = place === null ? own : joinPosition(place, own);
   return scrub(stored) === stored ? stored : null;
 }
 
 /** The position that `storedPosition` stored. `values` are those of the walk. */
 export function positionFrom(stored: PagePosition | null, query: Query, values: TemplateValues): PagePosition | null {
   if (stored === null) return null;
-  return changed(stored, filledQuery(query, values), (params, name, value) => params.set(name, value));
+  const { place, inner } = splitPosition(stored);
+  const filled = filledQuery(query, place === null ? values : { ...values, partition: place.partition });
+  const whole = changed(inner, filled, (params, name, value) => params.set(name, value));
+  return place === null ? whole : joinPosition(place, whole);
 }
 
 function changed(
@@ -33,7 +39,7 @@ function changed(
   change: (params: URLSearchParams, name: string, value: string) => void,
 ): PagePosition {
   const entries = Object.entries(query);
-  if (entries.length === 0 || !URL.canParse(position, ANYWHERE)) return position;
+  if (entries.length === 0 || position === '' || !URL.canParse(position, ANYWHERE)) return position;
   const url = new URL(position, ANYWHERE);
   for (const [name, value] of entries) change(url.searchParams, name, value);
   return url.pathname + url.search.replaceAll('+', '%20') + url.hash;

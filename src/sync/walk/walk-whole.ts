@@ -7,6 +7,8 @@ import { sinceValue } from '../cursor/since.ts';
 import { newEvidence, type FilterEvidence } from './filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
+import { forgetCursor } from '../filter/trusted-plan.ts';
+import { windowsOf } from './windows.ts';
 import { loadPages, type LoadedWalk, type OneWalk } from './load-pages.ts';
 import { endWarnings, type Repetition, type WalkProof } from '../prove-walk.ts';
 
@@ -39,7 +41,9 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
   let repetition: Repetition = { former: null, behind: null };
   const repeated = { whole: 0, all: 0 };
   for (;;) {
-    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence });
+    // Also a filter that is not trusted is all that such a service can be asked by: the windows try it themselves.
+    const windows = await windowsOf(run, plan.checkpoint);
+    const { checkpoint, end, proof } = await oneWalk(context, { plan, repetition, evidence, windows });
     const { isProved, maySweep, needsCatchUp, mayRepeat } = proof;
     const next = nextPass(profile, planned, { end, proof, repetition });
     repeated.all += 1;
@@ -47,7 +51,10 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     const isEnough = repeated.all > REPETITIONS.all || repeated.whole > REPETITIONS.whole;
     if (isProved || !mayRepeat || isEnough) {
       progress.warnings.push(...endWarnings(proof, end));
-      return { checkpoint, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
+      const { disorder } = evidence;
+      const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
+      const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
+      return { checkpoint: kept, isProved, maySweep, isEmpty: end.records === 0, needsCatchUp, evidence };
     }
     const { walk_credential } = planned.checkpoint;
     const again = sweepable({ ...checkpoint, walk_credential });

@@ -1,7 +1,8 @@
+import { EACH_ELEMENT, EACH_MEMBER, isEach, stepsOf } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { fieldAt, isObject } from '../../shape/records/field-at.ts';
+import { fieldAt, isObject, stepInto } from '../../shape/records/field-at.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
 import { updatedZone } from '../../shape/columns/updated-time.ts';
@@ -161,8 +162,21 @@ function scalarText(value: JsonValue | undefined): string | null {
 }
 
 function valueAt({ event, headers }: Occasion, { from, name }: EventField): JsonValue | undefined {
-  if (from === 'json') return fieldAt(event, name);
+  if (from === 'json') return stepsOf(name).some(isEach) ? valuesAt(event, name) : fieldAt(event, name);
   return isObject(headers) && Object.hasOwn(headers, name) ? headers[name] : undefined;
+}
+
+/** All values at a path with `[*]` or `*` in it. */
+function valuesAt(event: JsonValue, path: string): JsonValue[] {
+  let values: readonly JsonValue[] = [event];
+  for (const step of stepsOf(path)) {
+    values = values.flatMap((value) => {
+      if (!isEach(step)) return [stepInto(value, step)].filter((found) => found !== undefined);
+      if (Array.isArray(value)) return step === EACH_ELEMENT ? value : [];
+      return step === EACH_MEMBER && isObject(value) ? Object.values(value) : [];
+    });
+  }
+  return [...values];
 }
 
 function quoted(word: string | null): string {

@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { PageFacts } from '../../../src/extract/page-styles/page-style.ts';
 import { openPageStyle } from '../../../src/extract/page-styles/page-styles.ts';
+import { pageVariables } from '../../../src/extract/page-styles/page-variables.ts';
 import { parseJson } from '../../../src/shape/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
-import type { Style } from '../five-styles.ts';
+import type { PageProfile } from '../../../src/source/page-style.ts';
 
 const BASE = new URL('https://cms.example.com/v1/content');
 
 /** What follows the answer `body` to a request with `query`: a query, what shows the end (null: nothing), or a fault's code. */
 function nextOf(
-  style: Style,
+  style: PageProfile['style'],
   profile: object,
   body: string,
   facts: Partial<PageFacts> & { query?: string } = {},
@@ -20,9 +21,52 @@ function nextOf(
   const place = { url, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
   const counts = { received, fresh: received, seen: 2, total: null, pages: null, kept: 0 };
   const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...facts });
-  if ('next' in step) return step.next.replace(/^[^?]*/, '');
+  if ('next' in step) return step.next.replace(/^[^?#]*/, '');
   return 'code' in step ? step.code : step.end;
 }
+
+/** What follows page 2 that names this number as the next. */
+const behindTwo = (next: unknown, facts: Partial<PageFacts> = {}): unknown =>
+  nextOf('page', { next_page: 'meta.next' }, JSON.stringify({ meta: { next } }), { query: '?page=2', ...facts });
+
+/** The values that a position has in its body, by what follows the first ten characters of their places. */
+const below = (text: string): object =>
+  Object.fromEntries(Object.entries(pageVariables(new URL(text, BASE))).map(([at, value]) => [at.slice(10), value]));
+
+describe('page style with the number of the next page', () => {
+  it.each<[string, unknown, Partial<PageFacts>, unknown]>([
+    ['a number', 3, {}, '?page=3'],
+    ['a number as text, behind a gap', '5', {}, '?page=5'],
+    ['null: the end', null, {}, 'signal'],
+    ['false: the end', false, {}, 'signal'],
+    ['none, where an earlier page had one: the end', undefined, { kept: 2 }, 'signal'],
+    ['none, nor had any page before it', undefined, {}, null],
+    ['a number that counts on past the end', 3, { received: 0, fresh: 0 }, 'empty'],
+    ['the number of this page', 2, {}, 'pagination_invalid'],
+    ['a URL', '/posts?page=3', {}, 'pagination_invalid'],
+  ])('%s', (_, next, facts, expected) => {
+    expect(behindTwo(next, facts)).toBe(expected);
+  });
+});
+
+describe('continuation style', () => {
+  it.each([
+    ['{"continue":{"from":"x","more":true}}', { from: 'x', more: 'true' }],
+    ['{"continue":{"a.b":1}}', 'bad_cursor'],
+    ['{"continue":{"__proto__":1}}', 'bad_cursor'],
+  ])('puts %s below its place in a body, and nowhere else', (body, expected) => {
+    const next = nextOf('continuation', { continuation_param: 'body:page' }, body);
+    expect(typeof next === 'string' && next.startsWith('#') ? below(next) : next).toEqual(expected);
+  });
+
+  it('leaves out what only the page before was asked with', () => {
+    const next = nextOf('continuation', {}, '{"continue":{"b":2}}', {
+      query: '?limit=2&a=1',
+      baseUrl: new URL('?limit=2', BASE),
+    });
+    expect(next).toBe('?limit=2&b=2');
+  });
+});
 
 describe('cursor style', () => {
   it.each([

@@ -5,7 +5,11 @@ import type { Post } from './posts.ts';
 
 /** A post as whoever copies it should have it. */
 export function bodyOf(dialect: Dialect): (post: Post) => Fields {
-  return (post) => withMoments(dialect, post, (moment) => moment);
+  return (post) => {
+    const body = withMoments(dialect, post, (moment) => moment);
+    // Where a record does not say so itself, the copy tells its place all the same.
+    return post.place === null ? body : new Map([...body, ['place', post.place]]);
+  };
 }
 
 /** A post as the service writes it. */
@@ -23,7 +27,7 @@ function withMoments(dialect: Dialect, post: Post, wrap: (moment: Value) => Valu
     ['created_at', moment(times.write(post.createdAt))],
     ['updated_at', moment(updatedValue(dialect, post))],
     ...(isMixed ? [['sort_of', post.state === 'other' ? 'page' : 'post'] as const] : []),
-    ...(places.values === null ? [] : [['place', post.place] as const]),
+    ...(places.isTold ? [['place', post.place] as const] : []),
     ...(tomb === null ? [] : [post.state === 'trash' ? tomb.trashed(post.changedAt, times) : tomb.live]),
   ];
   const names = new Set(own.map(([name]) => name));

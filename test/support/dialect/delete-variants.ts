@@ -1,9 +1,49 @@
-import type { DeleteVariant } from './dialect.ts';
+import { Digits, type Value } from '../world/json-value.ts';
+import type { Answer, Arguments } from './asked.ts';
+import type { DeleteVariant, Dialect, Said } from './dialect.ts';
+import type { Posts } from './posts.ts';
 
 const item = (gone: readonly number[] | null): Record<string, unknown> => ({
   item: '/content/{id}',
   ...(gone === null ? {} : { gone: { status: gone } }),
 });
+
+const FEED_PAGE = 5;
+
+/** The deletes since a moment, a page of them. */
+function feed(args: Arguments, { graves }: Posts): Answer | null {
+  const { pathname } = args.asked.url;
+  if (!pathname.endsWith('/activity')) return null;
+  const from = Date.parse(args.read('from') ?? '1970-01-01');
+  const page = args.whole('page', 1);
+  const found = graves.filter(({ at }) => at >= from).slice((page - 1) * FEED_PAGE, page * FEED_PAGE);
+  const entries = found.map(
+    ({ post, at, sequence }) =>
+      new Map<string, Value>([
+        ['id', new Digits(sequence)],
+        ['about', 'content'],
+        ['item', post.id],
+        ['place', post.place],
+        ['timestamp', new Date(at).toISOString()],
+      ]),
+  );
+  return { status: 200, body: new Map([['data', entries]]) };
+}
+
+function fed({ places, overlapMs }: Dialect, fields: Record<string, unknown>): Said {
+  const delete_feed = {
+    path: '/activity',
+    query: { action: 'delete', from: '{since}' },
+    page: { style: 'page', size: FEED_PAGE },
+    records: 'data',
+    id: places.values === null ? 'item' : ['place', 'item'],
+    at: 'timestamp',
+    filter: [{ field: 'about', in: ['content'] }],
+    format: 'iso',
+    overlap: `${overlapMs}ms`,
+  };
+  return { resource: { ...fields, delete_feed } };
+}
 
 /** What is left of a post that is deleted. The first one is the usual one. */
 export const DELETES: readonly DeleteVariant[] = [
@@ -31,5 +71,21 @@ export const DELETES: readonly DeleteVariant[] = [
     tomb: { live: ['status', 'published'], trashed: () => ['status', 'trash'] },
     isTold: true,
     profile: () => ({ resource: { deleted: { field: 'status', in: ['trash'] } } }),
+  },
+  {
+    name: 'a feed of deletes',
+    gone: 403,
+    tomb: null,
+    isTold: true,
+    route: feed,
+    profile: (dialect) => fed(dialect, item([403])),
+  },
+  {
+    name: 'a feed of deletes, without single reads',
+    gone: null,
+    tomb: null,
+    isTold: true,
+    route: feed,
+    profile: (dialect) => fed(dialect, {}),
   },
 ];

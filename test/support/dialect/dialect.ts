@@ -83,6 +83,8 @@ export interface PageVariant extends Variant {
 export interface FilterVariant extends Variant {
   /** A post that was never updated has no time of change. */
   isNullAtFirst?: boolean;
+  /** No listing shows more than so many of its posts. */
+  most?: number;
   /** Newest first, whatever else the order would be. */
   isNewestFirst?: boolean;
   /** Forms of moments that it does not read. */
@@ -105,10 +107,14 @@ export interface DeleteVariant extends Variant {
 export interface PlaceVariant extends Variant {
   /** The places that there are; null where the service knows none. */
   values: readonly string[] | null;
-  /** The place that a listing is asked for; undefined where the path is that of no listing. */
-  locate: (args: Arguments, path: string) => string | null | undefined;
   /** Of the listing, with the template of the place where one stands in it. */
   path: string;
+  /** The place that a listing is asked for; undefined where the path is that of no listing. */
+  locate: (args: Arguments, path: string) => string | null | undefined;
+  /** The record that is read alone; undefined where the path is that of no record. */
+  locateItem: (args: Arguments, path: string) => { place: string | null; id: string } | undefined;
+  /** What its record says of its place; false where only the listing shows it. */
+  isTold: boolean;
   /** Another path of the service, if the variant has one. */
   route?: (path: string) => Answer | null;
 }
@@ -170,6 +176,8 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ filter, times }) => filter.forms?.(times) === false,
   // No client can use a token that is old when it comes: each answer takes its time from all others here.
   ({ lifeMs, answerMs }) => lifeMs < 20 * answerMs,
+  // A listing that is cut off has no number of all.
+  ({ filter, page }) => filter.most !== undefined && page.isWhole === true,
   ({ envelope, times }) => envelope.moment !== undefined && times.name !== 'iso_ms',
 ];
 

@@ -109,7 +109,8 @@ export const FILTERS: readonly FilterVariant[] = [
     profile: (dialect) => incremental(dialect, { mode: 'newest_first' }),
   },
   {
-    name: 'since and until',
+    name: 'windows of a listing that is cut off',
+    most: 15,
     find: (args, posts, dialect) => {
       const from = since(args, dialect.request.place('from'), posts);
       const until = args.read(dialect.request.place('to'));
@@ -118,9 +119,12 @@ export const FILTERS: readonly FilterVariant[] = [
     },
     profile: (dialect) =>
       incremental(dialect, {
-        ...placed([dialect.request.place('from')], '{since}'),
-        ...placed([dialect.request.place('to')], '{until}'),
-        window: '30d',
+        param: dialect.request.place('from'),
+        until_param: dialect.request.place('to'),
+        window: '2d',
+        start: '2026-02-10',
+        most: 15,
+        format: dialect.times.format === 'as_sent' ? 'iso' : dialect.times.format,
       }),
   },
 ];

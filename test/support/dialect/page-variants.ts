@@ -68,6 +68,16 @@ export const PAGES: readonly PageVariant[] = [
     profile: (dialect) => byCursor(dialect, { next_cursor: 'next', end: { unchanged_cursor: true } }),
   },
   {
+    name: 'cursor in a header',
+    signal: 'header',
+    cut: (cutting) => {
+      const piece = behindToken(cutting, 'after');
+      return { ...piece, headers: piece.next === null ? {} : { 'X-Next-Cursor': piece.next } };
+    },
+    profile: (dialect) => byCursor(dialect, { next_cursor: 'header:X-Next-Cursor', absent_is_end: true }),
+    witness: { headers: {} },
+  },
+  {
     name: 'cursor that begins with a star',
     signal: 'body',
     cut: (cutting) => {

@@ -2,7 +2,7 @@ import { RESOURCE } from '../world/copy.ts';
 import { DIMENSIONS, type Dialect, type Patch } from './dialect.ts';
 
 /** The profile of a service, as plain data. */
-export type WrittenProfile = Record<string, unknown> & { resources: Record<string, Record<string, unknown>> };
+export type WrittenProfile = Record<string, unknown> & { resources: Record<string, unknown> };
 
 /** What the profile of this service says, put together from what each of its variants says. */
 export function profileOf(dialect: Dialect): WrittenProfile {
@@ -14,7 +14,9 @@ export function profileOf(dialect: Dialect): WrittenProfile {
     history: 'all',
     ...(dialect.isMixed ? { filter: [{ field: 'sort_of', in: ['post'] }] } : {}),
   });
-  return { version_prefix: '/v1', http: { attempts: 3 }, ...service, resources: { [RESOURCE]: resource } };
+  const { resources = {}, ...rest } = service;
+  const further = isPatch(resources) ? resources : {};
+  return { version_prefix: '/v1', http: { attempts: 3 }, ...rest, resources: { ...further, [RESOURCE]: resource } };
 }
 
 function merged(below: Patch, above: Patch): Patch {

@@ -10,7 +10,6 @@ import { compare } from './order.ts';
 import type { Post, Posts } from './posts.ts';
 
 const PREFIX = '/v1';
-const ITEM = '/content/';
 /** Whoever asks more often than this in one run goes in circles. */
 const MOST_REQUESTS = 3_000;
 
@@ -106,9 +105,10 @@ export class DialectService {
       this.asked.listing += 1;
       return this.#listing(args, place);
     }
-    if (path.startsWith(ITEM)) {
+    const item = dialect.places.locateItem(args, path);
+    if (item !== undefined) {
       this.asked.item += 1;
-      return this.#item(decodeURIComponent(path.slice(ITEM.length)), args);
+      return this.#item(item.id, item.place);
     }
     return refused(404, 'there is nothing here');
   }
@@ -123,7 +123,8 @@ export class DialectService {
     const found = filter.find(args, listed, dialect);
     if (typeof found === 'number') return refused(found, 'what filter is this?');
     const size = this.#size(args);
-    const cut = page.cut({ dialect, posts: found.toSorted(compare(dialect)), size, args });
+    const sorted = found.toSorted(compare(dialect)).slice(0, filter.most);
+    const cut = page.cut({ dialect, posts: sorted, size, args });
     const unknown = args.unread().find((name) => !name.startsWith('api'));
     if (dialect.isStrict && unknown !== undefined) return refused(400, `unknown parameter ${unknown}`);
     if (cut.refusal !== undefined) return refused(cut.refusal, 'there is no such page');
@@ -137,11 +138,10 @@ export class DialectService {
     return Number.isNaN(asked) || asked < 1 ? most : Math.min(asked, most);
   }
 
-  #item(id: string, args: Arguments): Answer {
+  #item(id: string, place: string | null): Answer {
     const { dialect, posts } = this.#stage;
     const { gone } = dialect.deletes;
     if (gone === null) return refused(404, 'nothing can be read alone');
-    const place = dialect.places.values === null ? null : args.read('locale');
     const post = [...posts.live.values()].find((each) => each.id === id && each.place === place);
     return post === undefined || !isReadable(post)
       ? refused(gone, 'no such record')

@@ -56,6 +56,6 @@ export function isSayable(dialect: Dialect): boolean {
   const { resources, ...service } = profileOf(dialect);
   const witnesses = DIMENSIONS.map((dimension) => dialect[dimension].witness ?? {});
   const resource = Object.assign({}, ...witnesses, resources[RESOURCE]);
-  const profile = { ...service, resources: { [RESOURCE]: resource } };
+  const profile = { ...service, resources: { ...resources, [RESOURCE]: resource } };
   return profileSchema.safeParse(profile).success && authSchema.safeParse(dialect.auth.settings).success;
 }

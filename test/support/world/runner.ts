@@ -2,6 +2,7 @@ import { exitCodeOfError } from '../../../src/cli/command/exit-code.ts';
 import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';
+import { RESOURCE } from './copy.ts';
 import type { WorldClock } from './world-clock.ts';
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
@@ -24,6 +25,7 @@ export interface Run {
 
 interface Report {
   resources?: readonly {
+    resource: string;
     status: string;
     mode: Run['mode'];
     error?: { code: string; message: string };
@@ -77,7 +79,7 @@ export class Runner {
       stderr: String(error),
     }));
     const report: Report = ended.stdout === '' ? {} : JSON.parse(ended.stdout);
-    const part = report.resources?.[0];
+    const part = report.resources?.find(({ resource }) => resource === RESOURCE);
     const told = [...(part?.error === undefined ? [] : [part.error]), ...(part?.warnings ?? [])];
     const said = part === undefined ? [ended.stderr] : told.map(({ code, message }) => `${code}: ${message}`);
     const status = ended.code === 0 ? 'ok' : (part?.status ?? 'failed');

@@ -137,6 +137,16 @@ describe('places of the id', () => {
     expect(keysOf(byList, { keys })).toEqual(['posts null']);
   });
 
+  it.each<[string, object, string[]]>([
+    ['json:items[*].id', { items: [{ id: 1 }, { id: 2 }, {}, 7] }, ['posts 1', 'posts 2']],
+    ['json:items[0].id', { items: [{ id: 1 }, { id: 2 }] }, ['posts 1']],
+    ['json:changed.*.id', { changed: { a: { id: 1 }, b: { id: 2 } } }, ['posts 1', 'posts 2']],
+    ['json:items[*].id', { items: { id: 1 } }, ['posts null']],
+    ['json:items[*]', { items: ['a', 'b'] }, ['posts a', 'posts b']],
+  ])('may lead through lists and maps: %s', (id, body, keys) => {
+    expect(keysOf({ kinds: { '*': 'posts' }, id }, body)).toEqual(keys);
+  });
+
   it('may be none', () => {
     expect(keysOf({ kinds: { '*': 'posts' }, id: null }, { data: { id: 1 } })).toEqual(['posts null']);
   });

@@ -1,0 +1,51 @@
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
+import type { CheckFinding } from '../../sync/check/finding.ts';
+import type { Database } from '../../warehouse/database.ts';
+import { databaseAt } from '../../warehouse/databases.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
+
+/**
+ * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
+ * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
+ */
+export async function findWarehouse(
+  { warehouse }: SourceSettings,
+  clock: Clock,
+): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
+  const database = databaseAt(warehouse);
+  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
+    check: 'warehouse',
+    status,
+    detail: `${database.shown}${detail}`,
+    ...(hint === undefined ? {} : { hint }),
+  });
+  try {
+    const reader = await database.lookForWarehouse(clock);
+    if (reader === null) return { reader, finding: await missing(database, clock, found) };
+    const server = await reader.server();
+    const where = server === null ? '' : `, ${server}`;
+    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
+    const hint =
+      'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
+    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
+    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
+  }
+}
+
+async function missing(
+  database: Database,
+  clock: Clock,
+  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
+): Promise<CheckFinding> {
+  try {
+    await database.refuseMaking(clock);
+    return found('ok', ', not there yet: the first run makes it');
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
+  }
+}

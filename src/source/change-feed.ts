@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { deletedSchema } from './delete-fields.ts';
+import { goneSchema } from './item-fields.ts';
+import { bodyPath } from './body-path.ts';
+import { requestFields } from './request-fields.ts';
+import { templateSchema } from './template.ts';
+
+const fieldPath = z.string().min(1);
+/** A path in the body, or `header:<name>`. */
+const answerPlace = z.string().min(1);
+const { method, headers, body } = requestFields;
+
+const request = {
+  path: templateSchema(['cursor', 'page', 'partition'])
+    .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
+    .nullable()
+    .default(null)
+    .meta({ description: 'Path of the request; null: that of the resource.', examples: ['/_changes'] }),
+  method,
+  query: z
+    .record(z.string().min(1), templateSchema(['cursor', 'page', 'partition']))
+    .default({})
+    .meta({
+      description: 'Query parameters. Each is a template; one with a variable that has no value is left out.',
+      examples: [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
+    }),
+  headers,
+  body,
+};
+
+const startSchema = z.union([
+  z.strictObject({
+    ...request,
+    cursor: answerPlace.meta({
+      description: 'Where the answer names the present end of the feed: a path in the body, or `header:` and a name.',
+      examples: ['last_seq', 'header:X-Sequence'],
+    }),
+  }),
+  z.strictObject({
+    walk: answerPlace.meta({
+      description: 'Where the last page of a whole walk names the place from which changes are to be asked for.',
+      examples: ['nextSyncToken'],
+    }),
+  }),
+]);
+
+/** Changes by a place in a feed that is kept between runs, in place of a filter by time. */
+export const changeFeedSchema = z
+  .strictObject({
+    mode: z.literal('feed'),
+    ...request,
+    records: bodyPath
+      .nullable()
+      .default(null)
+      .meta({
+        description: "Path of the array of entries in an answer; null: the resource's `records`.",
+        examples: ['results'],
+      }),
+    record: bodyPath
+      .nullable()
+      .default('')
+      .meta({
+        description:
+          'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
+        examples: ['doc', '', null],
+      }),
+    id: z
+      .union([fieldPath, z.array(fieldPath).min(1)])
+      .nullable()
+      .default(null)
+      .meta({ description: "Where an entry names the id; null: the resource's `id`.", examples: ['id'] }),
+    filter: z
+      .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
+      .default([])
+      .meta({
+        description: 'Entries in which one of these fields has none of its values are about something else.',
+        examples: [[{ field: 'subject_type', in: ['Article'] }]],
+      }),
+    deleted: deletedSchema.meta({
+      description: 'Fields by which an entry says that its record is deleted.',
+      examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
+    }),
+    next: answerPlace
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
+        examples: ['last_seq', 'nextSyncUrl'],
+      }),
+    last: fieldPath
+      .nullable()
+      .default(null)
+      .meta({
+        description: 'In place of `next`: the field of the last entry that is the next cursor.',
+        examples: ['id'],
+      }),
+    next_page: answerPlace
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
+        examples: ['nextPageToken'],
+      }),
+    url: z
+      .boolean()
+      .default(false)
+      .meta({
+        description: 'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
+        examples: [true],
+      }),
+    more: answerPlace
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
+        examples: ['pending', 'has_more'],
+      }),
+    start: startSchema
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
+        examples: [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
+      }),
+    expired: goneSchema.prefault({ status: [400, 404, 410] }).meta({
+      description:
+        'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
+      examples: [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
+    }),
+  })
+  .refine(({ next, last }) => (next === null) !== (last === null), {
+    path: ['next'],
+    error: 'expected where the next cursor comes from: either `next` or `last`',
+  })
+  .refine(({ url, last }) => !url || last === null, { path: ['last'], error: 'expected `next`, because url is true' })
+  .refine(({ method: by, body: sent }) => by === 'POST' || sent === null, {
+    path: ['method'],
+    error: 'expected POST, because a request by GET has no body',
+  });
+
+export type ChangeFeed = z.output<typeof changeFeedSchema>;

@@ -1,0 +1,179 @@
+import type { Doubt } from '../../extract/guards/walk-end.ts';
+import type { Page } from '../../extract/page.ts';
+import { walk } from '../../extract/walk.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { timeZone } from '../../model/time-zone.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { canonicalHash } from '../../shape/records/fingerprint.ts';
+import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
+import type { DeleteFeed } from '../../source/delete-feed.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
+import { readFeed, saveFeed } from '../../state/feeds.ts';
+import { suspectStated } from '../../state/stated-suspects.ts';
+import type { FeedRow } from '../../warehouse/own-tables.ts';
+import { momentOf, sentMoment, sinceValue } from '../cursor/since.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
+
+/** A delete that the feed names; its time as the service wrote it, and in epoch milliseconds. */
+interface NamedDelete {
+  key: string;
+  at: { text: string; epochMs: number } | null;
+}
+
+/** A later time than the service's clock plus this moves no cursor. */
+const FURTHEST_AHEAD_MS = 86_400_000;
+/** A row that was read this long after a delete, by the service's clock, is that of a record made anew. */
+const SURELY_LATER_MS = 300_000;
+
+/**
+ * Reads the feed of deletes from where it was left, and notes the live rows that it names as suspects, to be confirmed
+ * at the end of the run. If it cannot be read whole, its place stays and the run is told so. Throws `DeferredError`, the
+ * signal's reason and what the warehouse throws.
+ */
+export async function readDeleteFeed(context: RunContext): Promise<void> {
+  const { warehouse, owned, profile, progress, scrub } = context;
+  const feed = profile.delete_feed;
+  if (feed === null) return;
+  const place = { resource: owned.resource, feed: 'deletes', fingerprint: canonicalHash(feed) } as const;
+  const known = await readFeed(warehouse.own, place);
+  const from = known === null ? await firstMoment(context, feed) : known.cursor;
+  const since = sinceFor(feed, from);
+  let newest = from;
+  try {
+    for await (const page of deletePages(context, feed, since)) {
+      const named = page.records.flatMap(({ value }) => namedIn(value, feed));
+      await noteDeletes(context, page, named);
+      newest = newestOf(newest, named, feed, page.serverDate ?? page.requestedAt);
+    }
+  } catch (error) {
+    if (!(error instanceof Unread)) throw error;
+    progress.warnings.push(unread(owned.resource, scrub(error.message), error.hint));
+    return;
+  }
+  const row: FeedRow = {
+    ...place,
+    cursor: newest,
+    page: null,
+    fresh: null,
+    moved_at: timestampText(context.clock.now()),
+  };
+  await warehouse.apply([saveFeed(warehouse.own, row)], owned.lease());
+}
+
+/** The feed could not be read to its end. */
+class Unread extends Error {
+  readonly hint: string | undefined;
+  constructor(message: string, hint?: string) {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+/** A log only grows: what came meanwhile lies behind the newest entry that was read, and is read the next time. */
+const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched']);
+
+/** Throws `Unread` for what only concerns the feed. */
+async function* deletePages(context: RunContext, feed: DeleteFeed, since: string | null): AsyncGenerator<Page> {
+  const { client, listing, meter, signal, clock, profile } = context;
+  const id = feed.at === null ? feed.id : [feed.id, feed.at].flat();
+  const resource = { ...feed, page: feed.page ?? profile.page, id, updated: null };
+  const asked = { client, listing, meter, signal, clock, lane: 'incremental', runAhead: 0 } as const;
+  const acceptsEnd = profile.accept.includes('end');
+  const pages = walk({ ...asked, resource, values: { since }, acceptsEnd });
+  for (;;) {
+    const { done, value: page } = await pages.next().catch((error: unknown) => {
+      const isOurs = error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
+      throw isOurs ? new Unread(error.message, error.hint) : error;
+    });
+    if (done === true) return;
+    yield page;
+    if (page.end === null) continue;
+    const doubt = page.end.doubts.find(({ code }) => !HARMLESS.has(code) && !(acceptsEnd && code === 'unproved'));
+    if (doubt !== undefined) throw new Unread(doubt.message, doubt.hint);
+  }
+}
+
+/** As the request takes it; null for all that the feed holds. */
+function sinceFor(feed: DeleteFeed, from: string | null): string | null {
+  const zone = feed.zone === null ? null : timeZone(feed.zone);
+  const form = { format: feed.format, zone: feed.zone, overlap: feed.overlap };
+  const since = from === null ? null : sinceValue(from, form, null, zone);
+  return since === null ? null : sentMoment(since, form, zone);
+}
+
+/**
+ * A whole walk that this run has made has met all that was deleted before it began; null if there was none, or nothing
+ * shows how the service writes a time.
+ */
+async function firstMoment({ warehouse, owned, progress }: RunContext, { format }: DeleteFeed): Promise<string | null> {
+  if (progress.mode !== 'full' || format === 'as_sent') return null;
+  const checkpoint = await readCheckpoint(warehouse.own, owned.resource);
+  const begun = checkpoint?.checked_at ?? null;
+  return begun === null ? null : new Date(timestampMs(begun)).toISOString();
+}
+
+/** None if the entry is about something else, or its id is none. */
+function namedIn(value: JsonValue, { id, at, filter, zone }: DeleteFeed): NamedDelete[] {
+  const isMeant = filter.every(({ field, in: values }) => {
+    const found = fieldAt(value, field);
+    return values.some((one) => String(one) === textOf(found));
+  });
+  const found = recordKey(value, id);
+  if (!isMeant || !('key' in found)) return [];
+  const time = at === null ? undefined : fieldAt(value, at);
+  const epochMs = parseInstant(time, zone === null ? null : timeZone(zone))?.epochMs;
+  const text = textOf(time);
+  return [{ key: found.key, at: epochMs === undefined || text === null ? null : { text, epochMs } }];
+}
+
+function textOf(value: JsonValue | undefined): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Notes live rows; those that were read since their record was deleted are of one that was made anew. */
+async function noteDeletes(context: RunContext, page: Page, named: readonly NamedDelete[]): Promise<void> {
+  const { warehouse, owned, profile } = context;
+  const table = owned.shape?.tables[0];
+  if (table === undefined || named.length === 0) return;
+  const latest = new Map(named.map(({ key, at }) => [key, at]));
+  const rows = await warehouse.stored(table, [...latest.keys()], []);
+  const ahead = page.serverDate === null ? null : page.serverDate - page.requestedAt;
+  const gone = [...rows].flatMap(([key, { deletedAt, syncedAt }]) => {
+    const at = latest.get(key) ?? null;
+    if (deletedAt !== null) return [];
+    const after = at === null ? null : at.epochMs - (ahead ?? 0) - timestampMs(syncedAt);
+    // Without a path of its own the record cannot be asked for: then the feed has to be the later one.
+    const isDoubtful = profile.item === null ? after === null || after < 0 : false;
+    const isAnew = after !== null && ahead !== null && after < -SURELY_LATER_MS;
+    return isDoubtful || isAnew ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
+  });
+  const place = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
+  if (gone.length > 0) await warehouse.apply(suspectStated(warehouse.own, place, gone), owned.lease());
+}
+
+function newestOf(
+  known: string | null,
+  named: readonly NamedDelete[],
+  { zone }: DeleteFeed,
+  clock: number,
+): string | null {
+  let best = { text: known, at: known === null ? -Infinity : momentOf(known, zone === null ? null : timeZone(zone)) };
+  for (const { at } of named) {
+    if (at !== null && at.epochMs > best.at && at.epochMs <= clock + FURTHEST_AHEAD_MS) {
+      best = { text: at.text, at: at.epochMs };
+    }
+  }
+  return best.text;
+}
+
+function unread(resource: string, why: string, hint: string | undefined): Warning {
+  return {
+    code: 'delete_feed_unread',
+    message: `the feed of deletes of ${resource} was not read to its end: ${why}`,
+    hint: hint ?? 'until it is, deletes are found by whole walks: compare delete_feed in the profile with its answer',
+  };
+}

@@ -1,0 +1,167 @@
+import { openPageLoader, type PageLoader } from '../../load/page-loader.ts';
+import { SyncError } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { selectRecords } from '../../shape/records/select-records.ts';
+import type { ChangeFeed } from '../../source/change-feed.ts';
+import { readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { saveFeed } from '../../state/feeds.ts';
+import type { FeedRow } from '../../warehouse/own-tables.ts';
+import { fullPlan } from '../filter/trusted-plan.ts';
+import type { WalkPlan } from '../plan.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
+import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import { askFeed, askStart } from './ask-feed.ts';
+import { changesIn } from './feed-entries.ts';
+import { cursorAt, feedPlace } from './feed-place.ts';
+import { feedStep } from './feed-step.ts';
+import { loadChanges } from './load-changes.ts';
+
+/**
+ * Brings the copy up to date by the service's feed of changes: a whole walk if one is planned, and what the feed says
+ * since then. A cursor that the service no longer knows means a whole walk in the same run, after a fresh cursor was
+ * taken. `swept` is called after a whole walk that may be swept after. Throws what stopped it, with everything until
+ * then in place.
+ */
+export async function followFeed(
+  context: RunContext,
+  feed: ChangeFeed,
+  plan: WalkPlan,
+  swept: (walked: WholeWalk) => Promise<void>,
+): Promise<void> {
+  const known = plan.mode === 'full' || (await feedPlace(context, feed)).cursor !== null;
+  const isWalked = await walkIfFull(context, feed, known ? plan : await instead(context), swept);
+  if (isWalked === false) return;
+  if (await readChanges(context, feed)) return succeed(context);
+  if (isWalked === true) throw refusedAnew();
+  context.progress.warnings.push(refused(context.owned.resource));
+  const place = await feedPlace(context, feed);
+  await save(context, { ...place, cursor: null, page: null });
+  const again = await walkIfFull(context, feed, await instead(context), swept);
+  if (again === false) return;
+  if (!(await readChanges(context, feed))) throw refusedAnew();
+  await succeed(context);
+}
+
+async function instead(context: RunContext): Promise<WalkPlan> {
+  const { warehouse, owned, profile, credential, clock, watcher } = context;
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  const plan = fullPlan({ resource: owned.resource, profile, credential, now: clock.now(), stored });
+  watcher.started(owned.resource, plan);
+  return plan;
+}
+
+/** True after a whole walk that met every record, false after one that did not, null if none was planned. */
+async function walkIfFull(
+  context: RunContext,
+  feed: ChangeFeed,
+  plan: WalkPlan,
+  swept: (walked: WholeWalk) => Promise<void>,
+): Promise<boolean | null> {
+  if (plan.mode !== 'full') return null;
+  context.progress.mode = 'full';
+  if (!plan.resumed) await takeFresh(context, feed);
+  const walked = await walkWhole(context, plan, false);
+  if (walked.maySweep) await swept(walked);
+  return walked.isProved;
+}
+
+/** Before the walk's first request: what changes from now on is in the feed behind it, on whichever page it comes. */
+async function takeFresh(context: RunContext, feed: ChangeFeed): Promise<void> {
+  const { start } = feed;
+  const place = await feedPlace(context, feed);
+  if (start === null || 'walk' in start) return save(context, { ...place, fresh: null });
+  const answer = await askStart(context, start);
+  const fresh = cursorAt(context, feed, answer, start.cursor);
+  if (fresh !== null) return save(context, { ...place, fresh });
+  throw new SyncError('feed_cursor_missing', `The answer names no cursor of the feed at ${start.cursor}`, {
+    recovery: 'stop',
+    hint: 'Set incremental.start.cursor in the profile to where the service names the present end of the feed.',
+  });
+}
+
+/** Reads the feed from where it was left to its end; false if the service does not know that place. */
+async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boolean> {
+  let place = await feedPlace(context, feed);
+  if (place.cursor === null && feed.start !== null) {
+    context.progress.warnings.push(notBegun(context.owned.resource));
+    return true;
+  }
+  const loader = await openPageLoader(context, { acceptsOlder: false });
+  for (;;) {
+    const read = await readOne(context, feed, loader, place);
+    if (read === null) return false;
+    if (read.isEnd) return true;
+    place = read.place;
+  }
+}
+
+/** One answer, loaded, and the place after it; null if the service does not know this one. */
+async function readOne(
+  context: RunContext,
+  feed: ChangeFeed,
+  loader: PageLoader,
+  from: FeedRow,
+): Promise<{ place: FeedRow; isEnd: boolean } | null> {
+  const { profile, clock } = context;
+  const answer = await askFeed(context, feed, from);
+  // Pages may expire sooner than the cursor that they began at.
+  if (answer === null) return from.page === null ? null : { place: { ...from, page: null }, isEnd: false };
+  const path = feed.records ?? profile.records;
+  const entries = selectRecords(answer.bytes, answer.json, path);
+  if (entries === null) throw noEntries(path);
+  const came = { answer, entries: entries.map(({ value }) => value) };
+  const { isEnd, ...step } = feedStep(feed, came, from, (name) => cursorAt(context, feed, answer, name));
+  const place = { ...from, ...step, moved_at: timestampText(clock.now()) };
+  const changes = changesIn(entries, feed, profile);
+  await loadChanges(context, loader, { changes, requestedAt: answer.requestedAt, place });
+  return { place, isEnd };
+}
+
+/** The feed was read to its end: that is as good as a walk by a filter. */
+async function succeed(context: RunContext): Promise<void> {
+  const { warehouse, owned, clock } = context;
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (stored === null) return;
+  const at = timestampText(clock.now());
+  const done = { ...stored, last_success_at: at, unproved_at: null, due_at: null };
+  await warehouse.apply([saveCheckpoint(warehouse.own, done)], owned.lease());
+}
+
+async function save({ warehouse, owned }: RunContext, place: FeedRow): Promise<void> {
+  await warehouse.apply([saveFeed(warehouse.own, place)], owned.lease());
+}
+
+function noEntries(path: string): SyncError {
+  return new SyncError(
+    'bad_page',
+    `The feed's answer has no array of entries ${path === '' ? 'as its body' : `at ${path}`}`,
+    {
+      recovery: 'stop',
+      hint: 'Set incremental.records in the profile to where the entries of the feed are.',
+    },
+  );
+}
+
+function refusedAnew(): SyncError {
+  return new SyncError('feed_refused', 'The service refuses a cursor of the feed that it has just given', {
+    recovery: 'stop',
+    hint: 'See how the cursor is sent and where it comes from (query, next and start of incremental in the profile), and what means that it is unknown (expired).',
+  });
+}
+
+function notBegun(resource: string): Warning {
+  return {
+    code: 'feed_not_begun',
+    message: `no cursor of the feed of ${resource} was named while everything was walked: the next run walks it again`,
+    hint: 'if this comes again, set incremental.start in the profile to where the service names the first cursor',
+  };
+}
+
+function refused(resource: string): Warning {
+  return {
+    code: 'feed_refused',
+    message: `the service no longer knows where the feed of ${resource} was left: everything was walked instead`,
+    hint: 'if this comes often, sync more often than the service forgets',
+  };
+}

@@ -1,0 +1,86 @@
+import { fieldPathText } from '../../model/body-path.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { keyParts } from '../../extract/key-parts.ts';
+import type { Partitions } from '../../extract/partitioned-walk.ts';
+import { pathText } from '../../shape/columns/source-path.ts';
+import { parentOf, type PartitionProfile } from '../../source/partition-fields.ts';
+import { readTables } from '../../state/column-catalog.ts';
+import { lastWalkBegan } from '../../state/runs.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import type { ResourceContext } from '../resource-context.ts';
+
+/** Keys of parents that are looked at before anything else gets its turn. */
+const KEYS_PER_STEP = 5_000;
+/** So long a row may be on its way into the warehouse after its record was asked for. */
+const ON_ITS_WAY_MS = 120_000;
+
+/**
+ * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
+ * in an incremental walk perhaps only of those that changed since the last one, and that of the record which proves the
+ * filter. Throws `SyncError` (`parent_not_synced`) if the parent was never copied.
+ */
+export async function partitionsOf(
+  context: ResourceContext,
+  profile: PartitionProfile,
+  { walk_mode, walk_started_at, last_success_at, cursor_key, resource }: CheckpointRow,
+): Promise<Partitions> {
+  const { warehouse, clock } = context;
+  const now = (): number => clock.now();
+  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, now };
+  const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
+  const began = isChangedOnly ? await lastWalkBegan(warehouse.own, resource, last_success_at) : null;
+  const since = began === null ? null : timestampText(timestampMs(began) - ON_ITS_WAY_MS);
+  const parents = await liveParents(context, profile);
+  const isFiltered = context.profile.incremental !== null && cursor_key !== null;
+  const witness = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
+  const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === witness);
+  const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
+  return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, now };
+}
+
+interface Parent {
+  value: string;
+  /** When its row was last written. */
+  syncedAt: string;
+}
+
+function valuesOf(parents: readonly Parent[]): string[] {
+  const values = new Set(parents.map(({ value }) => value));
+  return [...values].toSorted((a, b) => (a < b ? -1 : 1));
+}
+
+async function liveParents(
+  { warehouse, signal }: ResourceContext,
+  profile: Extract<PartitionProfile, { parent: string }>,
+): Promise<Parent[]> {
+  const name = parentOf({ partitions: profile }) ?? '';
+  const table = (await readTables(warehouse, name))?.tables[0];
+  if (table === undefined) throw notSynced(name);
+  const column = columnOf(table, profile.parent_id);
+  const parents: Parent[] = [];
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const rows = await warehouse.stored(table, keys, column === null ? [] : [column]);
+    for (const [key, { deletedAt, syncedAt, updated }] of rows) {
+      const value = column === null ? key : updated;
+      if (deletedAt === null && value !== null) parents.push({ value: String(value), syncedAt });
+    }
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+  return parents;
+}
+
+/** Null for the key of the rows: the id has no column. */
+function columnOf(table: TableShape, field: string | null) {
+  return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
+}
+
+export function notSynced(parent: string): SyncError {
+  return new SyncError('parent_not_synced', `the listings are those of the rows of ${parent}, which are not here`, {
+    recovery: 'stop',
+    hint: `sync ${parent} first, or both in one run: content-sync sync`,
+  });
+}

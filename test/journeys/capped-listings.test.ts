@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { cappedService, type CappedBehaviour, type CappedRecord } from '../support/capped-service.ts';
+import { DATABASES, USUAL, type TestDatabase } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const NOW = Math.floor(Date.now() / 1_000) * 1_000;
+
+/** A hundred days with a record each, and forty that changed within one hour. */
+function hundredDays(): Map<string, CappedRecord> {
+  const records = new Map<string, CappedRecord>();
+  const put = (id: string, updated: number): void => void records.set(id, { id, title: `Title of ${id}`, updated });
+  for (let day = 0; day < 100; day += 1) put(`d${day}`, NOW - 100 * DAY + day * DAY + 17 * HOUR);
+  for (let nth = 0; nth < 40; nth += 1) put(`h${nth}`, NOW - 50 * DAY + nth * 90_000);
+  return records;
+}
+
+const WINDOWED = {
+  param: 'since',
+  until_param: 'until',
+  format: "yyyy-MM-dd'T'HH:mm:ssXXX",
+  window: '10d',
+  start: new Date(NOW - 60 * DAY).toISOString().slice(0, 10),
+  most: 30,
+};
+
+async function stageOf(
+  database: TestDatabase,
+  behaviour: CappedBehaviour,
+  incremental: Record<string, unknown> = {},
+  records = hundredDays(),
+) {
+  const page = { style: 'page', page_param: 'page', size: 10, total: 'total' };
+  const fields = { page, item: '/report/{id}', incremental: { ...WINDOWED, ...incremental } };
+  const stage = await ownService(database, fields, cappedService(records, behaviour));
+  const run = async (command: 'backfill' | 'sync', signal?: AbortSignal) => {
+    const { resources } = await stage.run(command, signal === undefined ? {} : { signal });
+    const [{ status, mode, warnings = [] } = { status: 'none', mode: 'none' }] = resources;
+    return { status, mode, messages: warnings.map(({ code, message }) => `${code}: ${message}`) };
+  };
+  const unlike = async (): Promise<string[]> => {
+    const rows = await stage.read((db) =>
+      db.prepare<[], string>("SELECT id || ' ' || title FROM report WHERE _deleted_at IS NULL").pluck().all(),
+    );
+    const there = new Set([...records.values()].map(({ id, title }) => `${id} ${title}`));
+    return [...new Set(rows).symmetricDifference(there)];
+  };
+  return { ...stage, records, run, unlike, asked: () => stage.service.requests.splice(0) };
+}
+
+const OK = { status: 'ok', messages: [] };
+
+describe.for(DATABASES)('a listing that is capped per query, on $name', (database) => {
+  it.for<[what: string, behaviour: CappedBehaviour, incremental: Record<string, unknown>]>([
+    ['that tells the total', { cap: 30 }, {}],
+    ['that hides it', { cap: 30, hidesTotal: true }, {}],
+    ['that leaves out both ends of a window', { cap: 30, hidesTotal: true, isExclusive: true }, {}],
+    ['that lists nothing without a window', { cap: 30, needsWindow: true }, {}],
+    ['that is asked by days', { cap: 60, hidesTotal: true }, { format: 'yyyy-MM-dd', most: 60 }],
+  ])('is copied window after window: one %s', async ([, behaviour, incremental]) => {
+    const stage = await stageOf(database, behaviour, incremental);
+    expect(await stage.run('backfill')).toEqual({ ...OK, mode: 'full' });
+    expect(await stage.unlike()).toEqual([]);
+    stage.asked();
+    for (const id of ['d3', 'h5', 'new']) stage.records.set(id, { id, title: 'changed', updated: Date.now() - 1_000 });
+    expect(await stage.run('sync')).toEqual({ ...OK, mode: 'incremental' });
+    expect(stage.asked().length).toBeLessThan(5);
+    expect(await stage.unlike()).toEqual([]);
+    for (const id of ['d90', 'h7', 'new']) stage.records.delete(id);
+    expect(await stage.run('backfill')).toEqual({ ...OK, mode: 'full' });
+    expect(await stage.unlike()).toEqual([]);
+  });
+});
+
+describe('windows', () => {
+  it.each<[what: string, behaviour: CappedBehaviour, told: RegExp]>([
+    [
+      'no window is read',
+      { cap: 1_000, ignores: 'both' },
+      /^end_unproved: the window from .* lists what changed long before/,
+    ],
+    ['no end of a window is read', { cap: 30, hidesTotal: true, ignores: 'until' }, /^end_unproved: the window/],
+    [
+      'the form of a moment is not read',
+      { cap: 30, ignores: 'format' },
+      /^end_unproved: the window around .* does not list/,
+    ],
+    [
+      'the form is not read, and nothing is listed without',
+      { cap: 30, ignores: 'format', needsWindow: true },
+      /^end_unproved: no window lists any record/,
+    ],
+  ])('are not believed where %s', async (_, behaviour, told) => {
+    const stage = await stageOf(USUAL, behaviour);
+    const { status, messages } = await stage.run('backfill');
+    expect([status, messages]).toEqual(['partial', expect.arrayContaining([expect.stringMatching(told)])]);
+    expect(stage.asked().length).toBeLessThan(100);
+  });
+
+  it('tell that more share one moment than are listed', async () => {
+    const stage = await stageOf(USUAL, { cap: 30, hidesTotal: true });
+    for (let nth = 0; nth < 40; nth += 1)
+      stage.records.set(`t${nth}`, { id: `t${nth}`, title: 'tie', updated: NOW - 30 * DAY });
+    const { status, messages } = await stage.run('backfill');
+    expect([status, messages]).toEqual(['partial', [expect.stringMatching(/as many records as incremental.most/)]]);
+    expect(stage.asked().length).toBeLessThan(200);
+  });
+
+  it('tell of records without a time, and delete none of them', async () => {
+    const stage = await stageOf(USUAL, { cap: 30, hidesTotal: true });
+    stage.records.set('a', { id: 'a', title: 'untimed', updated: null });
+    const { status, messages } = await stage.run('backfill');
+    expect([status, messages]).toEqual(['partial', [expect.stringMatching(/1 record has no time of change/)]]);
+  });
+
+  it('go on in the window in which they were interrupted', async () => {
+    const stage = await stageOf(USUAL, { cap: 30, hidesTotal: true });
+    const stop = new AbortController();
+    stage.service.delay = 5;
+    const begun = stage.run('backfill', stop.signal);
+    while (stage.service.requests.length < 25) await new Promise((resolve) => setTimeout(resolve, 2));
+    stop.abort(new Error('stopped'));
+    await begun;
+    const first = stage.asked().length;
+    const whole = await stageOf(USUAL, { cap: 30, hidesTotal: true });
+    await whole.run('backfill');
+    expect(await stage.run('backfill')).toEqual({ ...OK, mode: 'full' });
+    expect(await stage.unlike()).toEqual([]);
+    expect(stage.asked().length + first).toBeLessThan(whole.asked().length + 8);
+  });
+});

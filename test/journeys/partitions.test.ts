@@ -1,0 +1,293 @@
+import { hash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Page } from '../../src/extract/page.ts';
+import type { Reply } from '../extract/listing-server.ts';
+import { startListing } from '../extract/listing-server.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { SyncError } from '../../src/model/errors.ts';
+
+type Doc = Record<string, unknown>;
+
+const SIZE = 2;
+const MOMENT = (minute: number): string => `2026-11-20T10:${String(minute).padStart(2, '0')}:00Z`;
+
+const stopped = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
+
+/** A cursor in which no number is counted on. */
+function markOf(id: unknown): string {
+  return hash('sha1', String(id), 'hex');
+}
+
+/** One page of these records, of which some hide another one that only the total counts, by cursor or by page number. */
+function listed(docs: readonly Doc[], { searchParams }: URL): Reply {
+  const since = searchParams.get('since') ?? '';
+  const found = docs.filter((doc) => String(doc['updated_at']) >= since);
+  const page = searchParams.get('page');
+  const mark = searchParams.get('cursor');
+  const from = page === null ? found.findIndex(({ id }) => markOf(id) === mark) + 1 : (Number(page) - 1) * SIZE;
+  const data = found.slice(from, from + SIZE);
+  const next = from + SIZE < found.length ? markOf(data.at(-1)?.['id']) : null;
+  const hidden = found.filter((doc) => doc['hides'] === true).length;
+  return { body: { data, total: found.length + hidden, next_cursor: next } };
+}
+
+function alone(doc: Doc | undefined): Reply {
+  return doc === undefined ? { status: 404, body: {} } : { body: doc };
+}
+
+const STYLES = {
+  cursor: { style: 'cursor', size: SIZE },
+  numbered: { style: 'page', size: SIZE, total: 'total' },
+};
+
+async function stageFor(database: TestDatabase, resources: Doc, respond: (url: URL) => Reply) {
+  const service = await startListing(respond);
+  const stage = await journey({
+    database,
+    profile: { version_prefix: '', resources: { content: null, images: null, analytics: null, ...resources } },
+    source: { base_url: service.url.href, deletes: { max_part: 1 } },
+  });
+  return { stage, service };
+}
+
+function rows(stage: Journey, query: string): Promise<unknown[]> {
+  return stage.read((db) =>
+    db
+      .prepare<[], Doc>(query)
+      .all()
+      .map((row) => Object.values(row).join(' ')),
+  );
+}
+
+/** What a listing has, as `partition id title`, in order. */
+function truthOf(docs: ReadonlyMap<string, readonly Doc[]>): string[] {
+  const all = [...docs].flatMap(([value, each]) =>
+    each.map(({ id, title }) => `${value} ${String(id)} ${String(title)}`),
+  );
+  return all.toSorted((a, b) => (a < b ? -1 : 1));
+}
+
+/** Ends a run after each of its pages but the last one, and takes it up again, until it ends by itself. Returns how often. */
+async function inPieces(stage: Journey, command: 'backfill' | 'sync'): Promise<{ pieces: number; status: string }> {
+  for (let pieces = 1; ; pieces += 1) {
+    const stop = new AbortController();
+    const watcher = { page: (_: string, { end, again }: Page) => end === null && again === 0 && stop.abort(stopped) };
+    const { status } = await stage.run(command, { signal: stop.signal, watcher });
+    if (status !== 'interrupted') return { pieces, status };
+    if (pieces === 50) throw new Error('the run never ends');
+  }
+}
+
+describe.for(DATABASES)('the same listing for several values on $name', (database) => {
+  const LOCALES = ['en', 'de', 'f/r'];
+
+  async function locales(style: keyof typeof STYLES, fields: Doc = {}) {
+    const docs = new Map<string, Doc[]>(LOCALES.map((locale) => [locale, []]));
+    for (const [at, locale] of LOCALES.entries()) {
+      for (let id = 1; id <= 3 + at; id += 1) {
+        docs.get(locale)?.push({ id: `a${id}`, title: `${locale}-${id}`, updated_at: MOMENT(id) });
+      }
+    }
+    const respond = (url: URL): Reply => {
+      const mine = docs.get(url.searchParams.get('locale') ?? '');
+      const id = url.pathname.split('/')[2];
+      if (mine === undefined) return { status: 400, body: { error: 'no such locale' } };
+      return id === undefined ? listed(mine, url) : alone(mine.find((doc) => doc['id'] === id));
+    };
+    const articles = {
+      path: '/articles',
+      page: STYLES[style],
+      partitions: { values: LOCALES, param: 'locale', field: 'locale' },
+      item: '/articles/{id}',
+      incremental: { param: 'since', overlap: '1m' },
+      ...fields,
+    };
+    return { docs, ...(await stageFor(database, { articles }, respond)) };
+  }
+  const LIVE = 'SELECT locale, id, title FROM articles WHERE _deleted_at IS NULL ORDER BY locale, id';
+
+  it.each(['cursor', 'numbered'] as const)('is one walk, its value part of the key, %s', async (style) => {
+    const { docs, stage } = await locales(style);
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', inserted: 12, rejected: 0 });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    expect(await rows(stage, "SELECT _id FROM articles WHERE title = 'f/r-1'")).toEqual(['["f/r","a1"]']);
+    expect(await rows(stage, `SELECT body FROM _sync_versions WHERE id = '["de","a2"]'`)).toEqual([
+      `{"locale":"de","id":"a2","title":"de-2","updated_at":"${MOMENT(2)}"}`,
+    ]);
+
+    docs.get('de')?.push({ id: 'a9', title: 'new', updated_at: MOMENT(40) });
+    Object.assign(docs.get('en')?.[0] ?? {}, { title: 'changed', updated_at: MOMENT(41) });
+    docs.get('f/r')?.shift();
+    expect((await stage.run('sync')).resources[0]).toMatchObject({
+      status: 'ok',
+      mode: 'incremental',
+      inserted: 1,
+      updated: 1,
+    });
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', updated: 0, deleted: 1 });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+  });
+
+  it.each(['cursor', 'numbered'] as const)('goes on in the listing in which it was ended, %s', async (style) => {
+    const { docs, stage, service } = await locales(style);
+    const { pieces, status } = await inPieces(stage, 'backfill');
+    expect(status).toBe('ok');
+    expect(pieces).toBeGreaterThan(5);
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    const ofEnglish = service.requests.filter((request) => request.includes('locale=en'));
+    expect(ofEnglish.length).toBeLessThan(8);
+    docs.get('en')?.shift();
+    await stage.write("UPDATE articles SET _synced_at = '2020-01-01 00:00:00.000'");
+    expect(await inPieces(stage, 'backfill')).toMatchObject({ status: 'ok' });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+  });
+
+  it('is not proved if one of the listings is not, also after an interruption', async () => {
+    const { docs, stage } = await locales('cursor', { page: { ...STYLES.cursor, total: 'total' } });
+    docs.get('en')?.push({ id: 'a8', title: 'x', updated_at: MOMENT(3), hides: true });
+    const stop = new AbortController();
+    const watcher = { page: (_: string, { number }: Page) => number === 2 && stop.abort(stopped) };
+    expect((await stage.run('backfill', { signal: stop.signal, watcher })).status).toBe('interrupted');
+    const { status, resources } = await stage.run('backfill');
+    expect(status).toBe('partial');
+    expect(JSON.stringify(resources[0]?.warnings)).toContain('locale en: the listing ended after 4 records');
+  });
+
+  it('sets a record aside that says to be of another listing', async () => {
+    const { docs, stage } = await locales('cursor');
+    docs.get('de')?.push({ id: 'x', title: 'x', locale: 'en', updated_at: MOMENT(9) });
+    docs.get('de')?.push({ id: 'y', title: 'y', locale: 'de', updated_at: MOMENT(9) });
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', inserted: 13, rejected: 1 });
+    expect(await rows(stage, 'SELECT reason FROM _sync_rejects')).toEqual(['partition_other']);
+  });
+
+  it('reads a single record in its own listing', async () => {
+    const { docs, stage, service } = await locales('cursor', { incremental: null });
+    await stage.run('backfill');
+    docs.get('de')?.shift();
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    expect(service.requests).toContain('/articles/a1?locale=de');
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    const { stdout, code } = await stage.command('check', 'articles');
+    expect(stdout).toContain('records read alone at /articles/{id} are the listed ones');
+    expect(code).not.toBe(1);
+  });
+});
+
+describe.for(DATABASES)('a listing for each row of a parent on $name', (database) => {
+  async function blog(fields: Doc = {}, style: keyof typeof STYLES = 'cursor') {
+    const posts = new Map<string, Doc>();
+    const comments = new Map<string, Doc[]>();
+    for (let id = 1; id <= 4; id += 1) {
+      posts.set(`p${id}`, { id: `p${id}`, updated_at: MOMENT(id) });
+      const own = Array.from({ length: id }, (_, at) => ({
+        id: `c${at}`,
+        title: `${id}.${at}`,
+        updated_at: MOMENT(id),
+      }));
+      comments.set(`p${id}`, own);
+    }
+    const respond = (url: URL): Reply => {
+      const [, , post, kind, comment] = url.pathname.split('/').map(decodeURIComponent);
+      if (post === undefined) return listed([...posts.values()], url);
+      if (kind === undefined) return alone(posts.get(post));
+      const mine = comments.get(post);
+      if (mine === undefined || kind !== 'comments') return { status: 404, body: {} };
+      return comment === undefined ? listed(mine, url) : alone(mine.find((doc) => doc['id'] === comment));
+    };
+    const resources = {
+      // Named before its parent, and yet behind it.
+      comments: {
+        path: '/posts/{partition}/comments',
+        page: STYLES[style],
+        partitions: { parent: 'posts', field: 'post_id' },
+        item: '/posts/{partition}/comments/{id}',
+        ...fields,
+      },
+      posts: {
+        path: '/posts',
+        page: STYLES.cursor,
+        item: '/posts/{id}',
+        incremental: { param: 'since', overlap: '1m' },
+      },
+    };
+    return { posts, comments, ...(await stageFor(database, resources, respond)) };
+  }
+  const LIVE = 'SELECT post_id, id, title FROM comments WHERE _deleted_at IS NULL ORDER BY post_id, id';
+
+  it.each(['cursor', 'numbered'] as const)('is walked behind it, and is equal after changes, %s', async (style) => {
+    const { posts, comments, stage } = await blog({}, style);
+    const first = await stage.run('backfill');
+    expect(first).toMatchObject({ status: 'ok', resources: [{ inserted: 10 }, { inserted: 4 }] });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+
+    posts.set('p0', { id: 'p0', updated_at: MOMENT(30) });
+    comments.set('p0', [{ id: 'c0', title: 'of a new post', updated_at: MOMENT(30) }]);
+    comments.get('p2')?.shift();
+    comments.get('p3')?.push({ id: 'c9', title: 'new', updated_at: MOMENT(31) });
+    posts.delete('p4');
+    comments.delete('p4');
+    await stage.write("UPDATE posts SET _synced_at = '2020-01-01 00:00:00.000'");
+    await stage.write("UPDATE comments SET _synced_at = '2020-01-01 00:00:00.000'");
+    const second = await stage.run('backfill');
+    expect(second).toMatchObject({
+      status: 'ok',
+      resources: [
+        { inserted: 2, deleted: 5 },
+        { inserted: 1, deleted: 1 },
+      ],
+    });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+  });
+
+  it('is empty where the service says that it is not there, unless it says so of all', async () => {
+    const { comments, stage } = await blog();
+    comments.delete('p4');
+    comments.delete('p1');
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', inserted: 5 });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+    comments.clear();
+    const { resources } = await stage.run('backfill');
+    expect(resources[0]).toMatchObject({ status: 'partial' });
+    expect(JSON.stringify(resources[0]?.warnings)).toContain('all 4 listings');
+  });
+
+  it('goes on where it was ended, with parents that came meanwhile', async () => {
+    const { posts, comments, stage } = await blog();
+    await stage.run('backfill', { resources: ['posts'] });
+    const stop = new AbortController();
+    let pages = 0;
+    const watcher = { page: () => void ((pages += 1) === 4 && stop.abort(stopped)) };
+    await stage.run('backfill', { resources: ['comments'], signal: stop.signal, watcher });
+    posts.set('a0', { id: 'a0', updated_at: MOMENT(30) });
+    comments.set('a0', [{ id: 'c0', title: 'of a new post', updated_at: MOMENT(30) }]);
+    expect(await stage.run('sync')).toMatchObject({ status: 'ok' });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+  });
+
+  it('is asked for in a sync only if its parent has changed, where the profile says so', async () => {
+    const partitions = { parent: 'posts', field: 'post_id', changed_only: true };
+    const { posts, comments, stage, service } = await blog({ partitions });
+    await stage.run('backfill');
+    await stage.write("UPDATE posts SET _synced_at = '2020-01-01 00:00:00.000'");
+    posts.set('p3', { id: 'p3', updated_at: MOMENT(50) });
+    comments.get('p3')?.push({ id: 'c9', title: 'new', updated_at: MOMENT(50) });
+    const asked = service.requests.length;
+    const { status, resources } = await stage.run('sync');
+    expect([status, resources[0]]).toMatchObject(['ok', { mode: 'incremental', inserted: 1 }]);
+    const listings = service.requests.slice(asked).filter((request) => request.includes('/comments'));
+    expect(listings.every((request) => request.startsWith('/posts/p3/comments'))).toBe(true);
+    expect(listings.length).toBeGreaterThan(0);
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+    comments.get('p1')?.pop();
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+  });
+
+  it('is not walked without its parent', async () => {
+    const { stage } = await blog();
+    const { resources } = await stage.run('backfill', { resources: ['comments'] });
+    expect(resources[0]).toMatchObject({ status: 'failed', error: { code: 'parent_not_synced' } });
+  });
+});
