@@ -35,7 +35,7 @@ describe('what identifies a record', () => {
     expect(idCandidates(records, 'posts')).toEqual(['id', 'documentId', 'slug']);
     expect(
       idCandidates(
-        records.map((record) => ({ ...record, id: 1 })),
+        records.map((record) => Object.assign(record, { id: 1 })),
         'posts',
       )[0],
     ).toBe('documentId');
@@ -51,14 +51,15 @@ describe('what identifies a record', () => {
   });
 });
 
-describe('a moment for a filter', () => {
-  const at = (text: string): object => ({ id: text, updated_at: text });
-  const plain = (...times: string[]) => ({
-    records: times.map((text) => ({ ...at(text) })),
-    id: 'id',
-    updated: ['updated_at'],
-  });
+function plain(...times: string[]) {
+  return { records: times.map((text) => ({ id: text, updated_at: text })), id: 'id', updated: ['updated_at'] };
+}
 
+function pair(local: string, moment: string): { local: number; moment: number } {
+  return { local: Date.parse(`${local}Z`), moment: Date.parse(`${moment}Z`) };
+}
+
+describe('a moment for a filter', () => {
   it('has a later record on its own day, where two forms of text differ', () => {
     const listing = plain(
       '2026-01-01T08:00:00Z',
@@ -81,10 +82,6 @@ describe('a moment for a filter', () => {
 });
 
 describe('a zone', () => {
-  const pair = (local: string, moment: string) => ({
-    local: Date.parse(`${local}Z`),
-    moment: Date.parse(`${moment}Z`),
-  });
   const winter = pair('2026-01-10T13:00:00', '2026-01-10T12:00:00');
   const summer = pair('2026-07-10T14:00:00', '2026-07-10T12:00:00');
 
