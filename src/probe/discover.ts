@@ -39,6 +39,7 @@ interface DiscoverOptions {
 /** Words that are tried where nothing names a listing; more resources than this are named with --path. */
 const MOST_WORDS = 20;
 const MOST_LISTINGS = 8;
+const A_WORD = 'a usual name';
 
 /** Finds the form of the credential, and the listings, each with its first page. */
 export async function findListings(stage: Stage, options: DiscoverOptions): Promise<Subject[]> {
@@ -51,7 +52,7 @@ export async function findListings(stage: Stage, options: DiscoverOptions): Prom
   options.about('listings');
   const candidates = given.length > 0 ? candidatesOf(given, 'given') : await namedListings(stage, options);
   if (candidates.length > 0) return openListings(stage, options, candidates);
-  return openListings(stage, options, candidatesOf(USUAL_PATHS.slice(0, MOST_WORDS), 'a usual name'));
+  return openListings(stage, options, candidatesOf(USUAL_PATHS.slice(0, MOST_WORDS), A_WORD));
 }
 
 function learnParameters({ conventions }: Stage, names: readonly string[]): void {
@@ -120,6 +121,7 @@ async function openListings(
   const subjects: Subject[] = [];
   const isGiven = (paths ?? []).length > 0;
   const most = asker.left;
+  const open = [...candidates];
   for (const candidate of candidates) {
     // What was found must still be looked into: some two dozen requests for the first, a few for each other.
     const needed = 24 + subjects.length * 6;
@@ -127,11 +129,16 @@ async function openListings(
     try {
       const subject = await openListing(stage, baseUrl, candidate, new Set(subjects.map(({ name }) => name)));
       if (subject !== null) subjects.push(subject);
+      open.shift();
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
       break;
     }
   }
+  // Words that were only guessed are nobody's loss.
+  const left = open.filter(({ from }) => from !== A_WORD).map(({ path }) => path);
+  if (left.length > 0)
+    stage.notes.push(`not looked into, for want of requests: ${left.join(', ')} (name them with --path)`);
   // What shows most is looked into first: the others are tried in the same way.
   return subjects.toSorted((a, b) => Math.min(b.records.length, 3) - Math.min(a.records.length, 3));
 }

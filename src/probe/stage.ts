@@ -49,6 +49,8 @@ export interface Stage {
   clock: Clock;
   choose: Choose;
   conventions: Conventions;
+  /** What a person should know beside the profile, as sentences. */
+  notes: string[];
 }
 
 /** A listing while it is being looked into. */
