@@ -7,6 +7,9 @@ import { requestPlace } from './request-place.ts';
 const answerPlace = z
   .string()
   .min(1)
+  .refine((text) => text.startsWith('header:') || bodyPath.safeParse(text).success, {
+    error: 'expected a path such as meta.total or items[0], or header: and the name of a header',
+  })
   .meta({
     description: 'Where an answer tells it: a dotted path in its body, or `header:` and the name of a header.',
     examples: ['meta.pagination.total', 'header:X-WP-Total'],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checkValue } from '../../src/settings/file/check-value.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { profileWith } from '../support/page-records.ts';
 import { filterName, filterPlaces } from '../../src/source/filter-places.ts';
@@ -40,7 +41,7 @@ describe('the grammar of a filter', () => {
     [{ param: 'filter', template: 'updated_at:>now' }, /the place that takes the moment/],
     [{ query: { sort: 'updated' } }, /the place that takes the moment/],
     [{ body: { from: '{since}' } }, /expected POST/],
-    [{ headers: { Authorization: '{since}' } }, /Invalid key/],
+    [{ headers: { Authorization: '{since}' } }, /Authorization belongs into auth/],
     [{ param: 'filter', template: '{now}' }, /no variables but \{since\}/],
     [{ param: 'since', format: 'epoch' }, /as_sent, iso, epoch_s, epoch_ms, or a date pattern/],
     [{ param: 'since', format: '%Y-%m-%d' }, /a date pattern of yyyy/],
@@ -49,7 +50,7 @@ describe('the grammar of a filter', () => {
     [{ param: 'since', format: 'yyyy-MM-dd', zone: 'Mars/Olympus' }, /expected a time zone/],
   ])('refuses %j', (filter, why) => {
     const resources = { posts: { path: '/posts', page: { style: 'page' }, incremental: filter } };
-    const { error } = profileSchema.safeParse({ resources });
-    expect(error?.issues.map(({ message }) => message).join()).toMatch(why);
+    const { findings } = checkValue(profileSchema, { resources }, new Set());
+    expect(findings?.map(({ message }) => message).join()).toMatch(why);
   });
 });

@@ -1,6 +1,7 @@
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { fieldAt, recordKey } from '../../shape/records/record-key.ts';
+import { asRecord } from '../../shape/records/as-record.ts';
 import { selectRecord } from '../../shape/records/select-records.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import type { ChangeFeed } from '../../source/change-feed.ts';
@@ -22,15 +23,15 @@ type Change = { record: SourceRecord } | { gone: string | null } | { named: true
 export function changesIn(
   entries: readonly SourceRecord[],
   feed: ChangeFeed,
-  { id, times }: Pick<ResourceProfile, 'id' | 'times'>,
+  profile: Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>,
 ): FeedChanges {
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
   for (const entry of entries) {
     if (!isMeant(entry.value, feed)) continue;
-    const change = changeOf(entry, feed, times);
+    const change = changeOf(entry, feed, profile);
     const inside = 'record' in change && feed.id === null ? change.record : entry;
-    const found = recordKey(inside.value, feed.id ?? id);
+    const found = recordKey(inside.value, feed.id ?? profile.id);
     if ('key' in found) {
       // Behind all that was said before.
       byKey.delete(found.key);
@@ -46,7 +47,7 @@ export function changesIn(
   };
 }
 
-/** True if the entry is about records of this resource. */
+/** True if an entry of a feed is about records of its resource. */
 export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
@@ -56,11 +57,15 @@ export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>
   });
 }
 
-function changeOf(entry: SourceRecord, { record, deleted }: ChangeFeed, times: ResourceProfile['times']): Change {
+function changeOf(
+  entry: SourceRecord,
+  { record, deleted }: ChangeFeed,
+  { times, unwrap, filter }: Pick<ResourceProfile, 'times' | 'unwrap' | 'filter'>,
+): Change {
   const tombstone = tombstoneOf(entry.value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
   const found = record === null ? null : selectRecord(entry.bytes, entry.value, record);
-  return found === null ? { named: true } : { record: found };
+  return found === null ? { named: true } : { record: asRecord(found, { unwrap, filter }) };
 }
 
 function nameless(detail: string): SyncError {
