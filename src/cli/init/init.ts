@@ -176,6 +176,6 @@ function refuseProfile(name: string): void {
 /** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
 function nameFor(url: string): string {
   const host = URL.parse(url)?.hostname ?? '';
-  const [first = ''] = host.split('.').filter((part) => !['www', 'api', 'cms', 'localhost'].includes(part));
+  const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
   return SOURCE_NAME.test(first) ? first : 'content';
 }
