@@ -46,7 +46,7 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
   const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
-  const crossed = [...crossCheck(sources, loaded.profiles), ...insecureFindings(sources)];
+  const crossed = [...crossCheck(sources, loaded.profiles), ...insecureFindings(sources, loaded.profiles)];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];

@@ -1,22 +1,33 @@
+import type { Profile } from '../source/profile.ts';
+import type { FieldPath } from './file/field-path.ts';
 import type { SettingsFinding } from './file/fault.ts';
 import { isLoopback } from './loopback.ts';
 import type { SourcesFile } from './settings.ts';
 
 /** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */
-export function insecureFindings(sources: SourcesFile): SettingsFinding[] {
-  return Object.entries(sources).flatMap(([name, { base_url, auth, allow_insecure }]): SettingsFinding[] => {
-    if (allow_insecure) return [];
-    const tokens = auth?.type === 'oauth' ? auth.token_url : undefined;
-    if (auth === undefined || auth.type === 'none') return [];
-    const fields = [
-      { path: ['sources', name, 'base_url'], url: base_url },
-      ...(tokens === undefined ? [] : [{ path: ['sources', name, 'auth', 'token_url'], url: tokens }]),
-    ];
-    return fields.flatMap(({ path, url }): SettingsFinding[] => {
+export function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
+  return Object.entries(sources).flatMap(([name, source]): SettingsFinding[] => {
+    if (source.allow_insecure) return [];
+    return addressesOf(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
       const { protocol, hostname } = new URL(url);
       if (protocol === 'https:' || isLoopback(hostname)) return [];
       const message = `expected https, because the credential would go readable over the network, got http (where the way is safe, set sources.${name}.allow_insecure: true)`;
-      return [{ path, part: 'value', message }];
+      return [{ path: ['sources', name, ...path], part: 'value', message }];
     });
   });
+}
+
+/** Where the credential goes, by the field of the source that says so. */
+function addressesOf(
+  { base_url, auth }: SourcesFile[string],
+  profile: Profile | undefined,
+): { path: FieldPath; url: string }[] {
+  if (auth === undefined || auth.type === 'none') return [];
+  const base = { path: ['base_url'], url: base_url };
+  if (auth.type !== 'oauth') return [base];
+  if (auth.token_url !== undefined) return [base, { path: ['auth', 'token_url'], url: auth.token_url }];
+  const inProfile = (profile?.auth ?? []).flatMap((scheme) =>
+    scheme.type === 'oauth' ? (scheme.token_url ?? []) : [],
+  );
+  return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
 }

@@ -11,10 +11,10 @@ const secret = z.string().regex(PRINTABLE_ASCII, {
 });
 
 /** One that is encoded before it is sent. */
-const password = z
-  .string()
-  .regex(/^\P{Cc}+$/u, { error: 'expected a secret without line breaks and control characters' });
-const username = password.regex(/^[^:]*$/, { error: 'expected a user name without a colon' });
+const password = z.string().refine((text) => text !== '' && !/\p{Cc}/u.test(text), {
+  error: 'expected a secret without line breaks and control characters',
+});
+const username = password.refine((text) => !text.includes(':'), { error: 'expected a user name without a colon' });
 /** A key may have several lines. */
 const key = z.string().min(1, { error: 'expected a key, got nothing' });
 

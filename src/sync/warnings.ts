@@ -15,6 +15,8 @@ const WARNING_KINDS = {
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
+  /** A whole walk has found deletes of which the feed of deletes says nothing. */
+  delete_feed_incomplete: { isPartial: false, proof: null },
   /** The feed of deletes was not read to its end: rows may be live of which it says that they are gone. */
   delete_feed_unread: { isPartial: true, proof: null },
   deletes_held: { isPartial: true, proof: null },
@@ -24,6 +26,8 @@ const WARNING_KINDS = {
   keys_shared: { isPartial: true, proof: null },
   /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
+  /** The rows of the parent, of which each has a listing, may not be all that there are. */
+  parents_unproved: { isPartial: true, proof: 'end' },
   /** The database has forgotten what it had confirmed to this run, which has read it again. */
   warehouse_set_back: { isPartial: false, proof: null },
   /** A whole walk has ended without a place from which its feed can be gone on with. */

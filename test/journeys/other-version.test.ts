@@ -10,11 +10,11 @@ function respond(url: URL) {
   const edition = url.searchParams.get('edition') ?? '1';
   const since = url.searchParams.get('updated_since');
   const listed = IDS.filter(() => since === null || Date.parse(since) <= Date.parse(UPDATED));
-  const data = listed.map((id) => ({
-    id,
-    updated_at: UPDATED,
-    ...(edition === '1' ? { title: `Title ${id}` } : { name: `Name ${id}`, score: 1 }),
-  }));
+  const data = listed.map((id) =>
+    edition === '1'
+      ? { id, updated_at: UPDATED, title: `Title ${id}` }
+      : { id, updated_at: UPDATED, name: `Name ${id}`, score: 1 },
+  );
   return { headers: { 'content-type': 'application/json' }, body: { data, next_cursor: null } };
 }
 

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Page } from '../../src/extract/page.ts';
 import type { Reply } from '../extract/listing-server.ts';
@@ -30,6 +31,14 @@ function listed(docs: readonly Doc[], { searchParams }: URL): Reply {
   const next = from + SIZE < found.length ? markOf(data.at(-1)?.['id']) : null;
   const hidden = found.filter((doc) => doc['hides'] === true).length;
   return { body: { data, total: found.length + hidden, next_cursor: next } };
+}
+
+/** Those of a post, which `field` names. */
+function byPost(docs: readonly Doc[], url: URL, field: string): Reply {
+  return listed(
+    docs.filter((doc) => doc[field] === url.searchParams.get('post')),
+    url,
+  );
 }
 
 function alone(doc: Doc | undefined): Reply {
@@ -143,6 +152,22 @@ describe.for(DATABASES)('the same listing for several values on $name', (databas
     expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
   });
 
+  it('goes on after kills at any request', async () => {
+    const { docs, stage, service } = await locales('cursor');
+    for (const request of [1, 3, 5]) {
+      const before = service.requests.length;
+      const command = stage.start('backfill');
+      const ended = command.ended.then(() => true);
+      while (service.requests.length < before + request && !(await Promise.race([delay(1, false), ended])));
+      command.kill('SIGKILL');
+      await command.ended;
+      expect(service.requests.length).toBeGreaterThan(before);
+    }
+    expect((await stage.run('backfill')).status).toBe('ok');
+    expect(await rows(stage, LIVE)).toEqual(truthOf(docs));
+    expect(await rows(stage, 'SELECT count(*) FROM _sync_versions')).toEqual(['12']);
+  });
+
   it('is not proved if one of the listings is not, also after an interruption', async () => {
     const { docs, stage } = await locales('cursor', { page: { ...STYLES.cursor, total: 'total' } });
     docs.get('en')?.push({ id: 'a8', title: 'x', updated_at: MOMENT(3), hides: true });
@@ -176,7 +201,7 @@ describe.for(DATABASES)('the same listing for several values on $name', (databas
 });
 
 describe.for(DATABASES)('a listing for each row of a parent on $name', (database) => {
-  async function blog(fields: Doc = {}, style: keyof typeof STYLES = 'cursor') {
+  async function blog(fields: Doc = {}, style: keyof typeof STYLES = 'cursor', page: Doc = STYLES.cursor) {
     const posts = new Map<string, Doc>();
     const comments = new Map<string, Doc[]>();
     for (let id = 1; id <= 4; id += 1) {
@@ -207,7 +232,7 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
       },
       posts: {
         path: '/posts',
-        page: STYLES.cursor,
+        page,
         item: '/posts/{id}',
         incremental: { param: 'since', overlap: '1m' },
       },
@@ -285,9 +310,66 @@ describe.for(DATABASES)('a listing for each row of a parent on $name', (database
     expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
   });
 
-  it('is not walked without its parent', async () => {
+  it('may be that of another field of the parent, and of a child of a child', async () => {
+    const posts = ['a b', 'c/d', '..x'].map((slug, at) => ({ id: at, slug, updated_at: MOMENT(at) }));
+    const comments = posts.map(({ slug }, at) => ({ id: 7, of: slug, title: String(at), updated_at: MOMENT(at) }));
+    const likes = comments.map(({ of: post }) => ({ id: 1, title: post, updated_at: MOMENT(1) }));
+    const answers = new Map([
+      ['/posts', (url: URL) => listed(posts, url)],
+      ['/comments', (url: URL) => byPost(comments, url, 'of')],
+      ['/likes', (url: URL) => byPost(likes, url, 'title')],
+    ]);
+    const respond = (url: URL): Reply => answers.get(url.pathname)?.(url) ?? { status: 404, body: {} };
+    const page = STYLES.numbered;
+    const { stage } = await stageFor(
+      database,
+      {
+        likes: {
+          path: '/likes',
+          page,
+          partitions: { parent: 'comments', parent_id: 'of', field: 'post', param: 'post' },
+        },
+        comments: {
+          path: '/comments',
+          page,
+          partitions: { parent: 'posts', parent_id: 'slug', field: 'of', param: 'post' },
+        },
+        posts: { path: '/posts', page },
+      },
+      respond,
+    );
+    const statuses = (await stage.run('backfill')).resources.map(({ status, inserted }) => [status, inserted]);
+    expect(statuses).toEqual([
+      ['ok', 3],
+      ['ok', 3],
+      ['ok', 3],
+    ]);
+    const keys = ['["..x",1]', '["a b",1]', '["c/d",1]'].map((key) => key.replace('1]', '"1"]'));
+    expect(await rows(stage, 'SELECT _id FROM likes ORDER BY _id')).toEqual(keys);
+  });
+
+  it('is partial where nothing proves that all rows of its parent are there', async () => {
+    const { posts, comments, stage } = await blog({}, 'cursor', { ...STYLES.cursor, total: 'total' });
+    posts.set('p4', { id: 'p4', updated_at: MOMENT(4), hides: true });
+    const { resources } = await stage.run('backfill');
+    expect(resources[0]).toMatchObject({ status: 'partial', inserted: 10 });
+    expect(JSON.stringify(resources[0]?.warnings)).toContain('parents_unproved');
+    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
+  });
+
+  it('is not walked without its parent, nor while that is copied for the first time', async () => {
     const { stage } = await blog();
-    const { resources } = await stage.run('backfill', { resources: ['comments'] });
-    expect(resources[0]).toMatchObject({ status: 'failed', error: { code: 'parent_not_synced' } });
+    const alone = () => stage.run('backfill', { resources: ['comments'] });
+    const refused = { resources: [{ status: 'failed', error: { code: 'parent_not_synced' } }] };
+    expect(await alone()).toMatchObject(refused);
+    const stop = new AbortController();
+    await stage.run('backfill', {
+      resources: ['posts'],
+      signal: stop.signal,
+      watcher: { page: () => stop.abort(stopped) },
+    });
+    expect(await alone()).toMatchObject(refused);
+    await stage.run('backfill', { resources: ['posts'] });
+    expect(await alone()).toMatchObject({ status: 'ok' });
   });
 });

@@ -2,9 +2,9 @@ import type { Json } from '../support/expected-rows.ts';
 
 export type JsonObject = { [key: string]: Json };
 
-/** A record of the service by the text of its key; several fields of a key as a list. */
+/** A record of the service by the text of its key; of a key of several fields, that is a JSON list. */
 export interface TrueRecord {
-  id: string | string[];
+  id: string;
   record: JsonObject;
 }
 

@@ -87,6 +87,6 @@ function resourceDifferences(
 ): string[] {
   const list = () => records.map(({ id, record }) => ({ id, text: JSON.stringify(record) }));
   // A body is kept as the service wrote it, without what stands in its key besides.
-  const bodies = records.every(({ id }) => typeof id === 'string');
+  const bodies = !records.some(({ id }) => id.startsWith('['));
   return differences(db, { resources: () => [resource], list }, { bodies });
 }

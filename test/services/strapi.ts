@@ -29,7 +29,7 @@ const RESOURCES = {
 /** Both sides of a document have its id. */
 const ofSide = (side: string, records: readonly JsonObject[]): TrueRecord[] =>
   records.map((record) => ({
-    id: [textAt(record, 'documentId'), side],
+    id: JSON.stringify([side, textAt(record, 'documentId')]),
     record: { ...record, publication_state: side },
   }));
 
@@ -71,8 +71,8 @@ export function strapi(): LiveService {
     script: 'strapi',
     version: 'Strapi 5.54.0',
     shrink: async (left) => {
-      for (const { id } of (await sides()).filter(({ id }) => id[1] === 'draft').slice(left)) {
-        await api(`/articles/${id[0]}`, { method: 'DELETE' });
+      for (const each of (await read('articles', '&status=draft')).slice(left)) {
+        await api(`/articles/${textAt(each, 'documentId')}`, { method: 'DELETE' });
       }
       const stats = await read('article-stats', '');
       for (const each of stats.slice(left))
@@ -87,7 +87,7 @@ export function strapi(): LiveService {
     edits: ['create', 'update', 'remove'],
     truth: async (resource) => {
       if (resource === 'articles') return sides();
-      if (resource === 'files') return keyedBy('id', listOf(await api('/upload/files')));
+      if (resource === 'files') return keyedBy('id', listOf(await api('/upload/files?populate=*')));
       return keyedBy('documentId', await read(resource.replace('_', '-'), ''));
     },
     edit: async (edit, nth) => void (await EDITS[edit](nth)),

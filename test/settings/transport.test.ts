@@ -23,6 +23,12 @@ describe('a credential', () => {
     const tokens = 'http://login.example.com/token';
     expect(faultAt(config({ [KEY]: oauth(`‸${tokens}`) }), 'sources.blog.auth.token_url')).toMatch(/expected https/);
     load({ 'config.yaml': insecure({ [KEY]: oauth(tokens) }) });
+    const auth = '{ type: oauth, client_id: me, client_secret: canary-4711 }';
+    const yaml = config({ [KEY]: auth, 'profile: content-service': 'profile: ./p.yaml' });
+    const profile = `extends: content-service\nauth: { type: oauth, token_url: '${tokens}' }\n`;
+    expect(faultsOf({ 'config.yaml': yaml, 'p.yaml': profile }).message).toMatch(
+      /sources\.blog\.profile: expected https/,
+    );
   });
 
   it.each([

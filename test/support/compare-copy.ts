@@ -17,14 +17,11 @@ interface Version {
 
 const MOST_SHOWN = 20;
 
-/** The records of a service, as JSON texts; a key of several fields is a list. */
+/** The records of a service, as JSON texts by the texts of their keys. */
 export interface ServiceRecords {
   resources(): readonly string[];
-  list(resource: string): Iterable<{ id: string | readonly string[]; text: string }>;
+  list(resource: string): Iterable<{ id: string; text: string }>;
 }
-
-/** Records by the text of their key. */
-type KeyedRecords = ReadonlyMap<string, { parts: readonly string[]; record: Json }>;
 
 interface Comparison {
   /** All of the service's where absent. */
@@ -52,12 +49,8 @@ function resourceDifferences(
 ): string[] {
   const tables = tablesOf(db, resource);
   if (tables.length === 0) return [`${resource}: no table`];
-  const records = new Map(
-    Array.from(store.list(resource), ({ id, text }) => {
-      const record: Json = JSON.parse(text);
-      return [typeof id === 'string' ? id : JSON.stringify(id), { parts: [id].flat(), record }] as const;
-    }),
-  );
+  const records = new Map<string, Json>();
+  for (const { id, text } of store.list(resource)) records.set(id, JSON.parse(text));
   return [
     ...tables.flatMap((table) => tableDifferences(db, table, records)),
     ...(bodies ? [...bodyDifferences(db, resource, records), ...strayRows(db, resource)] : []),
@@ -65,11 +58,11 @@ function resourceDifferences(
   ];
 }
 
-function tableDifferences(db: Database.Database, table: ComparedTable, records: KeyedRecords): string[] {
+function tableDifferences(db: Database.Database, table: ComparedTable, records: ReadonlyMap<string, Json>): string[] {
   const wanted = new Map<string, string>();
-  for (const { parts, record } of records.values()) {
+  for (const [id, record] of records) {
     for (const place of placesIn(record, table.path)) {
-      const key = JSON.stringify([...parts, ...place.positions].map(String));
+      const key = JSON.stringify([id, ...place.positions].map(String));
       wanted.set(key, expectedRow(table, place.value));
     }
   }
@@ -86,13 +79,13 @@ function tableDifferences(db: Database.Database, table: ComparedTable, records: 
   return mapDifferences(table.name, wanted, found);
 }
 
-function bodyDifferences(db: Database.Database, resource: string, records: KeyedRecords): string[] {
+function bodyDifferences(db: Database.Database, resource: string, records: ReadonlyMap<string, Json>): string[] {
   const open = db
     .prepare<[string], Version>(
       "SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL AND op = 'upsert'",
     )
     .all(resource);
-  const wanted = new Map([...records].map(([id, { record }]) => [id, canonicalJson(record)]));
+  const wanted = new Map([...records].map(([id, record]) => [id, canonicalJson(record)]));
   const bodies = new Map(open.map(({ id, body }) => [id, canonicalJson(JSON.parse(body))]));
   return [
     ...mapDifferences(`versions of ${resource}`, wanted, bodies),
@@ -136,7 +129,7 @@ export function deleteFaults(db: Database.Database, resource: string): string[] 
 }
 
 /** Values of the service for which the warehouse has no column at all. */
-function unseenLeaves(tables: readonly ComparedTable[], records: KeyedRecords): string[] {
+function unseenLeaves(tables: readonly ComparedTable[], records: ReadonlyMap<string, Json>): string[] {
   const known = new Set(
     tables.flatMap(({ keyPaths, columns }) => [...keyPaths, ...columns.map(({ path }) => JSON.stringify(path))]),
   );
@@ -147,7 +140,7 @@ function unseenLeaves(tables: readonly ComparedTable[], records: KeyedRecords): 
     else if (typeof value === 'object') Object.entries(value).forEach(([key, each]) => visit(each, [...path, key]));
     else unseen.add(path.join('.'));
   };
-  for (const { record } of records.values()) visit(record, []);
+  for (const record of records.values()) visit(record, []);
   return [...unseen].map((path) => `${tables[0]?.name}: no column for ${path}`);
 }
 

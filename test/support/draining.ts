@@ -55,7 +55,7 @@ export function eventFor(resource: string, id: unknown, kind = 'updated', update
 
 /** Opens app, inbox and drain on a journey's files; closed with the test at the latest. */
 export async function draining(
-  journey: Journey,
+  journey: Pick<Journey, 'open'>,
   { only, clock = systemClock, ...changed }: DrainingOptions = {},
 ): Promise<Draining> {
   const app = await journey.open(clock);

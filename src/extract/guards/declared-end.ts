@@ -19,8 +19,6 @@ export interface PastEndFacts {
   received: number | null;
   /** Records on the largest page so far, in this walk or an earlier one. */
   kept: number;
-  /** True if the walk has read no other page. */
-  isOnly: boolean;
   /** True if as many records were met as the service tells. */
   isComplete: boolean;
   resource: ReadableResource;
@@ -42,7 +40,8 @@ export async function provePastEnd(facts: PastEndFacts): Promise<Pick<ProvedEnd,
   const count = last.records.length;
   if (style.ahead !== null && count < kept) return { proof: 'short', fault: null };
   if (sign === 'refused') return { proof: null, fault: refused };
-  const isOneShort = sign === 'status' && facts.isOnly && page.size_param !== null && count < page.size;
+  const isOnly = facts.received === count;
+  const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
   const isShort = style.ahead !== null && (isOneShort || (await isShortBySize(facts)));
   return isShort ? { proof: 'short', fault: null } : { proof: null, fault: HALF_PROVED[sign] };
 }

@@ -48,7 +48,8 @@ function placeFor({ continuation_param }: PageProfiles['continuation'], first: U
   if (isUnsendable(name) || name === '') return null;
   if (continuation_param !== null)
     return /^[^.]+$/.test(name) && name !== '__proto__' ? `${continuation_param}.${name}` : null;
-  const isOther = (first.searchParams.get(name) ?? '') !== '' || /^(?:header:|body:|\{)/.test(name);
+  // Nor is a parameter of the profile stored with the position.
+  const isOther = first.searchParams.has(name) || /^(?:header:|body:|\{)/.test(name);
   return isOther ? null : name;
 }
 

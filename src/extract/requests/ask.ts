@@ -95,7 +95,8 @@ function pastEndHint({ total, pages }: PageProfile): string {
   if (total === null && pages === null) {
     return (
       'Where a service refuses pages past the end, something must tell where that is: set page.total (records) or ' +
-      'page.pages in the profile to where its answers tell how many there are, such as meta.total or header:X-Total.'
+      'page.pages in the profile to where its answers tell how many there are, such as meta.total or header:X-Total; if ' +
+      'they tell neither, page.end.status and page.end.body to how it refuses them.'
     );
   }
   return (

@@ -46,14 +46,11 @@ export class PageReader {
   #kept: number;
   readonly #sizes = { least: Infinity, most: 0 };
   #last: UnsteppedPage | null = null;
-  /** Pages with a next step so far; infinite for a walk that goes on from others. */
-  #count: number;
   #past: PastEndSign = 'refused';
 
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#kept = options.kept;
-    this.#count = options.kept === 0 ? 0 : Infinity;
   }
 
   /** True if the profile says that pages are cut by number. */
@@ -109,6 +106,16 @@ export class PageReader {
     return this.#whole(await ask(position), urlAt(first, position));
   }
 
+  /** The same, or null if the page lies past the end by what the profile declares. */
+  async #againUnlessPast(position: PagePosition): Promise<ReadPage | null> {
+    try {
+      return await this.again(position);
+    } catch (error) {
+      if (error instanceof PastEnd) return null;
+      throw error;
+    }
+  }
+
   /** The page with its next step. */
   async step(read: UnsteppedPage | null): Promise<SteppedPage> {
     if (read === null) return this.#pastEnd();
@@ -121,7 +128,6 @@ export class PageReader {
     const before = this.#last;
     if (before !== null && fresh > 0) this.#addSize(before.records.length);
     this.#last = read;
-    this.#count += 1;
     const { url, total, pages, answer } = read;
     const counts = { received, fresh, total, pages, seen, kept: this.#kept };
     const place = {
@@ -192,9 +198,10 @@ export class PageReader {
     // As far back as a page that goes on a record behind this place.
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
     const other = found === -1 ? style.ahead?.sooner(plain, step) : plain;
-    const again = await this.again(positionOf(other ?? plain));
-    if (found !== -1) return again.records.length === 0 ? { ...read, overlap: 1 } : { ...again, overlap: Infinity };
-    if (lastKnown(again.keys, before) !== -1) return { ...again, overlap: Infinity };
+    const again = await this.#againUnlessPast(positionOf(other ?? plain));
+    const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
+    if (isThere) return { ...again, overlap: Infinity };
+    if (found !== -1) return { ...read, overlap: 1 };
     ledger.loseTrack();
     return { ...read, overlap: 0 };
   }
@@ -219,7 +226,7 @@ export class PageReader {
     const last = this.#last ?? (ledger.last && (await this.again(ledger.last.position)));
     if (last === null) throw new Error('a listing cannot end before its first page');
     const { isComplete, received } = ledger;
-    const known = { sign: this.#past, last, received, kept: this.#kept, isOnly: this.#count === 1, isComplete };
+    const known = { sign: this.#past, last, received, kept: this.#kept, isComplete };
     const proved = await provePastEnd({ ...known, resource, style, ask });
     return { ...last, records: [], keys: Buffer.alloc(0), next: null, ...proved, overlap: 0 };
   }

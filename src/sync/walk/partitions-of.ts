@@ -6,10 +6,13 @@ import { keyParts } from '../../extract/key-parts.ts';
 import type { Partitions } from '../../extract/partitioned-walk.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
 import { parentOf, type PartitionProfile } from '../../source/partition-fields.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import type { CheckpointRow } from '../../warehouse/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
 
 /** Keys of parents that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 5_000;
@@ -19,16 +22,18 @@ const ON_ITS_WAY_MS = 120_000;
 /**
  * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
  * in an incremental walk perhaps only of those that changed since the last one, and that of the record which proves the
- * filter. Throws `SyncError` (`parent_not_synced`) if the parent was never copied.
+ * filter. Throws `SyncError` (`parent_not_synced`) if no full walk of the parent has come to its end; warns if that end
+ * was not proved.
  */
 export async function partitionsOf(
-  context: ResourceContext,
+  context: RunContext,
   profile: PartitionProfile,
   { walk_mode, walk_started_at, last_success_at, cursor_key, resource }: CheckpointRow,
 ): Promise<Partitions> {
   const { warehouse, clock } = context;
   const now = (): number => clock.now();
   if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, now };
+  await proveParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
   const began = isChangedOnly ? await lastWalkBegan(warehouse.own, resource, last_success_at) : null;
   const since = began === null ? null : timestampText(timestampMs(began) - ON_ITS_WAY_MS);
@@ -38,6 +43,13 @@ export async function partitionsOf(
   const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === witness);
   const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
   return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, now };
+}
+
+async function proveParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
+  const checkpoint = await readCheckpoint(warehouse.own, parent);
+  if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
+  const isTold = progress.warnings.some(({ code }) => code === 'parents_unproved');
+  if (checkpoint.last_full_at === null && !isTold) progress.warnings.push(unprovedParents(parent));
 }
 
 interface Parent {
@@ -78,8 +90,17 @@ function columnOf(table: TableShape, field: string | null) {
   return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
 }
 
+function unprovedParents(parent: string): Warning {
+  return {
+    code: 'parents_unproved',
+    message: `nothing proves that all rows of ${parent} are here, of which each has a listing`,
+    hint: `see the warnings of ${parent}: its listing has to come to a proved end first`,
+  };
+}
+
+/** Thrown if the rows of the parent cannot be relied on in this run. */
 export function notSynced(parent: string): SyncError {
-  return new SyncError('parent_not_synced', `the listings are those of the rows of ${parent}, which are not here`, {
+  return new SyncError('parent_not_synced', `the listings are those of the rows of ${parent}, which are not all here`, {
     recovery: 'stop',
     hint: `sync ${parent} first, or both in one run: content-sync sync`,
   });

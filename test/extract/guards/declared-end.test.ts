@@ -76,6 +76,19 @@ describe('an end by a refusal', () => {
     expect(await ended({ style: 'page', ...page }, respond)).toEqual(expected);
   });
 
+  it.each([
+    [25, 100, 'by empty'],
+    [90, 100, 'by status'],
+    [90, 30, 'by status'],
+  ])('of an offset, by a service that cuts pages: %i records, %i asked for', async (count, size, proof) => {
+    const respond: Responder = (url) => {
+      const from = Number(url.searchParams.get('offset'));
+      const most = Math.min(30, Number(url.searchParams.get('limit')));
+      return from >= count ? REFUSED : { body: { data: numbered(count).slice(from, from + most) } };
+    };
+    expect(await ended({ style: 'offset', size, end: inWords }, respond)).toEqual([count, proof]);
+  });
+
   it('of the first page is none', async () => {
     expect(await ended({ style: 'page', end: inWords }, refusing)).toEqual([0, 'bad_request']);
   });

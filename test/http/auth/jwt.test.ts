@@ -44,6 +44,18 @@ describe('a JWT that is signed here', () => {
     expect(new Set(each.seen.map(({ headers }) => headers.authorization)).size).toBe(2);
   });
 
+  it('those that have run out do not pile up among the secrets, and the key stays', async () => {
+    const { ask, secrets, clock, last } = await stage({ ...ghost, reuse: false }, { type: 'jwt', key });
+    for (let second = 0; second < 450; second++) {
+      await clock.advance(1_000);
+      await ask();
+    }
+    expect(secrets.length).toBeLessThan(210);
+    expect(secrets).toEqual(
+      expect.arrayContaining([key, String(last()?.headers.authorization).slice('Ghost '.length)]),
+    );
+  });
+
   it('a refused one is made anew once', async () => {
     const { ask, seen } = await stage(ghost, { type: 'jwt', key }, (_, response) => json(response, {}, 401));
     expect((await errorOf(ask())).code).toBe('auth_failed');

@@ -119,6 +119,13 @@ export interface PlaceVariant extends Variant {
   route?: (path: string) => Answer | null;
 }
 
+export interface HookVariant extends Variant {
+  /** The bodies of the deliveries after these posts, by their ids, were changed or deleted; null where none are sent. */
+  events: ((ids: readonly string[], isDelete: boolean) => readonly Value[]) | null;
+  /** Events name no post. */
+  isWalked?: boolean;
+}
+
 /** A form in which a service writes and reads moments. */
 export interface TimeForm extends Variant {
   /** Its moments are cut to this, in milliseconds. */
@@ -138,6 +145,7 @@ export interface Dialect {
   deletes: DeleteVariant;
   places: PlaceVariant;
   times: TimeForm;
+  hooks: HookVariant;
   /** Posts of another kind stand in the listing, and the profile filters them out. */
   isMixed: boolean;
   records: number;
@@ -160,7 +168,17 @@ export interface Dialect {
 }
 
 /** The dimensions whose variants are tables. */
-export const DIMENSIONS = ['auth', 'request', 'envelope', 'page', 'filter', 'deletes', 'places', 'times'] as const;
+export const DIMENSIONS = [
+  'auth',
+  'request',
+  'envelope',
+  'page',
+  'filter',
+  'deletes',
+  'places',
+  'times',
+  'hooks',
+] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 export type Tables = { readonly [D in Dimension]: readonly Dialect[D][] };
 
@@ -176,6 +194,7 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ filter, times }) => filter.forms?.(times) === false,
   // No client can use a token that is old when it comes: each answer takes its time from all others here.
   ({ lifeMs, answerMs }) => lifeMs < 20 * answerMs,
+  ({ hooks, places }) => hooks.events !== null && places.values !== null,
   // A listing that is cut off has no number of all.
   ({ filter, page }) => filter.most !== undefined && page.isWhole === true,
   ({ envelope, times }) => envelope.moment !== undefined && times.name !== 'iso_ms',
@@ -199,6 +218,7 @@ function drawOnce(random: Random, tables: Tables): Dialect {
     deletes: random.pick(tables.deletes),
     places: random.pick(tables.places),
     times: random.pick(tables.times),
+    hooks: random.pick(tables.hooks),
     isMixed: random.chance(0.2),
     records: random.pick([1, 5, 12, 20, 30, 40]) + random.whole(0, 4),
     ids: random.pick(['integers', 'uuids', 'uuids', 'odd']),

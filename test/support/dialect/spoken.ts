@@ -12,6 +12,7 @@ import { PLACES } from './place-variants.ts';
 import { profileOf } from './profile.ts';
 import { REQUESTS } from './request-variants.ts';
 import { TIME_FORMS } from './times.ts';
+import { WEBHOOKS } from './webhook-variants.ts';
 
 const ALL: Tables = {
   auth: AUTHS,
@@ -22,6 +23,7 @@ const ALL: Tables = {
   deletes: DELETES,
   places: PLACES,
   times: TIME_FORMS,
+  hooks: WEBHOOKS,
 };
 
 /** The variants that a profile can say: those of whose profiles the schema knows every field. */
@@ -34,6 +36,7 @@ export const SPOKEN: Tables = {
   deletes: sayable('deletes'),
   places: sayable('places'),
   times: sayable('times'),
+  hooks: sayable('hooks'),
 };
 
 /** Names of the variants that no profile can say yet, for the report. */

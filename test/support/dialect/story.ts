@@ -7,7 +7,7 @@ import { randomFrom, type Random } from '../random.ts';
 import type { Difference } from '../world/copy.ts';
 import { Runner, type Command, type Run } from '../world/runner.ts';
 import { WorldClock } from '../world/world-clock.ts';
-import { isCopied, shown } from './bodies.ts';
+import { isCopied, stored } from './bodies.ts';
 import { drawDialect, type Dialect } from './dialect.ts';
 import { PostEditor } from './editor.ts';
 import { Posts } from './posts.ts';
@@ -15,6 +15,7 @@ import { profileOf, type WrittenProfile } from './profile.ts';
 import { brokenPromises } from './promises.ts';
 import { DialectService } from './service.ts';
 import { isSayable, SPOKEN } from './spoken.ts';
+import { differencesAfterEvents } from './told.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -44,8 +45,10 @@ interface Story {
   service: DialectService;
   runner: Runner;
   database: TestDatabase;
+  folder: string;
   /** Of the copy. */
   address: string;
+  log: string[];
   runs: Run[];
   broken: { promise: string; differences: Difference[]; run: number }[];
   /** When the first of the runs began that have not ended their walk since. */
@@ -88,7 +91,7 @@ async function setStage(
 ): Promise<Story> {
   const clock = new WorldClock(START, HURRY[database.name]);
   const log: string[] = [];
-  const posts = new Posts((post) => shown(dialect, post));
+  const posts = new Posts((post) => stored(dialect, post));
   const editor = new PostEditor(posts, dialect, random, log);
   const service = new DialectService({ dialect, posts, editor, clock, random, log });
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
@@ -109,7 +112,7 @@ async function setStage(
   const runner = new Runner(folder, clock, service);
   const address = warehouse.replace('{source}', 'blog');
   const state = { runs: [], broken: [], walkedSince: null };
-  return { dialect, random, clock, posts, editor, service, runner, database, address, ...state };
+  return { dialect, random, clock, posts, editor, service, runner, database, folder, address, log, ...state };
 }
 
 async function playNoisily(story: Story): Promise<void> {
@@ -130,6 +133,9 @@ async function playQuietly(story: Story): Promise<void> {
   editSome(story, 5);
   clock.push(dialect.lateMs + dialect.overlapMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
   await play(story, 'sync', false);
+  const differences = await differencesAfterEvents(story, random.whole(1, 4));
+  if (differences.length > 0)
+    story.broken.push({ promise: 'an event ends in a row', differences, run: story.runs.length });
   editSome(story, 3);
   clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
   await play(story, 'backfill', false);

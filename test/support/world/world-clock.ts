@@ -6,14 +6,14 @@ import type { Clock } from '../../../src/model/clock.ts';
  * moment until which they wanted to sleep. So a seed always tells the same story, however busy the machine is.
  */
 export class WorldClock implements Clock {
-  readonly #start: number;
   /** A sleep of that many milliseconds takes one; 0: none takes any. */
-  readonly #hurry: number;
+  hurry: number;
+  readonly #start: number;
   #elapsed = 0;
 
   constructor(start: string, hurry: number) {
     this.#start = Date.parse(start);
-    this.#hurry = hurry;
+    this.hurry = hurry;
   }
 
   now(): number {
@@ -33,8 +33,8 @@ export class WorldClock implements Clock {
     const due = this.#elapsed + Math.max(0, ms);
     const options = signal === undefined ? {} : { signal };
     try {
-      if (this.#hurry === 0) await nextTurn(undefined, options);
-      else await delay(Math.max(0, ms) / this.#hurry, undefined, options);
+      if (this.hurry === 0) await nextTurn(undefined, options);
+      else await delay(Math.max(0, ms) / this.hurry, undefined, options);
     } catch (error) {
       throw signal?.aborted === true ? signal.reason : error;
     }
