@@ -176,14 +176,26 @@ async function probeLastCursor(
   if (param === '' || subject.isWhole === false) return;
   if (value === subject.starter[param]) {
     const evidence = `on the page that holds all, ${place} is the one that was sent`;
-    return subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+    return endsUnchanged(subject, evidence);
   }
   const { answer, records } = await pageWith(stage, subject, { ...subject.firstPage, [param]: value });
   if (records === null || records.length > 0) return;
   const again = nextSigns(answer, subject.at).cursors.some((sign) => sign.place === place && sign.value === value);
   if (!again) return;
   const evidence = `${said(answer)}, behind the last record ${place} is the one that was sent`;
-  subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  endsUnchanged(subject, evidence);
+}
+
+/** Such an end is believed behind another page only, so that pages must be smaller than the listing. */
+function endsUnchanged({ findings, records }: Subject, evidence: string): void {
+  findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  const half = Math.floor(records.length / 2);
+  if (half < 1 || records.length > 200) return;
+  findings.proved(
+    ['page', 'size'],
+    half,
+    `half of the ${records.length} records: its end is believed behind another page`,
+  );
 }
 
 function textIn(fields: Readonly<Record<string, unknown>>, key: string): string {
