@@ -66,7 +66,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
       'begin the address with https://; where the way is safe, add --allow-insecure',
     );
   }
-  const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi);
+  const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi, baseUrl);
   tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
   const { clock, secrets, signal } = context;
   return probeService({
@@ -114,8 +114,11 @@ function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeF
 }
 
 /** A document in a file, or the place of one at the service. */
-function openapiOf({ cwd }: CliContext, name: string): { openapi: JsonValue } | { openapiPath: string } {
-  if (/^https?:/.test(name)) return { openapiPath: name };
+function openapiOf({ cwd }: CliContext, name: string, baseUrl: URL): { openapi: JsonValue } | { openapiPath: string } {
+  if (/^https?:/.test(name)) {
+    if (URL.parse(name)?.origin === baseUrl.origin) return { openapiPath: name };
+    throw usage(`the document ${name} is not at ${baseUrl.origin}`, 'save it to a file, and name that');
+  }
   const file = path.resolve(cwd, name);
   if (!existsSync(file)) {
     if (name.startsWith('/')) return { openapiPath: name };
@@ -142,7 +145,9 @@ function usage(message: string, hint?: string): ConfigError {
 }
 
 function tell({ stderr }: CliContext, text: string): void {
-  stderr.write(`${visibleText(text)}\n`);
+  // What stands there of the progress is written over.
+  const clear = stderr.isTTY === true ? '\r\u001b[K' : '';
+  stderr.write(`${clear}${visibleText(text)}\n`);
 }
 
 /** A line that is written over on a terminal; nothing anywhere else. */

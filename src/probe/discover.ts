@@ -1,7 +1,8 @@
 import { isTimeZone } from '../model/time-zone.ts';
 import type { JsonValue } from '../model/json.ts';
 import { isObject } from '../shape/records/field-at.ts';
-import { isUsable, RequestsSpent, said, type Answer } from './ask/asker.ts';
+import { isUsable, said, type Answer, type QueryParams } from './ask/answer.ts';
+import { RequestsSpent } from './ask/asker.ts';
 import { NO_CREDENTIAL, type Credential } from './ask/credential-form.ts';
 import { probeAuth } from './experiments/auth.ts';
 import {
@@ -19,6 +20,7 @@ import {
 } from './experiments/listings.ts';
 import { recordArrays, type RecordArray } from './experiments/record-places.ts';
 import { recordsIn } from './experiments/records.ts';
+import { wrapperRules } from './experiments/wrappers.ts';
 import { newFindings, type Findings } from './finding.ts';
 import type { Stage, Subject } from './stage.ts';
 
@@ -37,6 +39,7 @@ interface DiscoverOptions {
 /** Words that are tried where nothing names a listing; more resources than this are named with --path. */
 const MOST_WORDS = 20;
 const MOST_LISTINGS = 8;
+const A_WORD = 'a usual name';
 
 /** Finds the form of the credential, and the listings, each with its first page. */
 export async function findListings(stage: Stage, options: DiscoverOptions): Promise<Subject[]> {
@@ -49,7 +52,7 @@ export async function findListings(stage: Stage, options: DiscoverOptions): Prom
   options.about('listings');
   const candidates = given.length > 0 ? candidatesOf(given, 'given') : await namedListings(stage, options);
   if (candidates.length > 0) return openListings(stage, options, candidates);
-  return openListings(stage, options, candidatesOf(USUAL_PATHS.slice(0, MOST_WORDS), 'a usual name'));
+  return openListings(stage, options, candidatesOf(USUAL_PATHS.slice(0, MOST_WORDS), A_WORD));
 }
 
 function learnParameters({ conventions }: Stage, names: readonly string[]): void {
@@ -118,6 +121,7 @@ async function openListings(
   const subjects: Subject[] = [];
   const isGiven = (paths ?? []).length > 0;
   const most = asker.left;
+  const open = [...candidates];
   for (const candidate of candidates) {
     // What was found must still be looked into: some two dozen requests for the first, a few for each other.
     const needed = 24 + subjects.length * 6;
@@ -125,11 +129,16 @@ async function openListings(
     try {
       const subject = await openListing(stage, baseUrl, candidate, new Set(subjects.map(({ name }) => name)));
       if (subject !== null) subjects.push(subject);
+      open.shift();
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
       break;
     }
   }
+  // Words that were only guessed are nobody's loss.
+  const left = open.filter(({ from }) => from !== A_WORD).map(({ path }) => path);
+  if (left.length > 0)
+    stage.notes.push(`not looked into, for want of requests: ${left.join(', ')} (name them with --path)`);
   // What shows most is looked into first: the others are tried in the same way.
   return subjects.toSorted((a, b) => Math.min(b.records.length, 3) - Math.min(a.records.length, 3));
 }
@@ -142,21 +151,38 @@ async function openListing(
 ): Promise<Subject | null> {
   const { path: asked, query } = splitPath(baseUrl, candidate.path);
   const name = resourceName(asked, taken);
-  const first = await stage.asker.ask({ path: asked, query });
+  const { first, starter } = await firstPage(stage, asked, query, candidate);
   const path = stage.asker.pathOf(first);
   if (!isUsable(first)) return null;
   const array = await chosenArray(stage, first, asked);
-  const records = array === undefined ? null : recordsIn(first, array.path);
-  if (array === undefined || records === null) return null;
-  if (candidate.from !== 'given' && !areRecords(records, name)) return null;
+  const sent = array === undefined ? null : recordsIn(first, array.path);
+  if (array === undefined || sent === null) return null;
+  if (candidate.from !== 'given' && !areRecords(sent, name)) return null;
   const findings = newFindings(['resources', name]);
   findings.proved(['path'], path, `${said(first)}, from ${candidate.from}`);
   if (Object.keys(query).length > 0) findings.proved(['query'], query, 'as it was given');
   const place = array.path === '' ? 'the body is a list' : `at ${array.path} is a list`;
-  const add = records.length > 0 ? findings.proved : findings.guessed;
-  add(['records'], array.path, `${place} of ${records.length} objects`);
-  const known = { path, query, first, at: array.path, records, findings, name };
+  const add = sent.length > 0 ? findings.proved : findings.guessed;
+  add(['records'], array.path, `${place} of ${sent.length} objects`);
+  const unwrap = wrapperRules(sent);
+  if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
+  const records = recordsIn(first, array.path, unwrap) ?? [];
+  const known = { path, query, first, at: array.path, records, findings, name, unwrap, starter };
   return { ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
+}
+
+/** Cursors that some services want for a first page. */
+const STARTERS: readonly QueryParams[] = [{ cursorMark: '*' }, { cursor: '*' }];
+
+/** The first page; that of a given path is asked for with a first cursor where it is refused without one. */
+async function firstPage(stage: Stage, path: string, query: QueryParams, { from }: Candidate) {
+  const plain = await stage.asker.ask({ path, query });
+  const isTried = from === 'given' && (plain.status === 400 || plain.status === 422);
+  for (const starter of isTried ? STARTERS : []) {
+    const first = await stage.asker.ask({ path, query: { ...query, ...starter } });
+    if (isUsable(first)) return { first, starter };
+  }
+  return { first: plain, starter: {} };
 }
 
 /** The list of records in an answer; a person may choose where two are as likely. */

@@ -11,7 +11,7 @@ import { newFindings, type Finding } from './finding.ts';
 import { probeListing } from './probe-listing.ts';
 import { profileFrom, type FittedProfile } from './result/profile-from.ts';
 import { serviceNotes } from './result/service-notes.ts';
-import type { Choose, Conventions, Subject } from './stage.ts';
+import type { Choose, Conventions, Stage, Subject } from './stage.ts';
 
 export interface ProbeOptions {
   /** Http or https; paths are asked below it. */
@@ -88,7 +88,13 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   });
   const { asker } = opened;
   try {
-    const stage = { asker, clock, choose: options.choose ?? firstReading, conventions: newConventions() };
+    const stage: Stage = {
+      asker,
+      clock,
+      choose: options.choose ?? firstReading,
+      conventions: newConventions(),
+      notes: [],
+    };
     const findings = newFindings();
     const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
     for (const [at, subject] of subjects.entries()) {
@@ -97,7 +103,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       asker.keep(Math.min(rest * KEPT_EACH, Math.floor((most - asker.spent) / 2)));
       await probeListing(stage, subject);
     }
-    return resultOf(options, findings.all, subjects, asker.spent);
+    return resultOf(options, findings.all, subjects, { requests: asker.spent, notes: stage.notes });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
     throw error;
@@ -108,21 +114,21 @@ function resultOf(
   { baseUrl, secrets }: ProbeOptions,
   common: readonly Finding[],
   subjects: readonly Subject[],
-  requests: number,
+  spent: { requests: number; notes: readonly string[] },
 ): ProbeResult {
   if (subjects.length === 0) throw nothingFound('no listing of records was found');
   const findings = [...common, ...subjects.flatMap((subject) => subject.findings.all)]
     // A service may put the credential into its links and its refusals.
     .filter(({ value }) => !holdsLongSecret(value, secrets))
-    .map((finding) => ({ ...finding, evidence: scrub(finding.evidence, secrets) }));
+    .map(({ path, value, proved, evidence }) => ({ path, value, proved, evidence: scrub(evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
   return {
     ...fitted,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
     scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
-    notes: serviceNotes(subjects),
-    requests,
+    notes: [...spent.notes, ...serviceNotes(subjects)],
+    requests: spent.requests,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: subjects.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
   };

@@ -1,7 +1,9 @@
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
+import type { UnwrapRule } from '../shape/records/unwrap.ts';
 import { fieldAt } from '../shape/records/field-at.ts';
-import type { Answer, Asker, QueryParams } from './ask/asker.ts';
+import type { Answer, QueryParams } from './ask/answer.ts';
+import type { Asker } from './ask/asker.ts';
 import type { Findings } from './finding.ts';
 
 /** Asks a person which of several readings holds; the first one where nobody can be asked. Returns its index. */
@@ -47,6 +49,8 @@ export interface Stage {
   clock: Clock;
   choose: Choose;
   conventions: Conventions;
+  /** What a person should know beside the profile, as sentences. */
+  notes: string[];
 }
 
 /** A listing while it is being looked into. */
@@ -61,6 +65,10 @@ export interface Subject {
   first: Answer;
   /** Where the records stand. */
   at: string;
+  /** Objects in the records that stand for a plain value. */
+  unwrap: readonly UnwrapRule[];
+  /** Parameters of the first page alone: it is refused without them. */
+  starter: QueryParams;
   /** The longest run of records from the beginning of the listing that was seen. */
   records: JsonObject[];
   /** True if these are all that there are; null while that is not known. */

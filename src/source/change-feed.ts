@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { deletedSchema } from './delete-fields.ts';
 import { goneSchema } from './item-fields.ts';
-import { bodyPath } from './body-path.ts';
+import { bodyPath, fieldPath, recordsPath } from './body-path.ts';
 import { requestFields } from './request-fields.ts';
 import { templateSchema } from './template.ts';
 
-const fieldPath = z.string().min(1);
 /** A path in the body, or `header:<name>`. */
 const answerPlace = z.string().min(1);
 const { method, headers, body } = requestFields;
@@ -49,7 +48,7 @@ export const changeFeedSchema = z
   .strictObject({
     mode: z.literal('feed'),
     ...request,
-    records: bodyPath
+    records: recordsPath
       .nullable()
       .default(null)
       .meta({

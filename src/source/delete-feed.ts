@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { fieldPath } from './body-path.ts';
 import { isTimeZone } from '../model/time-zone.ts';
 import { incrementalSchema } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
@@ -6,7 +7,6 @@ import { recordFields } from './record-fields.ts';
 import { requestFields } from './request-fields.ts';
 import { variablesIn } from './template.ts';
 
-const fieldPath = z.string().min(1);
 const { format, overlap } = incrementalSchema.shape;
 
 const deleteFeedFields = z.strictObject({

@@ -1,7 +1,6 @@
 import { z } from 'zod';
+import { fieldPath } from './body-path.ts';
 import { deleteFeedSchema } from './delete-feed.ts';
-
-const fieldPath = z.string().min(1);
 
 const deletedFieldSchema = z.strictObject({
   field: fieldPath.meta({ description: 'Dotted path of the field that says so.', examples: ['deletedAt'] }),

@@ -36,7 +36,8 @@ const filterFields = z.strictObject({
     .meta({
       description:
         '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
-        'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor.',
+        'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor. ' +
+        '`feed`, for a feed of changes, has fields of its own.',
       examples: ['filter', 'newest_first'],
     }),
   param: requestPlace

@@ -8,7 +8,7 @@ import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
-import { incrementalFields, type IncrementalProfile } from './incremental.ts';
+import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
 import { itemFields } from './item-fields.ts';
 import { outcomeRuleSchema } from './outcome-rule.ts';
 import { asksForPartition, parentFaults, partitionFields, withPartitionKey } from './partition-fields.ts';
@@ -42,7 +42,7 @@ const resourceFields = z.strictObject({
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
-  incremental: z.union([changeFeedSchema, incrementalFields.incremental]),
+  incremental: z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -105,6 +105,10 @@ const resourceSchema = withPostBodies(dividedFields)
   .refine(({ feed, item }) => feed?.record !== null || item !== null, {
     path: ['item'],
     error: 'expected the path of a single record, because the entries of the feed only name ids',
+  })
+  .refine(({ partitions, feed }) => partitions === null || feed === null, {
+    path: ['partitions'],
+    error: 'expected none: a feed of changes does not say which of several listings a record is of',
   })
   .refine(asksSince, {
     path: ['incremental', 'param'],

@@ -4,7 +4,7 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
 import { sweep, type NewCredential } from './deletes/sweep.ts';
 import { emptyListing, newCredential, unconfirmedDeletes } from './deletes/warnings.ts';
-import { readDeleteFeed } from './feed/delete-feed.ts';
+import { feedGaps, readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { proveFilter, warnOfUntimed } from './filter/prove-filter.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
@@ -29,10 +29,13 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   if (feed === null) await walkListing(context, plan, isFilterTrusted);
   else await followFeed(context, feed, plan, (walked) => sweepAfter(context, walked));
 
-  await readDeleteFeed(context);
+  const unnamed = await readDeleteFeed(context);
   const confirmed = await confirmDeletes(context, ['released', 'open'], (outcome) => countRecords(progress, outcome));
   progress.figures.deleted += confirmed.deleted;
-  progress.warnings.push(...(await unconfirmedDeletes(context, confirmed.trouble)));
+  progress.warnings.push(
+    ...(await unconfirmedDeletes(context, confirmed.trouble)),
+    ...(await feedGaps(context, unnamed)),
+  );
   await purgeDeleted(context);
 }
 

@@ -77,6 +77,10 @@ describe('probe', () => {
       args: ['https://cms.example.com', '--openapi', 'no.json'],
       message: 'no file no.json',
     },
+    'a document of somebody else': {
+      args: ['https://cms.example.com', '--openapi', 'https://docs.example.com/api.json'],
+      message: 'is not at https://cms.example.com',
+    },
     'a folder that is not there': {
       args: ['https://cms.example.com', '--out', 'no/such/file.yaml'],
       message: 'no folder',

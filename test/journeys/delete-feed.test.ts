@@ -140,4 +140,15 @@ describe.for(DATABASES)('a feed of deletes on $name', (database) => {
     expect(await run('backfill')).toEqual(['full', 'ok', 1, []]);
     expect(await live()).toEqual(there());
   });
+
+  it('is told not to name all if a whole walk finds more', async () => {
+    const { service, remove, run, live, there } = await logging(database);
+    remove('r1');
+    await run();
+    service.rows.delete('r2');
+    remove('r3');
+    expect(await run()).toEqual(['incremental', 'ok', 1, []]);
+    expect(await run('backfill')).toEqual(['full', 'ok', 1, ['delete_feed_incomplete']]);
+    expect(await live()).toEqual(there());
+  });
 });

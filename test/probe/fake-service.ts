@@ -300,7 +300,7 @@ export async function fakeService(shape: FakeShape): Promise<FakeService> {
     const record = { ...id, title: `${collection} ${number}`, body: `<p>${number}</p>`, ...fields };
     stores.get(collection)?.push({ record, at: nullable ? null : at, created: at });
   };
-  for (let at = 0; at < count; at += 1) add('posts', { status: 'published' }, start + at * 37 * MINUTE);
+  for (let at = 0; at < count; at += 1) add('posts', { section: 'news' }, start + at * 37 * MINUTE);
   for (let at = 0; at < 7; at += 1) add('authors', { name: `author ${at}` }, start + at * 11 * MINUTE);
   if (nullable)
     for (const at of [3, 4, 9])

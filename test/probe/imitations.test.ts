@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { toYaml } from '../../src/probe/result/to-yaml.ts';
 import { SECRET, USER, type FakeRecord } from './fake-service.ts';
-import { directus, ghost, strapi, wordPress } from './imitations.ts';
+import { directus } from './imitations/directus.ts';
+import { ghost } from './imitations/ghost.ts';
+import { strapi } from './imitations/strapi.ts';
+import { wordPress } from './imitations/word-press.ts';
 import { copyBy, probed } from './probed.ts';
 
 const SERVICES = [

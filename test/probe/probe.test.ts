@@ -102,7 +102,7 @@ describe('a profile by experiment', () => {
     for (const [name, records] of service.collections) expect(byId(copy.bodies(name))).toEqual(byId(records));
     service.change('posts', 5, { title: 'changed' });
     service.change('authors', 1, { title: 'changed, too' });
-    service.add('posts', { status: 'draft' });
+    service.add('posts', { section: 'news' });
     expect((await copy.run('sync')).resources.map(({ status }) => status)).toEqual(result.resources.map(() => 'ok'));
     service.remove('posts', 2);
     // What is deleted is found by walks over everything; by two of them where no record can be read alone.

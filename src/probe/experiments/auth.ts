@@ -1,4 +1,5 @@
-import { isRefusal, isUsable, said, type Answer, type Asker } from '../ask/asker.ts';
+import { isRefusal, isUsable, said, type Answer } from '../ask/answer.ts';
+import type { Asker } from '../ask/asker.ts';
 import {
   formsFor,
   likeliestFirst,

@@ -1,4 +1,4 @@
-import type { QueryParams } from '../ask/asker.ts';
+import type { QueryParams } from '../ask/answer.ts';
 import type { FilterForm } from '../stage.ts';
 
 const plain = (name: string): FilterForm => ({ params: () => ({ [name]: '{since}' }) });

@@ -1,5 +1,5 @@
 import { fieldAt } from '../../shape/records/field-at.ts';
-import { isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import { isRefusal, said, type QueryParams } from '../ask/answer.ts';
 import type { FilterForm, Stage, Subject } from '../stage.ts';
 import { EXPRESSIONS, filterGroups, NEWEST_FIRST, togetherParams } from './filter-forms.ts';
 import { FORMATS, isNewestFirst, middleFault, momentText, tellingMoment, type MomentFormat } from './filter-judge.ts';

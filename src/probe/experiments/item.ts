@@ -1,8 +1,9 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { selectRecord } from '../../shape/records/select-records.ts';
-import { fieldAt } from '../../shape/records/field-at.ts';
+import { unwrapped, type UnwrapRule } from '../../shape/records/unwrap.ts';
+import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { differenceText, recordDifferences } from '../../shape/records/record-difference.ts';
-import { isUsable, said, type Answer } from '../ask/asker.ts';
+import { isUsable, said, type Answer } from '../ask/answer.ts';
 import { keyOf, type Stage, type Subject } from '../stage.ts';
 import { objectsIn } from './records.ts';
 
@@ -60,7 +61,7 @@ async function findItem(stage: Stage, subject: Subject, ids: readonly string[]):
   for (const id of ids) {
     for (const suffix of suffixes) {
       const answer = await askAlone(stage, subject, base + suffix, textOf(fieldAt(sample, id)));
-      const record = isUsable(answer) ? placeOf(answer, sample, id) : null;
+      const record = isUsable(answer) ? placeOf(answer, sample, id, subject.unwrap) : null;
       if (record !== null) return { id, suffix, ...record, answer };
     }
   }
@@ -80,10 +81,17 @@ function textOf(value: JsonValue | undefined): string {
 }
 
 /** The object of an answer that has the sample's id and most of its fields. */
-function placeOf(answer: Answer, sample: JsonObject, id: string): { record: string; alone: JsonObject } | null {
+function placeOf(
+  answer: Answer,
+  sample: JsonObject,
+  id: string,
+  rules: readonly UnwrapRule[],
+): { record: string; alone: JsonObject } | null {
   const json = answer.json ?? null;
   const wanted = Object.keys(sample);
-  for (const { path, value } of objectsIn(json)) {
+  for (const { path, value: sent } of objectsIn(json)) {
+    const value = unwrapped(sent, rules);
+    if (!isObject(value)) continue;
     const shared = wanted.filter((key) => Object.hasOwn(value, key)).length;
     if (keyOf(value, id) !== keyOf(sample, id) || shared < wanted.length / 2) continue;
     // Only a place that the program can read.

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import { shownPath, urlFor } from '../ask/asker.ts';
+import { shownPath, urlFor } from '../ask/answer.ts';
 import { idCandidates } from './ids.ts';
 
 /** Paths that services often have, the commonest first. */

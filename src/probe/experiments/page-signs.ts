@@ -1,7 +1,7 @@
 import { parseLinkHeader } from '../../extract/page-styles/link-header.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import type { Answer } from '../ask/asker.ts';
+import type { Answer } from '../ask/answer.ts';
 
 /** A value of an answer beside the records, and its place as a profile names it: `meta.total`, `header:X-Total`. */
 export interface Sign<T> {
@@ -67,13 +67,17 @@ export interface NextSigns {
 
 const NEXT_URL = /(?:^|[._])(?:next|next_?(?:page|url|link|href|page_?url)?|next\.href|@?odata_?next_?link)$/i;
 const CURSOR =
-  /(?:^|[._])(?:next|next_?cursor|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker)$/i;
+  /(?:^|[._])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker)$/i;
 const FLAG = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
 
 /** All that speaks for another page. */
 export function nextSigns(answer: Answer, records: string): NextSigns {
   const values = plainValues(answer.json ?? null, records);
   const links = parseLinkHeader(answer.headers['link']) ?? [];
+  // Whatever stands beside a sign that more follows may be the cursor.
+  const homes = new Set(
+    values.filter(({ place, value }) => value === true && FLAG.test(snake(place))).map(({ place }) => homeOf(place)),
+  );
   return {
     link: links.find(({ rels }) => rels.includes('next'))?.uri ?? null,
     urls: values.flatMap(({ place, value }) =>
@@ -81,13 +85,18 @@ export function nextSigns(answer: Answer, records: string): NextSigns {
     ),
     cursors: values.flatMap(({ place, value }) => {
       const isText = (typeof value === 'string' && value !== '') || (typeof value === 'number' && value > 0);
-      if (!isText || !CURSOR.test(snake(place)) || isAddress(String(value))) return [];
+      const isNamed = CURSOR.test(snake(place)) || (typeof value === 'string' && homes.has(homeOf(place)));
+      if (!isText || !isNamed || isAddress(String(value))) return [];
       return [{ place, value: String(value) }];
     }),
     flags: values.flatMap(({ place, value }) =>
       typeof value === 'boolean' && FLAG.test(snake(place)) ? [{ place, value }] : [],
     ),
   };
+}
+
+function homeOf(place: string): string {
+  return place.split('.').slice(0, -1).join('.');
 }
 
 function isAddress(text: string): boolean {

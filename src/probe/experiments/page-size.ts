@@ -1,4 +1,4 @@
-import { isUsable, isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import { isUsable, isRefusal, said, type QueryParams } from '../ask/answer.ts';
 import { isSamePage, type Stage, type Subject } from '../stage.ts';
 import { parameterHints } from './page-signs.ts';
 import { recordsIn } from './records.ts';
@@ -38,8 +38,11 @@ const LARGE = 250;
 
 /** Asks for the listing with further parameters; null if it is refused or cannot be read. */
 export async function pageWith(stage: Stage, subject: Subject, query: QueryParams) {
-  const answer = await stage.asker.ask({ path: subject.path, query: { ...subject.query, ...query } });
-  const records = recordsIn(answer, subject.at);
+  const answer = await stage.asker.ask({
+    path: subject.path,
+    query: { ...subject.query, ...subject.starter, ...query },
+  });
+  const records = recordsIn(answer, subject.at, subject.unwrap);
   return { answer, records };
 }
 
@@ -120,7 +123,8 @@ export async function findSize(
   const evidence = `${said(large.answer)}; ${said(usual.answer)}`;
   if (usual.records === null) return { size: Math.max(subject.records.length, SMALL), evidence };
   takeRecords(subject, usual.records, { [name]: '100' });
-  return { size: 100, evidence };
+  const count = usual.records.length;
+  return { size: isCut(subject, count) ? Math.max(count, 1) : 100, evidence };
 }
 
 /** True if fewer came than there are. */

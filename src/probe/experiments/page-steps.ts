@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../model/json.ts';
 import { isObject } from '../../shape/records/field-at.ts';
-import { isUsable, said, shownPath, type Answer } from '../ask/asker.ts';
+import { isUsable, said, shownPath, type Answer } from '../ask/answer.ts';
 import { isSamePage, keyOf, type Stage, type Subject } from '../stage.ts';
 import { nextSigns, type Sign } from './page-signs.ts';
 import { pageWith, SMALL } from './page-size.ts';
@@ -17,6 +17,8 @@ export interface PageStep {
 interface SmallPage {
   answer: Answer;
   records: JsonObject[];
+  /** Records asked for. */
+  size: number;
   sizeParam: string;
 }
 
@@ -36,9 +38,10 @@ const USUAL_COMPANIONS = ['page', 'offset', 'skip', 'start', 'p'];
 
 /** The step to the second page: by what the answer names, else by number or offset, else after the last record. */
 export async function findStep(stage: Stage, subject: Subject, sizeParam: string): Promise<PageStep | null> {
-  const { answer, records } = await pageWith(stage, subject, { [sizeParam]: String(SMALL) });
+  const size = subject.records.length > SMALL ? SMALL : 1;
+  const { answer, records } = await pageWith(stage, subject, { [sizeParam]: String(size) });
   if (records === null || records.length === 0) return null;
-  const small = { answer, records, sizeParam };
+  const small = { answer, records, sizeParam, size };
   return (
     (await byAnswer(stage, subject, small)) ?? (await byNumber(stage, subject, small)) ?? byKey(stage, subject, small)
   );
@@ -76,7 +79,7 @@ async function follow(stage: Stage, subject: Subject, small: SmallPage, address:
   if (!url.pathname.startsWith(base)) return null;
   const query = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''));
   const answer = await stage.asker.ask({ path: url.pathname.slice(base.length), query });
-  const records = recordsIn(answer, subject.at);
+  const records = recordsIn(answer, subject.at, subject.unwrap);
   return isNext(subject, small, records)
     ? `${shownPath(small.answer.url, url)}: ${records?.length} further records`
     : null;
@@ -88,10 +91,12 @@ async function byContinuation(stage: Stage, subject: Subject, small: SmallPage):
   if (!isObject(json)) return null;
   for (const name of ['continue', 'continuation', 'next', 'next_page', 'paging']) {
     const entries = isObject(json[name]) ? Object.entries(json[name]) : [];
-    const params = entries.filter(([, value]) => typeof value === 'string' || typeof value === 'number');
+    const params = entries.flatMap(([key, value]): [string, string][] =>
+      typeof value === 'string' || typeof value === 'number' ? [[key, String(value)]] : [],
+    );
     if (params.length === 0) continue;
-    const texts = Object.fromEntries(params.map(([key, value]) => [key, String(value)]));
-    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(SMALL), ...texts });
+    const texts = Object.fromEntries(params);
+    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(small.size), ...texts });
     if (!isNext(subject, small, records)) continue;
     const page = { style: 'continuation', continuation: name, absent_is_end: true };
     return { page, evidence: `${said(answer)}, ${records?.length} further records` };
@@ -100,11 +105,12 @@ async function byContinuation(stage: Stage, subject: Subject, small: SmallPage):
 }
 
 /** Names that take a cursor, by the name of the field that holds it. */
-function cursorParams(place: string): string[] {
+function cursorParams(place: string, { starter }: Subject): string[] {
   const last = place.split('.').at(-1) ?? '';
   const bare = last.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
   const all = [
+    ...Object.keys(starter),
     ...own,
     'cursor',
     'after',
@@ -129,10 +135,15 @@ async function byCursor(
   small: SmallPage,
   { place, value }: Sign<string>,
 ): Promise<PageStep | null> {
-  for (const name of cursorParams(place)) {
-    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(SMALL), [name]: value });
+  for (const name of cursorParams(place, subject)) {
+    const { answer, records } = await pageWith(stage, subject, {
+      [small.sizeParam]: String(small.size),
+      [name]: value,
+    });
     if (!isNext(subject, small, records)) continue;
-    const page = { style: 'cursor', cursor_param: name, next_cursor: place };
+    const first = subject.starter[name];
+    const begins = first === undefined ? {} : { first_cursor: first };
+    const page = { style: 'cursor', cursor_param: name, ...begins, next_cursor: place };
     return { page, evidence: `${place} sent as ${name}: ${answer.status}, ${records?.length} further records` };
   }
   return null;
@@ -143,23 +154,40 @@ async function byNumber(stage: Stage, subject: Subject, small: SmallPage): Promi
   const { parameters } = stage.conventions;
   const order = named.toSorted((a, b) => Number(parameters.has(b)) - Number(parameters.has(a)));
   for (const name of order) {
-    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(SMALL), [name]: '2' });
+    const { answer, records } = await pageWith(stage, subject, {
+      [small.sizeParam]: String(small.size),
+      [name]: String(isOffset(name) ? small.size : 2),
+    });
     if (records === null || !isUsable(answer)) continue;
-    const style = styleOf(subject, small, records, name);
+    const style = await styleOf(stage, subject, small, { name, records });
     if (style !== null)
       return { page: style, evidence: `${said(answer)}, the records after the first ${style.skipped}` };
   }
   return null;
 }
 
-/** What the number 2 meant: the second page, the third, or two records to leave out; null if it meant nothing. */
-function styleOf(subject: Subject, { records: first }: SmallPage, records: JsonObject[], name: string) {
+/** What the number meant: the second page, the third, or records to leave out; null if it meant nothing. */
+async function styleOf(
+  stage: Stage,
+  subject: Subject,
+  { records: first, size, sizeParam }: SmallPage,
+  { name, records }: { name: string; records: JsonObject[] },
+) {
   if (records.length === 0 || isSamePage(first, records, subject.id)) return null;
-  const isOffset = /offset|skip|start/i.test(name);
   const at = subject.records.findIndex((record) => keyOf(record, subject.id) === keyOf(records[0] ?? {}, subject.id));
-  if (isOffset) return at === -1 || at === 2 ? { style: 'offset', offset_param: name, skipped: 2 } : null;
-  if (at === 2 * SMALL) return { style: 'page', page_param: name, first: 0, skipped: 2 * SMALL };
-  return at === -1 || at === SMALL ? { style: 'page', page_param: name, skipped: SMALL } : null;
+  const isSecond = at === -1 || at === size;
+  if (isOffset(name)) return isSecond ? { style: 'offset', offset_param: name, skipped: size } : null;
+  if (at === 2 * size) return { style: 'page', page_param: name, first: 0, skipped: 2 * size };
+  if (!isSecond) return null;
+  // Behind what is known it may be the third page as well: the page with the number 1 tells.
+  const one = at === size ? null : await pageWith(stage, subject, { [sizeParam]: String(size), [name]: '1' });
+  const isFirst = one === null || (one.records !== null && isSamePage(first, one.records, subject.id));
+  const page = { style: 'page', page_param: name };
+  return isFirst ? { ...page, skipped: size } : { ...page, first: 0, skipped: 2 * size };
+}
+
+function isOffset(name: string): boolean {
+  return /offset|skip|start/i.test(name);
 }
 
 const KEY_PARAMS = ['starting_after', 'after', 'after_id', 'since_id', 'last_id', 'min_id', 'cursor', 'start_after'];
@@ -171,7 +199,7 @@ async function byKey(stage: Stage, subject: Subject, small: SmallPage): Promise<
   const key = keyOf(last, subject.id).replaceAll('"', '');
   const hasMore = nextSigns(small.answer, subject.at).flags.find(({ value }) => value)?.place;
   for (const name of KEY_PARAMS) {
-    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(SMALL), [name]: key });
+    const { answer, records } = await pageWith(stage, subject, { [small.sizeParam]: String(small.size), [name]: key });
     if (!isNext(subject, small, records)) continue;
     const page = {
       style: 'keyset',

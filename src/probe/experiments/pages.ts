@@ -1,4 +1,4 @@
-import { isRefusal, said, type Answer } from '../ask/asker.ts';
+import { isRefusal, said, type Answer } from '../ask/answer.ts';
 import { isSamePage, type Stage, type Subject } from '../stage.ts';
 import { countsIn, nextSigns, plainValues, type Sign } from './page-signs.ts';
 import { findSize, findSizeParam, pageWith, SMALL, takeRecords } from './page-size.ts';
@@ -20,6 +20,7 @@ export async function probePages(stage: Stage, subject: Subject): Promise<void> 
   findings.proved(['page', 'size'], large.size, large.evidence);
   await probeCounts(stage, subject, sized.name);
   await probeEnd(stage, subject, { fields, sizeParam: sized.name, size: large.size });
+  if (fields['first_cursor'] === undefined) keepStarter(subject);
   stage.conventions.parameters.add(sized.name);
   stage.conventions.page = { page: { ...fields, size_param: sized.name }, size: large.size };
 }
@@ -47,6 +48,7 @@ async function probeLikeBefore(stage: Stage, subject: Subject): Promise<boolean>
 
 /** Without a size or a next page: the whole listing in one answer, as far as can be seen. */
 function onlyPage(subject: Subject): void {
+  keepStarter(subject);
   const { findings, records, total, first } = subject;
   const signs = nextSigns(first, subject.at);
   const hasNext = signs.link !== null || signs.urls.length > 0 || signs.flags.some(({ value }) => value);
@@ -105,6 +107,13 @@ function learnTotal(subject: Subject): void {
   if (most.length > 0) subject.total = Math.max(...most);
 }
 
+/** What the first page cannot do without is sent with all of them, where it is no cursor. */
+function keepStarter(subject: Subject): void {
+  if (Object.keys(subject.starter).length === 0) return;
+  subject.query = { ...subject.query, ...subject.starter };
+  subject.findings.proved(['query'], subject.query, `${said(subject.first)}, and refused without it`);
+}
+
 interface Paged {
   fields: Readonly<Record<string, unknown>>;
   sizeParam: string;
@@ -151,7 +160,7 @@ async function probeLastAnswer(stage: Stage, subject: Subject, { fields }: Paged
   if (records === null) return;
   const signs = nextSigns(answer, subject.at);
   const next = [...signs.cursors, ...signs.urls].find((sign) => sign.place === place);
-  if (next !== undefined) return probeLastCursor(stage, subject, String(fields['cursor_param'] ?? ''), next);
+  if (next !== undefined) return probeLastCursor(stage, subject, textIn(fields, 'cursor_param'), next);
   if (!hasPlace(answer.json, place)) {
     subject.findings.proved(['page', 'absent_is_end'], true, `${said(answer)}, the last page has no ${place}`);
   }
@@ -165,12 +174,21 @@ async function probeLastCursor(
   { place, value }: Sign<string>,
 ): Promise<void> {
   if (param === '' || subject.isWhole === false) return;
+  if (value === subject.starter[param]) {
+    const evidence = `on the page that holds all, ${place} is the one that was sent`;
+    return subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  }
   const { answer, records } = await pageWith(stage, subject, { ...subject.firstPage, [param]: value });
   if (records === null || records.length > 0) return;
   const again = nextSigns(answer, subject.at).cursors.some((sign) => sign.place === place && sign.value === value);
   if (!again) return;
   const evidence = `${said(answer)}, behind the last record ${place} is the one that was sent`;
   subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+}
+
+function textIn(fields: Readonly<Record<string, unknown>>, key: string): string {
+  const value = fields[key];
+  return typeof value === 'string' ? value : '';
 }
 
 function hasPlace(json: unknown, place: string): boolean {

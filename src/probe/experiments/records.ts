@@ -1,14 +1,15 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { fieldAt, isObject } from '../../shape/records/field-at.ts';
 import { selectRecords } from '../../shape/records/select-records.ts';
-import { isUsable, type Answer } from '../ask/asker.ts';
+import { unwrapped, type UnwrapRule } from '../../shape/records/unwrap.ts';
+import { isUsable, type Answer } from '../ask/answer.ts';
 
 /** The records at a path of an answer; null if it holds none of them, or cannot be read. */
-export function recordsIn(answer: Answer, path: string): JsonObject[] | null {
+export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRule[] = []): JsonObject[] | null {
   if (!isUsable(answer) || answer.json === undefined) return null;
   const selected = selectRecords(answer.bytes, answer.json, path);
   if (selected === null) return null;
-  const values = selected.map(({ value }) => value);
+  const values = selected.map(({ value }) => unwrapped(value, rules));
   return values.every(isObject) ? values : null;
 }
 

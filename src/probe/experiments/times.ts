@@ -23,7 +23,7 @@ interface TimeField {
 }
 
 /** The moment of a field's value as a service writes it; null if it is none. */
-export function momentAt(record: JsonObject, path: string): number | null {
+function momentAt(record: JsonObject, path: string): number | null {
   return momentOf(fieldAt(record, path));
 }
 
@@ -43,7 +43,7 @@ function momentOf(value: JsonValue | undefined): number | null {
 }
 
 /** Fields that hold times in all records that have them. */
-export function timeFields(records: readonly JsonObject[]): TimeField[] {
+function timeFields(records: readonly JsonObject[]): TimeField[] {
   return fieldPaths(records).flatMap((path) => {
     const values = valuesAt(records, path);
     const present = values.filter((value) => value !== null && value !== undefined && value !== '');

@@ -1,4 +1,4 @@
-import { isRefusal, said, type QueryParams } from '../ask/asker.ts';
+import { isRefusal, said, type QueryParams } from '../ask/answer.ts';
 import type { Stage, Subject } from '../stage.ts';
 import { countsIn } from './page-signs.ts';
 import { pageWith } from './page-size.ts';

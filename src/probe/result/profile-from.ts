@@ -21,6 +21,7 @@ const RESOURCE_ORDER = [
   'path',
   'query',
   'records',
+  'unwrap',
   'id',
   'updated',
   'times',

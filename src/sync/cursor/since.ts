@@ -21,13 +21,15 @@ type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalP
  * it, because a service may take all of a day for one.
  * Null if the cursor is not a moment that we can read: then everything must be walked.
  *
- * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`.
+ * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`: in
+ * that of `like`, where the cursor was not written by the service.
  */
 export function sinceValue(
   cursor: string,
   incremental: MomentForm & Pick<IncrementalProfile, 'overlap'>,
   looks: Looks | null,
   zone: TimeZone | null = null,
+  like = cursor,
 ): string | null {
   const at = momentOf(cursor, zone);
   if (at === -Infinity) return null;
@@ -36,7 +38,7 @@ export function sinceValue(
   const isPast = isFine && looks !== null && isSettled(at, { overlap: incremental.overlap, step }, looks);
   const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
   return isNamedFormat(incremental.format)
-    ? writtenMoment(from, incremental, cursor, zone)
+    ? writtenMoment(from, incremental, like, zone)
     : new Date(from).toISOString();
 }
 

@@ -69,7 +69,7 @@ export function suspectStatements(
 }
 
 /** The record itself says that it is none of the resource's: as good as any number of walks that do not meet it. */
-const LEFT_OUT = 2;
+export const LEFT_OUT = 2;
 
 /** Shown again by the same walk, after a kill, it counts once. */
 function olderState({ suspects, mode, walkStartedAt }: WalkSuspects, record_id: string, hash: string) {

@@ -7,6 +7,8 @@ import type { Lane } from '../../model/vocabulary.ts';
 import { takenIn } from '../../shape/records/as-record.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
 import { parseInstant } from '../../shape/columns/timestamps.ts';
+import { updatedZone } from '../../shape/columns/updated-time.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { proveWalk } from '../prove-walk.ts';
 import { sinceValue } from '../cursor/since.ts';
 import { keyIn } from './compare-alone.ts';
@@ -50,7 +52,8 @@ async function sinceFor(
   const live = table === undefined ? 0 : await warehouse.count(table.name);
   if (live <= mostRecords({ profile })) return null;
   if (profile.incremental === null || updated === null) return undefined;
-  return sinceValue(updated, profile.incremental, null) ?? undefined;
+  const cursor = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? updated;
+  return sinceValue(updated, profile.incremental, null, updatedZone(profile), cursor) ?? undefined;
 }
 
 /** Numbered pages may move between two requests, so that only a single one tells anything. */
@@ -124,7 +127,8 @@ export async function changedSince(
 ): Promise<{ records: readonly SourceRecord[]; extraQuery: ExtraQuery }> {
   const { profile } = context;
   const { incremental } = profile;
-  const since = incremental === null || updated === null ? null : sinceValue(updated, incremental, null);
+  const since =
+    incremental === null || updated === null ? null : sinceValue(updated, incremental, null, updatedZone(profile));
   const extraQuery = askedFor(profile, key, filterQuery(profile, since));
   for await (const { records } of walk(listingWalk(context, lane, extraQuery))) {
     return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };

@@ -46,6 +46,12 @@ describe('sinceValue', () => {
     expect(sinceValue(local, { ...filter, format }, null, timeZone('Europe/Zurich'))).toBe(since);
   });
 
+  it('writes a moment of our own in the form of one that the service wrote', () => {
+    const own = '2026-07-10T10:00:00Z';
+    expect(sinceValue(own, filter, null, timeZone('Europe/Zurich'), '2026-07-09 08:00:00')).toBe('2026-07-10 11:50:00');
+    expect(sinceValue(own, filter, null, null, '1763640000')).toBe('1783677000');
+  });
+
   const cursor = '2026-11-20T12:00:00.250Z';
   const at = Date.parse(cursor);
   it.each([
