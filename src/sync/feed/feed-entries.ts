@@ -20,9 +20,12 @@ export interface FeedChanges {
 type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
 
 /** The part of a resource's profile by which the entries of its feed are read. */
-export type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>;
+type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>;
 
-/** A record that the filter leaves out is gone. Throws `SyncError` (`bad_feed_entry`) for an entry that says of no record what became of it. Pure. */
+/**
+ * A record that the filter leaves out is gone. Throws `SyncError` (`bad_feed_entry`) for an entry that says of no record
+ * what became of it. Pure.
+ */
 export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: FedResource): FeedChanges {
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
@@ -49,7 +52,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
   };
 }
 
-/** True if an entry of a feed is about records of its resource. */
+/** True if the entry is about records of this resource. */
 export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
