@@ -1,6 +1,5 @@
-import type { Fields, Value } from '../world/json-value.ts';
+import { Digits, type Fields, type Value } from '../world/json-value.ts';
 import type { Dialect } from './dialect.ts';
-import { idValue, updatedValue } from './filter-variants.ts';
 import type { Post } from './posts.ts';
 
 /** A post as the rows of whoever copies it should have it. */
@@ -51,4 +50,14 @@ export function isCopied({ state }: Post): boolean {
 /** Whether the service lists it. */
 export function isListed(post: Post): boolean {
   return post.state !== 'hidden';
+}
+
+/** What a post's time of change is written as. */
+function updatedValue({ times }: Dialect, { updatedAt }: Post): Value {
+  return updatedAt === null ? null : times.write(updatedAt);
+}
+
+/** Whole numbers are written as such. */
+function idValue({ ids }: Dialect, { id }: Post): Value {
+  return ids === 'integers' ? new Digits(id) : id;
 }

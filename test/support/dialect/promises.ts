@@ -35,7 +35,8 @@ export function brokenPromises(
   }
   for (const { post, at } of posts.graves) {
     if (posts.live.has(post.key)) continue;
-    const isGone = (isQuiet || at < run.walkedSince) && (isFull || dialect.deletes.isTold);
+    const isGone =
+      (isQuiet || at < run.walkedSince) && (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
     truth.set(post.key, isGone ? null : 'either');
   }
   const differences = differencesFrom(db, truth, isFull && isQuiet, sent);
