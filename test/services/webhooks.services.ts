@@ -59,7 +59,9 @@ describe.skipIf(why !== null).each(SERVICES)('$name', ({ name, script, secret, o
     process.stderr.write(
       `${name} webhooks: ${statuses.length} deliveries, equal after ${Math.round(performance.now() - edited)} ms\n`,
     );
-    expect(await stage.differences(truth)).toEqual([]);
+    const left = await stage.differences(truth);
+    if (left.length > 0) process.stderr.write(`${(await stage.command('deliveries', 'list')).stdout}\n${serve.logged()}\n`);
+    expect(left).toEqual([]);
     expect(statuses.every((status) => status >= 200 && status < 300)).toBe(true);
     serve.kill('SIGTERM');
     expect((await serve.ended).code).toBe(0);
