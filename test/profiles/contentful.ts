@@ -51,7 +51,7 @@ export function contentful(): DocumentedService {
     refused: { type: 'bearer', token: 'cda-token-of-nobody' },
     resources: { entries: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: true,
+    walks: 0,
     truth: () => ({
       entries: truthOf(shelf.rows(), idOf),
       assets: truthOf(assets.rows(), idOf),

@@ -14,21 +14,23 @@ import {
 
 const PAGE = 100;
 
+const published = (n: number, rev: number, time: string): JsonObject => ({
+  type: 'entry_published',
+  event_at: time,
+  content_type_uid: 'post',
+  // Edited before it was published.
+  data: {
+    uid: named('blt', n),
+    locale: 'en-us',
+    _version: rev,
+    title: `Title ${n}.${rev}`,
+    updated_at: '2025-12-01T08:00:00.000Z',
+  },
+});
+
 /** Contentstack's Content Delivery API with the stream of its Sync API, in pages of 100. */
 export function contentstack(): DocumentedService {
-  const shelf = new Shelf(230, (n, rev, time) => ({
-    type: 'entry_published',
-    event_at: time,
-    content_type_uid: 'post',
-    // Edited before it was published.
-    data: {
-      uid: named('blt', n),
-      locale: 'en-us',
-      _version: rev,
-      title: `Title ${n}.${rev}`,
-      updated_at: '2025-12-01T08:00:00.000Z',
-    },
-  }));
+  const shelf = new Shelf(230, published);
   const asset = { uid: 'blta', filename: 'a.png', updated_at: '2025-12-01T08:00:00.000Z' };
   const assets = [
     { type: 'asset_published', event_at: '2026-01-01T08:00:00.000Z', content_type_uid: 'sys_assets', data: asset },
@@ -64,7 +66,7 @@ export function contentstack(): DocumentedService {
     auth: { type: 'headers', headers: { api_key: 'stack-api-key', access_token: 'delivery-token' } },
     refused: { type: 'headers', headers: { api_key: 'stack-api-key', access_token: 'another-token' } },
     shelf,
-    tellsDeletes: true,
+    walks: 0,
     truth: () => ({
       entries: truthOf(shelf.rows(), ({ data }) => keyIn(data)),
       assets: truthOf(assets, () => 'blta'),

@@ -12,6 +12,17 @@ import {
   type DocumentedService,
 } from './documented-service.ts';
 
+function changedAt(row: JsonObject): number {
+  const [, time = '2026-01-01T08:00:00Z'] = /"updated_at":"([^"]+)"/.exec(JSON.stringify(row)) ?? [];
+  return Date.parse(time);
+}
+
+/** Those that changed since the moment in the request. */
+function changed(url: URL, rows: JsonObject[]): JsonObject[] {
+  const since = Date.parse(url.searchParams.get('filter[fields][_updated_at][gte]') ?? '1970-01-01T00:00:00Z');
+  return rows.filter((row) => changedAt(row) >= since);
+}
+
 /** DatoCMS's Content Management API: JSON:API with offsets. */
 export function datocms(): DocumentedService {
   const shelf = new Shelf(130, (n, rev, time) => ({
@@ -27,19 +38,13 @@ export function datocms(): DocumentedService {
     attributes: { filename: `${n}.png`, updated_at: '2026-01-02T09:00:00.000Z' },
   }));
   const models = [{ id: 'm1', type: 'item_type', attributes: { api_key: 'post', modular_block: false } }];
-  const changed = (url: URL, rows: JsonObject[], time: (row: JsonObject) => string): JsonObject[] => {
-    const since = url.searchParams.get('filter[fields][_updated_at][gte]');
-    return since === null ? rows : rows.filter((row) => Date.parse(time(row)) >= Date.parse(since));
-  };
-  const times = { items: /"updated_at":"([^"]+)"/, uploads: /"updated_at":"([^"]+)"/ };
-  const timeIn = (row: JsonObject): string => times.items.exec(JSON.stringify(row))?.[1] ?? '';
   return {
     profile: 'datocms',
     auth: { type: 'bearer', token: 'dato-token-full' },
     refused: { type: 'bearer', token: 'dato-token-none' },
     resources: { records: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: false,
+    walks: 1,
     truth: () => ({
       records: truthOf(shelf.rows(), ({ id }) => id),
       uploads: truthOf(uploads, ({ id }) => id),
@@ -54,7 +59,7 @@ export function datocms(): DocumentedService {
       const one = what === 'items' ? shelf.one(numberIn(id)) : rows.find((row) => row['id'] === id);
       if (id !== undefined) return found(one, (data) => ({ data }));
       const [from, size] = [numeric(url, 'page[offset]', 0), numeric(url, 'page[limit]', 30)];
-      const listed = changed(url, rows, timeIn);
+      const listed = changed(url, rows);
       const data = what === 'item-types' ? listed : listed.slice(from, from + size);
       return { body: { data, meta: { total_count: listed.length } } };
     },

@@ -1,4 +1,5 @@
 import type { Asked, Reply } from '../extract/listing-server.ts';
+import type { Json } from '../support/expected-rows.ts';
 import type { JsonObject, TrueRecord } from '../services/live-service.ts';
 
 /** A service that answers as its documentation says, by code that knows nothing of the profile. */
@@ -15,8 +16,8 @@ export interface DocumentedService {
   truth: () => Record<string, TrueRecord[]>;
   /** The records that are edited. */
   shelf: Shelf;
-  /** True if a sync learns of deletes; false: the next whole walk. */
-  tellsDeletes: boolean;
+  /** Whole walks that it takes to learn of deletes: none where a sync does, two where no record can be read alone. */
+  walks: 0 | 1 | 2;
 }
 
 /** One change, the oldest first. */
@@ -113,3 +114,14 @@ export function sends({ headers }: Asked, name: string, value: string): boolean 
 
 export const UNAUTHORISED: Reply = { status: 401, body: { message: 'unauthorised' } };
 export const NOT_FOUND: Reply = { status: 404, body: { message: 'not found' } };
+
+/** The time of change in a record, in epoch milliseconds; NaN if it has none. */
+export function timeOf(record: JsonObject, field: string): number {
+  const value = record[field];
+  return typeof value === 'string' ? Date.parse(value) : NaN;
+}
+
+/** The records of one listing, with the field by which the copy tells it from others. */
+export function withField(records: readonly JsonObject[], field: string, value: Json): JsonObject[] {
+  return records.map((record) => Object.assign({}, record, { [field]: value }));
+}

@@ -1,5 +1,11 @@
 import type { JsonObject } from '../services/live-service.ts';
-import { named, NOT_FOUND, numeric, Shelf, truthOf, type DocumentedService } from './documented-service.ts';
+import { named, NOT_FOUND, numeric, Shelf, timeOf, truthOf, type DocumentedService } from './documented-service.ts';
+
+/** The moment in a predicate by date; NaN for any other predicate. */
+function since(q: string | null): number {
+  const [, text] = /^\[\[date\.after\(document\.last_publication_date,"([^"]+)"\)\]\]$/.exec(q ?? '') ?? [];
+  return q === null ? -Infinity : Date.parse(text ?? '');
+}
 
 /** An open repository of Prismic: its ref is another one after each publication. */
 export function prismic(): DocumentedService {
@@ -13,17 +19,13 @@ export function prismic(): DocumentedService {
     data: { title: [{ type: 'heading1', text: `Title ${n}.${rev}` }] },
   }));
   const ref = (): string => named('Zref', shelf.seq);
-  const since = (q: string | null): number => {
-    const [, text] = /^\[\[date\.after\(document\.last_publication_date,"([^"]+)"\)\]\]$/.exec(q ?? '') ?? [];
-    return q === null ? -Infinity : Date.parse(text ?? '');
-  };
   return {
     profile: 'prismic',
     auth: { type: 'session' },
     refused: null,
     resources: { documents: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: false,
+    walks: 2,
     truth: () => ({ documents: truthOf(shelf.rows(), ({ id }) => id) }),
     answer: (url) => {
       if (url.pathname === '/api/v2') return { body: { refs: [{ id: 'master', ref: ref(), isMasterRef: true }] } };
@@ -32,7 +34,7 @@ export function prismic(): DocumentedService {
       if (sent === null) return { status: 400, body: { message: 'no ref' } };
       const from = since(url.searchParams.get('q'));
       if (Number.isNaN(from)) return { status: 400, body: { message: 'unexpected predicate' } };
-      const rows = shelf.rows().filter((row: JsonObject) => Date.parse(String(row['last_publication_date'])) > from);
+      const rows = shelf.rows().filter((row: JsonObject) => timeOf(row, 'last_publication_date') > from);
       const [page, size] = [numeric(url, 'page', 1), numeric(url, 'pageSize', 20)];
       const results = rows.slice((page - 1) * size, page * size);
       const pages = Math.ceil(rows.length / size);

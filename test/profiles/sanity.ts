@@ -6,6 +6,7 @@ import {
   numberIn,
   sends,
   Shelf,
+  timeOf,
   truthOf,
   UNAUTHORISED,
   type DocumentedService,
@@ -31,11 +32,8 @@ export function sanity(): DocumentedService {
       return { status: 400, body: { error: { description: `param ${missing[0]} referenced, but not provided` } } };
     const value = (name: string): string => String(JSON.parse(parameter(name) ?? '""'));
     const meets = (record: JsonObject): boolean => {
-      if (groq.includes('_id > $last') && String(record['_id']) <= value('$last')) return false;
-      if (
-        groq.includes('_updatedAt >= $since') &&
-        Date.parse(String(record['_updatedAt'])) < Date.parse(value('$since'))
-      )
+      if (groq.includes('_id > $last') && textOf(record['_id']) <= value('$last')) return false;
+      if (groq.includes('_updatedAt >= $since') && timeOf(record, '_updatedAt') < Date.parse(value('$since')))
         return false;
       return value('$type') === '*' || record['_type'] === value('$type');
     };
@@ -47,7 +45,7 @@ export function sanity(): DocumentedService {
     auth: { type: 'bearer', token: 'sanity-token-viewer' },
     refused: { type: 'bearer', token: 'sanity-token-nobody' },
     shelf,
-    tellsDeletes: false,
+    walks: 1,
     truth: () => ({ documents: truthOf(shelf.rows(), ({ _id }) => _id) }),
     answer: (url, asked) => {
       if (!sends(asked, 'authorization', 'Bearer sanity-token-viewer')) return UNAUTHORISED;
@@ -60,3 +58,5 @@ export function sanity(): DocumentedService {
     },
   };
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

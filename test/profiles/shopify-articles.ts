@@ -7,6 +7,7 @@ import {
   numeric,
   sends,
   Shelf,
+  timeOf,
   truthOf,
   UNAUTHORISED,
   type DocumentedService,
@@ -15,20 +16,29 @@ import {
 const BASE = '/admin/api/2025-01';
 const BLOG = 241253187;
 
-/** A page and the link to the next one, which says all in `page_info`. */
-function linked(url: URL, key: string, rows: readonly JsonObject[]): Reply {
-  const info = url.searchParams.get('page_info');
-  // Beside it, Shopify takes nothing but the limit.
-  if (info !== null && url.searchParams.has('updated_at_min')) return { status: 400, body: { errors: 'page_info' } };
-  const [from, since] = (info ?? `0~${url.searchParams.get('updated_at_min') ?? ''}`).split('~');
-  const after = since === undefined || since === '' ? -Infinity : Date.parse(since);
-  const listed = rows.filter(({ updated_at, created_at }) => Date.parse(String(updated_at ?? created_at)) >= after);
-  const end = Number(from) + numeric(url, 'limit', 50);
-  const next = new URL(url.pathname, url.origin);
-  next.searchParams.set('limit', String(numeric(url, 'limit', 50)));
-  next.searchParams.set('page_info', `${end}~${since}`);
-  const headers: Record<string, string> = end < listed.length ? { link: `<${next.href}>; rel="next"` } : {};
-  return { headers, body: { [key]: listed.slice(Number(from), end) } };
+/** What lies behind an id and changed since a moment; and the link to the next page, which says all in `page_info`. */
+function listed(url: URL, key: string, rows: readonly JsonObject[]): Reply {
+  const since = Date.parse(url.searchParams.get('updated_at_min') ?? '1970-01-01T00:00:00Z');
+  const all = rows
+    .filter(({ id }) => Number(id) > numeric(url, 'since_id', 0))
+    .filter((row) => timeOf(row, 'updated_at' in row ? 'updated_at' : 'created_at') >= since);
+  const size = numeric(url, 'limit', 50);
+  const next = `<${url.origin}${url.pathname}?limit=${size}&page_info=opaque>; rel="next"`;
+  return { headers: all.length > size ? { link: next } : {}, body: { [key]: all.slice(0, size) } };
+}
+
+/** Deletes of pages, as the shop's events tell them. */
+function events(shelf: Shelf, url: URL): JsonObject[] {
+  const since = Date.parse(url.searchParams.get('created_at_min') ?? '1970-01-01T00:00:00Z');
+  const gone = shelf.log.filter(({ record, time }) => record === null && Date.parse(time) >= since);
+  if (url.searchParams.get('filter') !== 'Page' || url.searchParams.get('verb') !== 'destroy') return [];
+  return gone.map(({ n, seq, time }) => ({
+    id: seq,
+    subject_id: 5000 + n,
+    created_at: time,
+    subject_type: 'Page',
+    verb: 'destroy',
+  }));
 }
 
 /** Shopify's REST Admin API, as far as blogs, articles, pages and the events of their deletes go. */
@@ -43,22 +53,9 @@ export function shopifyArticles(): DocumentedService {
   }));
   const times = { created_at: '2026-01-01T03:00:00-05:00', updated_at: '2026-01-02T03:00:00-05:00' };
   const blogs = [{ id: BLOG, handle: 'news', title: 'News', ...times }];
-  const articles = [1, 2, 3].map((n) => ({ id: 700 + n, blog_id: BLOG, title: `Article ${n}`, ...times }));
-  const events = (url: URL): JsonObject[] => {
-    const since = Date.parse(url.searchParams.get('created_at_min') ?? '1970-01-01T00:00:00Z');
-    const gone = shelf.log.filter(({ record, time }) => record === null && Date.parse(time) >= since);
-    if (url.searchParams.get('filter') !== 'Page' || url.searchParams.get('verb') !== 'destroy') return [];
-    return gone.map(({ n, seq, time }) => ({
-      id: seq,
-      subject_id: 5000 + n,
-      created_at: time,
-      subject_type: 'Page',
-      verb: 'destroy',
-    }));
-  };
+  const articles = [1, 2, 3].map((n) => Object.assign({ id: 700 + n, blog_id: BLOG, title: `Article ${n}` }, times));
   const answers: [RegExp, (url: URL, id: string) => Reply][] = [
-    [/^\/shop\.json$/, () => ({ body: { shop: { id: 1 } } })],
-    [/^\/blogs\.json$/, (url) => linked(url, 'blogs', blogs)],
+    [/^\/blogs\.json$/, (url) => listed(url, 'blogs', blogs)],
     [
       /^\/blogs\/(\d+)\.json$/,
       (_, id) =>
@@ -67,7 +64,7 @@ export function shopifyArticles(): DocumentedService {
           (blog) => ({ blog }),
         ),
     ],
-    [/^\/blogs\/\d+\/articles\.json$/, (url) => linked(url, 'articles', articles)],
+    [/^\/blogs\/\d+\/articles\.json$/, (url) => listed(url, 'articles', articles)],
     [
       /^\/blogs\/\d+\/articles\/(\d+)\.json$/,
       (_, id) =>
@@ -76,9 +73,9 @@ export function shopifyArticles(): DocumentedService {
           (article) => ({ article }),
         ),
     ],
-    [/^\/pages\.json$/, (url) => linked(url, 'pages', shelf.rows())],
+    [/^\/pages\.json$/, (url) => listed(url, 'pages', shelf.rows())],
     [/^\/pages\/(\d+)\.json$/, (_, id) => found(shelf.one(numberIn(id) - 5000), (page) => ({ page }))],
-    [/^\/events\.json$/, (url) => linked(url, 'events', events(url))],
+    [/^\/events\.json$/, (url) => listed(url, 'events', events(shelf, url))],
   ];
   return {
     profile: 'shopify-articles',
@@ -86,7 +83,7 @@ export function shopifyArticles(): DocumentedService {
     refused: { type: 'api_key', key: 'shpat_of_nobody' },
     resources: { pages: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: true,
+    walks: 0,
     truth: () => ({
       blogs: truthOf(blogs, ({ id }) => id),
       articles: truthOf(articles, ({ id }) => [BLOG, id]),

@@ -6,7 +6,9 @@ import {
   numberIn,
   numeric,
   Shelf,
+  timeOf,
   truthOf,
+  withField,
   UNAUTHORISED,
   type DocumentedService,
 } from './documented-service.ts';
@@ -41,7 +43,7 @@ export function storyblok(): DocumentedService {
   const stories = (url: URL): JsonObject[] => {
     const after = url.searchParams.get('published_at_gt');
     const since = after === null ? -Infinity : Date.parse(`${after.replace(' ', 'T')}Z`);
-    return shelf.rows().filter(({ published_at }) => Date.parse(String(published_at)) > since);
+    return shelf.rows().filter((story) => timeOf(story, 'published_at') > since);
   };
   const lists: Record<string, (url: URL) => Reply> = {
     stories: (url) => paged(url, 'stories', stories(url)),
@@ -56,14 +58,14 @@ export function storyblok(): DocumentedService {
     refused: { type: 'api_key', key: 'public-token-of-nobody' },
     resources: { stories: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: false,
+    walks: 1,
     truth: () => ({
       stories: truthOf(shelf.rows(), ({ id }) => id),
       datasources: truthOf(sources, ({ id }) => id),
-      datasource_entries: truthOf(
-        entries.map((entry) => ({ ...entry, datasource: 'colours' })),
-        ({ datasource, id }) => [datasource, id],
-      ),
+      datasource_entries: truthOf(withField(entries, 'datasource', 'colours'), ({ datasource, id }) => [
+        datasource,
+        id,
+      ]),
       tags: truthOf(tags, ({ name }) => name),
     }),
     answer: (url) => {

@@ -8,6 +8,7 @@ import {
   sends,
   Shelf,
   truthOf,
+  withField,
   UNAUTHORISED,
   type DocumentedService,
 } from './documented-service.ts';
@@ -34,23 +35,16 @@ export function webflow(): DocumentedService {
     refused: { type: 'bearer', token: 'webflow-no-token' },
     resources: { items: { page: { size: 50 } } },
     shelf,
-    tellsDeletes: false,
+    walks: 1,
     truth: () => ({
       sites: truthOf(sites, ({ id }) => id),
-      collections: truthOf(
-        collections.map((one) => ({ ...one, site_id: 's1' })),
-        ({ id }) => ['s1', id],
-      ),
-      items: truthOf(
-        shelf.rows().map((row) => ({ ...row, collection_id: 'c1' })),
-        ({ id }) => ['c1', id],
-      ),
+      collections: truthOf(withField(collections, 'site_id', 's1'), ({ id }) => ['s1', id]),
+      items: truthOf(withField(shelf.rows(), 'collection_id', 'c1'), ({ id }) => ['c1', id]),
     }),
     answer: (url, asked) => {
       if (!sends(asked, 'authorization', 'Bearer webflow-site-token')) return UNAUTHORISED;
       const [, version, what, id, below, item] = url.pathname.split('/');
       if (version !== 'v2') return NOT_FOUND;
-      if (what === 'token' && id === 'introspect') return { body: { authorization: { id: 'a1', scope: 'cms:read' } } };
       if (what === 'sites' && below === 'collections') return { body: { collections } };
       if (what === 'sites')
         return id === undefined
