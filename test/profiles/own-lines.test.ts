@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { packagedProfiles, readPackagedProfile } from '../../src/settings/load-profile.ts';
+import type { Profile } from '../../src/source/profile.ts';
+import { load } from '../settings/in-folder.ts';
+
+const FOLDER = path.join(import.meta.dirname, '../../config/profiles');
+
+/** What a profile advises in its comments, by the lines that are set in: YAML of a profile that extends it. */
+function advised(name: string): string[] {
+  const lines = readFileSync(path.join(FOLDER, `${name}.yaml`), 'utf8').split('\n');
+  const blocks = [''];
+  for (const line of lines) {
+    const [, own] = /^# {3}(.*)$/.exec(line) ?? [];
+    const last = blocks.length - 1;
+    if (own !== undefined) blocks[last] = `${blocks[last]}${own}\n`;
+    else if (blocks[last] !== '') blocks.push('');
+  }
+  return blocks.filter((block) => block !== '');
+}
+
+const SECRETS: Record<string, object> = {
+  api_key: { key: 'a-key-of-some-length' },
+  bearer: { token: 'a-token-of-some-length' },
+  headers: { headers: { api_key: 'a-key-of-some-length', access_token: 'a-token-of-some-length' } },
+  session: {},
+};
+
+function profileWith(name: string, block: string): Profile | undefined {
+  const type = readPackagedProfile(name).auth?.[0]?.type ?? 'none';
+  const source = { base_url: 'https://cms.example.com', auth: { type, ...SECRETS[type] }, profile: './own.yaml' };
+  const settings = { warehouse: 'sqlite:./{source}.db', sources: { blog: source } };
+  const files = { 'config.yaml': JSON.stringify(settings), 'own.yaml': `extends: ${name}\n${block}` };
+  return load(files).sources['blog']?.profile;
+}
+
+const ADVICE = packagedProfiles()
+  .filter((name) => readPackagedProfile(name).about?.tried === null)
+  .flatMap((name) => advised(name).map((block) => ({ name, block })));
+
+describe('what a profile advises to write', () => {
+  it.for(ADVICE)('is a profile beside $name: $block', ({ name, block }) => {
+    const { resources = {} } = parse(block);
+    const profile = profileWith(name, block);
+    expect(Object.keys(profile?.resources ?? {})).toEqual(expect.arrayContaining(Object.keys(resources)));
+  });
+
+  it('has another environment in all requests of Contentstack', () => {
+    const [block = ''] = advised('contentstack');
+    const { entries, assets } = profileWith('contentstack', block)?.resources ?? {};
+    expect([entries, assets].flatMap((one) => [one?.query['environment'], one?.feed?.query['environment']])).toEqual([
+      'NAME',
+      'NAME',
+      'NAME',
+      'NAME',
+    ]);
+  });
+
+  it('has drafts in the listing and alone, of Storyblok', () => {
+    const { stories } = profileWith('storyblok', advised('storyblok')[0] ?? '')?.resources ?? {};
+    expect(stories).toMatchObject({
+      query: { version: 'draft', sort_by: 'created_at:asc' },
+      item_query: { version: 'draft' },
+      incremental: { param: 'updated_at_gt', format: 'yyyy-MM-dd HH:mm' },
+    });
+  });
+});
