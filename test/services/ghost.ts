@@ -73,8 +73,12 @@ export function ghost(api: 'content' | 'admin'): LiveService {
     script: 'ghost',
     version: 'Ghost 6.65.0',
     shrink: async (left) => {
-      const { posts } = objectOf(await admin('/posts/?limit=1000&fields=id'));
-      for (const post of listOf(posts).slice(left)) await admin(`/posts/${textAt(post, 'id')}/`, { method: 'DELETE' });
+      // At most a hundred are listed at once.
+      for (let rest = Infinity; rest > left;) {
+        const posts = listOf(objectOf(await admin(`/posts/?limit=${SIZE}&fields=id`))['posts']);
+        rest = posts.length;
+        for (const post of posts.slice(left)) await admin(`/posts/${textAt(post, 'id')}/`, { method: 'DELETE' });
+      }
     },
     profile: api === 'content' ? 'ghost' : 'ghost-admin',
     baseUrl: BASE,

@@ -60,7 +60,8 @@ describe.skipIf(why !== null).each(SERVICES)('$name', ({ name, script, secret, o
       `${name} webhooks: ${statuses.length} deliveries, equal after ${Math.round(performance.now() - edited)} ms\n`,
     );
     const left = await stage.differences(truth);
-    if (left.length > 0) process.stderr.write(`${(await stage.command('deliveries', 'list')).stdout}\n${serve.logged()}\n`);
+    if (left.length > 0)
+      process.stderr.write(`${(await stage.command('deliveries', 'list')).stdout}\n${serve.logged()}\n`);
     expect(left).toEqual([]);
     expect(statuses.every((status) => status >= 200 && status < 300)).toBe(true);
     serve.kill('SIGTERM');
