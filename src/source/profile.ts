@@ -34,7 +34,14 @@ const resourceFields = z.strictObject({
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
-  incremental: z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null),
+  incremental: z
+    .discriminatedUnion('mode', [changeFeedSchema, incrementalSchema])
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'How changes are found between full walks; null if the service offers no way.',
+      examples: [{ param: 'updated_since', format: 'iso' }],
+    }),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -181,7 +188,12 @@ const profileFields = z.strictObject({
     .default({})
     .meta({ examples: [{ 'X-Space': 'blog' }] }),
   auth: authSchemeSchema.optional(),
-  oauth: oauthSchema.prefault({}).meta({ deprecated: true, description: 'Fields of `auth: {type: oauth}`' }),
+  oauth: oauthSchema
+    .prefault({})
+    .meta({
+      deprecated: true,
+      description: 'Deprecated: write `auth: { type: oauth, token_path: ..., client_auth: ... }`.',
+    }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),

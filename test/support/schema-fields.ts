@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 
 interface Schema {
   const?: unknown;
+  enum?: unknown[];
   default?: unknown;
   description?: string;
   examples?: unknown[];
@@ -16,7 +17,7 @@ interface Schema {
 export interface SchemaField {
   /** The default as Markdown; else whether the field is required, and for which branch of a union; else `–`. */
   preset: string;
-  /** What the schema says of it; '' if it says nothing. */
+  /** What the schema says of it, behind the kinds that alone have it; '' if it says nothing. */
   description: string;
   /** An example of the schema, as YAML on one line; else `–`. */
   example: string;
@@ -28,10 +29,14 @@ const REQUIRED = 'required';
 /** Every field of a JSON Schema by its path, as the README writes it (`resources.<name>.page.size`, `outcomes[].status`). */
 export function schemaFields(schema: object): Map<string, SchemaField> {
   const fields = new Map<string, SchemaField>();
+  const kinds = new Map<string, Set<string>>();
+  const kindsWith = new Map<string, Set<string>>();
   const visit = (part: unknown, path: string): void => {
     if (!isSchema(part)) return;
+    addAll(kinds, path, kindsOf(part));
     for (const [name, field] of Object.entries(part.properties ?? {})) {
       const at = path === '' ? name : `${path}.${name}`;
+      addAll(kindsWith, at, kindsOf(part));
       fields.set(at, merged(fields.get(at), fieldOf(part, name)));
       visit(field, at);
     }
@@ -41,7 +46,33 @@ export function schemaFields(schema: object): Map<string, SchemaField> {
     visit(part.additionalProperties, `${path}.<name>`);
   };
   visit(schema, '');
-  return fields;
+  return withKinds(fields, kinds, kindsWith);
+}
+
+function addAll(sets: Map<string, Set<string>>, at: string, words: readonly string[]): void {
+  sets.set(at, (sets.get(at) ?? new Set()).union(new Set(words)));
+}
+
+type Kinds = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Names the kinds of a union (`kinds`, by its path) that have a field (`kindsWith`), unless all of them do. */
+function withKinds(fields: Map<string, SchemaField>, kinds: Kinds, kindsWith: Kinds): Map<string, SchemaField> {
+  return new Map(
+    Array.from(fields, ([at, field]): [string, SchemaField] => {
+      const own = kindsWith.get(at) ?? new Set();
+      const all = kinds.get(at.slice(0, Math.max(0, at.lastIndexOf('.')))) ?? new Set();
+      if (field.description === '' || own.size === 0 || own.size === all.size) return [at, field];
+      const named = [...own].map((kind) => `\`${kind}\``).join(', ');
+      return [at, { ...field, description: `${named}: ${field.description}` }];
+    }),
+  );
+}
+
+/** The words by which a branch of a union is known. */
+function kindsOf({ properties = {} }: Schema): string[] {
+  const words = ['type', 'style', 'mode'].map((name) => properties[name]).find(isSchema);
+  const known = words?.const === undefined ? (words?.enum ?? []) : [words.const];
+  return known.filter((word) => typeof word === 'string');
 }
 
 function isSchema(part: unknown): part is Schema {
