@@ -188,12 +188,10 @@ const profileFields = z.strictObject({
     .default({})
     .meta({ examples: [{ 'X-Space': 'blog' }] }),
   auth: authSchemeSchema.optional(),
-  oauth: oauthSchema
-    .prefault({})
-    .meta({
-      deprecated: true,
-      description: 'Deprecated: write `auth: { type: oauth, token_path: ..., client_auth: ... }`.',
-    }),
+  oauth: oauthSchema.prefault({}).meta({
+    deprecated: true,
+    description: 'Deprecated: write `auth: { type: oauth, token_path: ..., client_auth: ... }`.',
+  }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
