@@ -29,7 +29,7 @@ const jwtFields = {
     .default({})
     .meta({ description: 'Claims besides iat and exp, which are always there', examples: [{ aud: '/admin/' }] }),
   lifetime: duration.prefault('5m').meta({
-    description: 'From iat to exp; of a session, its lifetime if the answer does not tell it',
+    description: 'From iat to exp',
     examples: ['10m'],
   }),
 };

@@ -112,19 +112,11 @@ function settingsRows(
 ): string[][] {
   const meanings = new Map(before.map(([field = '', , meaning = '']) => [codeIn(field)[0], meaning]));
   return Array.from(fields, ([name, { preset, description, ...more }]) => {
-    const [own, written] = [asMeaning(description), meanings.get(name) ?? ''];
+    const [own, written] = [description.replaceAll('|', '\\|'), meanings.get(name) ?? ''];
     const meaning = (further.length > 0 ? own : written) || written || own;
     if (meaning === '') throw new Error(`${name} has no meaning: describe it in its schema, or in the table`);
     return [`\`${name}\``, preset, meaning, ...further.map((column) => more[column])];
   });
-}
-
-/** A description as a cell has it: no capital and no full stop. */
-function asMeaning(description: string): string {
-  const [, kinds = '', text = ''] = /^((?:`\w[\w-]*`(?:, )?)+: )?(.*)$/s.exec(description) ?? [];
-  const isName = /^(?:Authorization|Basic|Bearer|OAuth|Unix)\b/.test(text);
-  const first = !isName && /^[A-Z](?:[a-z]|\s)/.test(text) ? text.charAt(0).toLowerCase() : text.charAt(0);
-  return `${kinds}${first}${text.slice(1)}`.replace(/\.$/, '').replaceAll('|', '\\|');
 }
 
 function faultRows(): string[][] {
