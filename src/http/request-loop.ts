@@ -152,7 +152,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
   reauth: async (parts, state, judged) => {
     const { proof } = judged.sent;
-    const renewal = proof === null ? 'none' : parts.credentials.renew(proof);
+    const renewal = proof === null ? 'none' : parts.credentials.renew(proof, state.renewals > 0);
     state.renewals += 1;
     if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
     state.isDoubted = renewal === 'doubted';

@@ -63,7 +63,7 @@ export interface ProbeResult extends FittedProfile {
 
 export const MOST_REQUESTS = 60;
 /** Kept back for each listing that is still to be looked into. */
-const KEPT_EACH = 7;
+const KEPT_EACH = 5;
 
 /**
  * Finds a profile for a service by asking it: GET only, one request at a time, at the service's pace, at most `most` of

@@ -3,6 +3,9 @@ import { z } from 'zod';
 import type { AddressGrammar } from './address/grammar.ts';
 import { postgresGrammar } from './address/postgres.ts';
 
+/** For somebody who has not chosen yet: a file per source, below the folder in which content-sync is started. */
+export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
+
 /** Parts of an address, by the kind of database. */
 interface AddressKinds {
   sqlite: { readonly file: string };

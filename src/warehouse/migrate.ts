@@ -7,8 +7,8 @@ import * as proofs from '../../migrations/004-proofs.ts';
 import * as olderStates from '../../migrations/005-older-states.ts';
 import * as leaseFences from '../../migrations/007-lease-fences.ts';
 import * as statedDeletes from '../../migrations/008-stated-deletes.ts';
-import * as tokens from '../../migrations/008-tokens.ts';
 import * as serviceNotices from '../../migrations/009-service-notices.ts';
+import * as tokens from '../../migrations/010-tokens.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import type { MigrationDialect } from '../../migrations/dialect.ts';
@@ -28,8 +28,8 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '005-older-states': olderStates,
   '007-lease-fences': leaseFences,
   '008-stated-deletes': statedDeletes,
-  '008-tokens': tokens,
   '009-service-notices': serviceNotices,
+  '010-tokens': tokens,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

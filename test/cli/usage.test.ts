@@ -43,7 +43,7 @@ describe('the command line', () => {
     );
     const ended = spawnSync(process.execPath, ['src/main.ts', '--help'], { cwd: folder, encoding: 'utf8' });
     expect(ended).toMatchObject({ status: 0, stderr: '' });
-    expect(ended.stdout).toMatch(/Commands:\n\s+check .*\n.*Getting started:/s);
+    expect(ended.stdout).toMatch(/Commands:\n\s+init .*\n.*Getting started:/s);
   });
 
   it('lists its commands, and each has a help of its own, on stdout', async () => {
@@ -52,7 +52,7 @@ describe('the command line', () => {
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
     const listed =
-      'check backfill sync serve worker status grants deletes deliveries webhooks copy demo sandbox profiles config';
+      'init check probe backfill sync serve worker status grants deletes deliveries webhooks copy demo sandbox profiles config';
     expect(names.join(' ')).toBe(listed);
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

@@ -128,7 +128,7 @@ describe('a zone that there is not', () => {
     const { code, stderr } = await stage.command('backfill');
     expect(code).toBe(2);
     expect(stderr).toMatch(
-      /profile\.yaml:\d+:\d+ {2}resources\.report\.times\.modified: expected a time zone such as Europe\/Zurich or \+02:00, got "Europe\/Zürich"/,
+      /profile\.yaml:\d+:\d+ {2}resources\.report\.times\.modified: expected a time zone such as Europe\/Zurich or \+02:00, or local, got "Europe\/Zürich"/,
     );
     expect(stage.service.requests).toEqual([]);
   });

@@ -124,6 +124,17 @@ describe.for([NUMBERED, { ...NUMBERED, total: null }])('what moves meanwhile, wi
   );
 });
 
+describe('listings of several values', () => {
+  it('are newest first each for itself', async () => {
+    const fields = { partitions: { values: ['de', 'en'], param: 'locale', field: 'locale' } };
+    const stage = await stageOf(USUAL, newestFirst, { ...fields, item: null });
+    expect(await stage.run('backfill')).toEqual({ status: 'ok', mode: 'full', codes: [] });
+    stage.change('r5');
+    expect(await stage.run('sync')).toEqual({ status: 'ok', mode: 'incremental', codes: [] });
+    expect([await stage.unlike(), stage.asked()]).toEqual([[], 4]);
+  });
+});
+
 describe('an order that looks right', () => {
   it('is not believed once a record that changed does not come first', async () => {
     const stage = await stageOf(USUAL, lastCreatedFirst);

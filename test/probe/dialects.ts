@@ -46,7 +46,11 @@ function drawProbable(random: Random): Dialect {
   const auth = SPOKEN.auth.filter(({ name }) => name in FORMS);
   const request = SPOKEN.request.filter(({ name }) => name === 'GET');
   const places = SPOKEN.places.filter(({ values }) => values === null);
-  const dialect = drawDialect(random, { ...SPOKEN, auth, request, places });
+  // Nothing in a listing tells of a second path that lists deletes.
+  const deletes = SPOKEN.deletes.filter(({ route }) => route === undefined);
+  // Nor does a listing tell that it is cut off.
+  const filter = SPOKEN.filter.filter(({ name }) => !name.startsWith('windows'));
+  const dialect = drawDialect(random, { ...SPOKEN, auth, request, places, deletes, filter });
   return { ...dialect, isMixed: false, drift: 0, trouble: 0 };
 }
 

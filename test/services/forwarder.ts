@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { LAB } from './lab.ts';
 
@@ -11,18 +13,11 @@ const HOOK_PORT = 4199;
 export async function forwardHooks(target: string): Promise<{ statuses: number[] }> {
   stopSink();
   const statuses: number[] = [];
-  const server = createServer((incoming, outgoing) => {
-    const parts: Buffer[] = [];
-    incoming.on('data', (part: Buffer) => parts.push(part));
-    incoming.on('end', () => {
-      const { host: _, connection: __, 'content-length': ___, ...headers } = incoming.headers;
-      fetch(target, { method: 'POST', headers: headers as Record<string, string>, body: Buffer.concat(parts) })
-        .then(({ status }) => {
-          statuses.push(status);
-          outgoing.writeHead(status).end();
-        })
-        .catch(() => outgoing.writeHead(503).end());
-    });
+  const server = createServer(async (incoming, outgoing) => {
+    const body = await buffer(incoming);
+    const status = await forward(target, incoming.headers, body).catch(() => 503);
+    statuses.push(status);
+    outgoing.writeHead(status).end();
   });
   await new Promise<void>((resolve) => server.listen(HOOK_PORT, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -30,6 +25,20 @@ export async function forwardHooks(target: string): Promise<{ statuses: number[]
     server.close();
   });
   return { statuses };
+}
+
+const OF_THE_CONNECTION: ReadonlySet<string> = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);
+
+async function forward(target: string, headers: IncomingHttpHeaders, body: Buffer): Promise<number> {
+  const kept = Object.entries(headers).filter(([name]) => !OF_THE_CONNECTION.has(name));
+  const sent = kept.map(([name, value]): [string, string] => [name, String(value)]);
+  const { statusCode, body: answer } = await request(target, {
+    method: 'POST',
+    headers: Object.fromEntries(sent),
+    body,
+  });
+  await answer.dump();
+  return statusCode;
 }
 
 /** The scripts' own receiver, which only notes down what comes, has the port. */

@@ -65,12 +65,13 @@ export async function liveStage(
   };
 }
 
+const ignore = (): void => undefined;
+
 async function runOnce(config: string, command: SyncCommand, clock: Clock): Promise<RunReport> {
   const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });
   const [source] = Object.values(settings.sources);
   if (source === undefined) throw new Error('the config of a stage has one source');
   const app = await openApp({ source, clock, log: pino({ level: 'silent' }), secrets: [...settings.secrets] });
-  const ignore = (): void => undefined;
   try {
     const watcher = { started: ignore, page: ignore, ended: ignore };
     const { signal } = new AbortController();

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 import type { TrueRecord } from './live-service.ts';
 
@@ -47,23 +48,28 @@ export function writeRecording(name: string, recording: Recording): void {
 const NOT_KEPT =
   /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|set-cookie|.*-policy|vary|etag)$/;
 
+const OF_THE_CONNECTION: ReadonlySet<string> = new Set(['host', 'connection', 'accept-encoding']);
+
 /** A server in front of a real one that notes down what goes through it. */
 export async function startRecorder(
   target: string,
   secrets: readonly string[],
 ): Promise<{ url: string; exchanges: Exchange[] }> {
   const exchanges: Exchange[] = [];
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(async (incoming, outgoing) => {
     const at = Date.now();
-    const { host: _, 'accept-encoding': __, connection: ___, ...headers } = incoming.headers;
-    fetch(target + incoming.url, { headers: headers as Record<string, string>, redirect: 'manual' })
-      .then(async (answer) => {
-        const body = await answer.text();
-        const kept = Object.fromEntries([...answer.headers].filter(([name]) => !NOT_KEPT.test(name)));
-        exchanges.push({ request: requestOf(incoming, secrets), at, status: answer.status, headers: kept, body });
-        outgoing.writeHead(answer.status, kept).end(body);
-      })
-      .catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : undefined));
+    const sent = Object.entries(incoming.headers).filter(([name]) => !OF_THE_CONNECTION.has(name));
+    const answer = await request(target + String(incoming.url), {
+      headers: Object.fromEntries(sent.map(([name, value]): [string, string] => [name, String(value)])),
+    });
+    const body = await answer.body.text();
+    const kept = Object.fromEntries(
+      Object.entries(answer.headers).flatMap(([name, value]): [string, string][] =>
+        NOT_KEPT.test(name) || value === undefined ? [] : [[name, String(value)]],
+      ),
+    );
+    exchanges.push({ request: requestOf(incoming, secrets), at, status: answer.statusCode, headers: kept, body });
+    outgoing.writeHead(answer.statusCode, kept).end(body);
   });
   return { url: await listening(server), exchanges };
 }
@@ -72,11 +78,11 @@ export async function startRecorder(
 export async function startReplay(secrets: readonly string[]) {
   const state = { known: new Map<string, Exchange[]>(), at: 0, unknown: [] as string[] };
   const server = createServer((incoming, outgoing) => {
-    const request = requestOf(incoming, secrets);
-    const answers = state.known.get(request) ?? [];
+    const asked = requestOf(incoming, secrets);
+    const answers = state.known.get(asked) ?? [];
     const answer = answers.length > 1 ? answers.shift() : answers[0];
     if (answer === undefined) {
-      state.unknown.push(request);
+      state.unknown.push(asked);
       outgoing.writeHead(500).end();
       return;
     }

@@ -5,6 +5,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { packagedProfiles, readPackagedProfile } from '../../settings/load-profile.ts';
 import { loadSettings } from '../../settings/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../../settings/settings.ts';
+import { USUAL_WAREHOUSE } from '../../settings/warehouse-address.ts';
 import { checkSource, findingsText, impatiently, type Section } from '../check.ts';
 import type { CliContext } from '../command/context.ts';
 import { EXIT_CODES, type ExitCode } from '../command/exit-code.ts';
@@ -31,7 +32,6 @@ interface InitOptions {
 }
 
 const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
-const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
 /** `content-sync init`: from an address and a credential to a config that works. */
 export function initCommand(context: CliContext): Command {
@@ -41,7 +41,7 @@ export function initCommand(context: CliContext): Command {
     .option('--user <name>', 'user name or client id, for credentials that have one')
     .option('--profile <name>', 'a shipped profile, or `probe` to find one by experiment; else it is recognised')
     .option('--source <name>', 'name of the source in the config')
-    .option('--warehouse <address>', `where the copy is kept (else ${DEFAULT_WAREHOUSE})`)
+    .option('--warehouse <address>', `where the copy is kept (else ${USUAL_WAREHOUSE})`)
     .option('-c, --config <file>', `config file to write (else ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'take the usual answer to every question that has one')
     .option('--force', 'replace files that are there')
@@ -62,7 +62,7 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName };
   const source = await questions.text(naming, options.source);
   const found = await findService(context, questions, { ...options, url, source });
-  const place = { message: 'Where the copy is kept', option: '--warehouse', preset: DEFAULT_WAREHOUSE };
+  const place = { message: 'Where the copy is kept', option: '--warehouse', preset: USUAL_WAREHOUSE };
   const warehouse = await questions.text(place, options.warehouse);
   const own = await write(context, questions, { config, source, warehouse, found, mayReplace });
   return tryOut(context, config, own);
@@ -176,6 +176,6 @@ function refuseProfile(name: string): void {
 /** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
 function nameFor(url: string): string {
   const host = URL.parse(url)?.hostname ?? '';
-  const [first = ''] = host.split('.').filter((part) => !['www', 'api', 'cms', 'localhost'].includes(part));
+  const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
   return SOURCE_NAME.test(first) ? first : 'content';
 }

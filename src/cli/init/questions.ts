@@ -31,11 +31,12 @@ export function openQuestions({ stdin, stdout }: CliContext, agrees: boolean): Q
   return stdin.isTTY === true && stdout.isTTY === true ? onTerminal(stdin, stdout, agrees) : fromOptions();
 }
 
+function missing({ message, option }: Question): ConfigError {
+  const hint = `give ${option}`;
+  return new ConfigError('usage', `${message}: not said, and nobody can be asked without a terminal`, { hint });
+}
+
 function fromOptions(): Questions {
-  const missing = ({ message, option }: Question): ConfigError =>
-    new ConfigError('usage', `${message}: not said, and nobody can be asked without a terminal`, {
-      hint: `give ${option}`,
-    });
   return {
     isAsking: false,
     text: async (question, given) => {
@@ -58,21 +59,30 @@ function accepted({ option, refuse }: Question, answer: string): string {
   throw new ConfigError('usage', `${option}: ${fault}`);
 }
 
-function onTerminal(stdin: CliContext['stdin'], stdout: Writable, agrees: boolean): Questions {
-  const streams = { input: stdin, output: stdout };
-  const library = import('@clack/prompts');
-  const answered = async <T>(prompt: Promise<T>): Promise<Exclude<T, symbol>> => {
-    const answer = await prompt;
-    if (typeof answer !== 'symbol') return answer as Exclude<T, symbol>;
-    throw new SyncError('interrupted', 'stopped at a question; nothing was written', { recovery: 'stop' });
-  };
-  const validated = ({ refuse, preset, isOptional = false }: Question) => ({
+/** The answer to a prompt of the library, which gives a symbol for Ctrl-C. */
+async function answered<T>(prompt: Promise<T>): Promise<Exclude<T, symbol>> {
+  const answer = await prompt;
+  if (isAnswer(answer)) return answer;
+  throw new SyncError('interrupted', 'stopped at a question; nothing was written', { recovery: 'stop' });
+}
+
+function isAnswer<T>(answer: T): answer is Exclude<T, symbol> {
+  return typeof answer !== 'symbol';
+}
+
+function validated({ refuse, preset, isOptional = false }: Question) {
+  return {
     validate: (typed: string | undefined) => {
       const answer = typed === undefined || typed === '' ? (preset ?? '') : typed;
       if (answer === '') return isOptional ? undefined : 'something is needed here';
       return refuse?.(answer);
     },
-  });
+  };
+}
+
+function onTerminal(stdin: CliContext['stdin'], stdout: Writable, agrees: boolean): Questions {
+  const streams = { input: stdin, output: stdout };
+  const library = import('@clack/prompts');
   return {
     isAsking: true,
     text: async (question, given) => {

@@ -25,8 +25,8 @@ export interface Credentials {
   holdsUntil(): number;
   /** Called when the service took this proof. */
   accepted(proof: Proof): void;
-  /** Called when the service refused this proof (401). */
-  renew(refused: Proof): Renewal;
+  /** Called when the service refused this proof (401); `wasRenewed`: the same request was refused before. */
+  renew(refused: Proof, wasRenewed: boolean): Renewal;
 }
 
 /** A proof that is always there and never renewed. */

@@ -95,9 +95,11 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
     accepted(proof) {
       if (token?.proof === proof) token.isProven = true;
     },
-    renew(refused) {
+    renew(refused, wasRenewed) {
       if (token === null || refused !== token.proof) return 'ended';
       const { life, askedAt, isProven } = token;
+      // It holds for the other requests: what this one asks for is refused, whoever asks.
+      if (wasRenewed && life > SHORT_LIFE) return 'none';
       if (isProven && life <= SHORT_LIFE) shortfall = Math.max(shortfall, shortfallOf(life, now() - askedAt));
       token = null;
       return isProven || life <= SHORT_LIFE ? 'ended' : 'doubted';

@@ -109,9 +109,17 @@ async function findTogether(
     if (form === undefined) return null;
     const found = await verify(stage, subject, moment, form, FORMATS);
     if (found !== null) return found;
-    rest = rest.filter((each) => each !== form);
+    const { answer } = await askSince(stage, subject, togetherOf(subject, [form]), aheadOf(subject, stage), format);
+    // A parameter that is refused in brackets is read in another form: `filter[a][gte]` where `filter` is a text.
+    const head = isRefusal(answer) ? headOf(subject, form) : null;
+    rest = rest.filter((each) => each !== form && headOf(subject, each) !== head);
   }
   return null;
+}
+
+/** The name of its first parameter up to a bracket. */
+function headOf(subject: Subject, form: FilterForm): string {
+  return Object.keys(paramsOf(subject, form))[0]?.split('[')[0] ?? '';
 }
 
 /** True if a parameter for expressions is read at all: one that is not understood is refused as a rule. */

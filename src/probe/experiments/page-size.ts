@@ -53,11 +53,14 @@ export async function learnStrictness(stage: Stage, subject: Subject): Promise<s
   return said(answer);
 }
 
+/** A parameter that takes a page size. */
+interface SizeParam {
+  name: string;
+  evidence: string;
+}
+
 /** The parameter that takes a page size; null if there is none, or it cannot be seen because there are too few records. */
-export async function findSizeParam(
-  stage: Stage,
-  subject: Subject,
-): Promise<{ name: string; evidence: string } | null> {
+export async function findSizeParam(stage: Stage, subject: Subject): Promise<SizeParam | null> {
   const { conventions } = stage;
   const hinted = new Set([...parameterHints(subject.first, subject.at), ...conventions.parameters]);
   const names = [...SIZE_PARAMS].toSorted((a, b) => Number(isHinted(b, hinted)) - Number(isHinted(a, hinted)));
@@ -84,8 +87,15 @@ function isHinted(name: string, hinted: ReadonlySet<string>): boolean {
 async function trySize(stage: Stage, subject: Subject, name: string) {
   const size = Math.min(SMALL, subject.records.length - 1);
   const { answer, records } = await pageWith(stage, subject, { [name]: String(size) });
-  const isRead = records !== null && records.length === size && isBeginning(subject, records);
+  const isCut = records !== null && records.length === size;
+  const isRead = isCut && (isBeginning(subject, records) || (await takesSize(stage, subject, name, size + 1)));
   return isRead ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
+}
+
+/** Records that tie in the listing's order may come in another one each time: then a second size has to be kept. */
+async function takesSize(stage: Stage, subject: Subject, name: string, size: number): Promise<boolean> {
+  const { records } = await pageWith(stage, subject, { [name]: String(size) });
+  return records?.length === size;
 }
 
 function isBeginning(subject: Subject, records: Subject['records']): boolean {
@@ -95,15 +105,25 @@ function isBeginning(subject: Subject, records: Subject['records']): boolean {
 /** Many names in one request, each with a size of its own: the number of records tells which one is read. */
 async function findAtOnce(stage: Stage, subject: Subject, names: readonly string[], most: number) {
   for (let at = 0; at < names.length && at < most * 3; at += most) {
-    const asked = names.slice(at, at + most);
-    const sizes = Object.fromEntries(asked.map((name, index) => [name, String(index + 1)]));
-    const { records } = await pageWith(stage, subject, sizes);
-    const name = records === null ? undefined : asked[records.length - 1];
-    const isRead = records !== null && records.length < subject.records.length && name !== undefined;
-    const found = isRead ? await trySize(stage, subject, name) : null;
+    const found = await findAmong(stage, subject, names.slice(at, at + most));
     if (found !== null) return found;
   }
   return null;
+}
+
+/** One of several names; where they are refused together, one of them disturbs the others: they are asked in halves. */
+async function findAmong(stage: Stage, subject: Subject, asked: readonly string[]): Promise<SizeParam | null> {
+  const sizes = Object.fromEntries(asked.map((name, index) => [name, String(index + 1)]));
+  const { answer, records } = await pageWith(stage, subject, sizes);
+  if (records === null && isRefusal(answer) && asked.length > 1) {
+    const half = Math.ceil(asked.length / 2);
+    return (
+      (await findAmong(stage, subject, asked.slice(0, half))) ?? (await findAmong(stage, subject, asked.slice(half)))
+    );
+  }
+  const name = records === null ? undefined : asked[records.length - 1];
+  const isRead = records !== null && records.length < subject.records.length && name !== undefined;
+  return isRead ? trySize(stage, subject, name) : null;
 }
 
 /** The size to ask for, the records of such a page, and how the service treats a size that is too large. */

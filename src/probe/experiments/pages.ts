@@ -55,14 +55,24 @@ function onlyPage(subject: Subject): void {
   const evidence = `${said(first)}, ${records.length} records, and no parameter makes it fewer`;
   const isSeen = !hasNext && total !== null && total === records.length && records.length > 2;
   if (isSeen) findings.proved(['page', 'style'], 'single', `${evidence}; the total says as many`);
-  else if (records.length > 2 && !hasNext) findings.guessed(['page', 'style'], 'single', evidence);
-  else
-    findings.guessed(
-      ['page', 'style'],
-      'single',
-      `${evidence}: too few records to see pages, or none that can be followed`,
-    );
+  else if (hasNext || looksCut(records.length, total)) guessCut(findings, evidence);
+  else if (records.length > 2) findings.guessed(['page', 'style'], 'single', evidence);
+  else findings.guessed(['page', 'style'], 'single', `${evidence}: too few records to see pages`);
   if (isSeen) subject.isWhole = true;
+}
+
+/** Sizes that services give without being asked for one: so many may be all, or only a page. */
+const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 100, 200, 250, 500, 1_000]);
+
+function looksCut(count: number, total: number | null): boolean {
+  return USUAL_SIZES.has(count) || (total !== null && total > count);
+}
+
+/** Numbered pages that are not there bring the first page again, and a walk fails: nothing is left out in silence. */
+function guessCut({ guessed }: Subject['findings'], evidence: string): void {
+  const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  guessed(['page', 'style'], 'page', why);
+  guessed(['page', 'size_param'], null, why);
 }
 
 /** The total and the number of pages, where the same place tells them on a small and on a large page. */
@@ -176,14 +186,26 @@ async function probeLastCursor(
   if (param === '' || subject.isWhole === false) return;
   if (value === subject.starter[param]) {
     const evidence = `on the page that holds all, ${place} is the one that was sent`;
-    return subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+    return endsUnchanged(subject, evidence);
   }
   const { answer, records } = await pageWith(stage, subject, { ...subject.firstPage, [param]: value });
   if (records === null || records.length > 0) return;
   const again = nextSigns(answer, subject.at).cursors.some((sign) => sign.place === place && sign.value === value);
   if (!again) return;
   const evidence = `${said(answer)}, behind the last record ${place} is the one that was sent`;
-  subject.findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  endsUnchanged(subject, evidence);
+}
+
+/** Such an end is believed behind another page only, so that pages must be smaller than the listing. */
+function endsUnchanged({ findings, records }: Subject, evidence: string): void {
+  findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
+  const half = Math.floor(records.length / 2);
+  if (half < 1 || records.length > 200) return;
+  findings.proved(
+    ['page', 'size'],
+    half,
+    `half of the ${records.length} records: its end is believed behind another page`,
+  );
 }
 
 function textIn(fields: Readonly<Record<string, unknown>>, key: string): string {

@@ -19,24 +19,29 @@ export interface FeedChanges {
 
 type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
 
-/** Throws `SyncError` (`bad_feed_entry`) for an entry that says of no record what became of it. Pure. */
-export function changesIn(
-  entries: readonly SourceRecord[],
-  feed: ChangeFeed,
-  profile: Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>,
-): FeedChanges {
+/** The part of a resource's profile by which the entries of its feed are read. */
+type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>;
+
+/**
+ * A record that the filter leaves out is gone. Throws `SyncError` (`bad_feed_entry`) for an entry that says of no record
+ * what became of it. Pure.
+ */
+export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: FedResource): FeedChanges {
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
-  for (const entry of entries) {
+  for (const sent of entries) {
+    const entry = asRecord(sent, { unwrap: profile.unwrap });
     if (!isMeant(entry.value, feed)) continue;
-    const change = changeOf(entry, feed, profile);
+    const change = changeOf({ ...entry, sent: sent.value }, feed, profile);
+    const isLeftOut = 'record' in change && change.record.isLeftOut === true;
     const inside = 'record' in change && feed.id === null ? change.record : entry;
     const found = recordKey(inside.value, feed.id ?? profile.id);
     if ('key' in found) {
       // Behind all that was said before.
       byKey.delete(found.key);
-      byKey.set(found.key, change);
-    } else if ('record' in change) unkeyed.push(change.record);
+      byKey.set(found.key, isLeftOut ? { gone: null } : change);
+    } else if (isLeftOut) continue;
+    else if ('record' in change) unkeyed.push(change.record);
     else throw nameless(found.reject.detail);
   }
   const changes = [...byKey];
@@ -47,7 +52,7 @@ export function changesIn(
   };
 }
 
-/** True if an entry of a feed is about records of its resource. */
+/** True if the entry is about records of this resource. */
 export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
@@ -57,15 +62,16 @@ export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>
   });
 }
 
+/** `sent` is the entry's value as it came, which its record is selected from. */
 function changeOf(
-  entry: SourceRecord,
+  { value, bytes, sent }: SourceRecord & { sent: JsonValue },
   { record, deleted }: ChangeFeed,
-  { times, unwrap, filter }: Pick<ResourceProfile, 'times' | 'unwrap' | 'filter'>,
+  { times, ...sight }: FedResource,
 ): Change {
-  const tombstone = tombstoneOf(entry.value, { deleted, times });
+  const tombstone = tombstoneOf(value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
-  const found = record === null ? null : selectRecord(entry.bytes, entry.value, record);
-  return found === null ? { named: true } : { record: asRecord(found, { unwrap, filter }) };
+  const found = record === null ? null : selectRecord(bytes, sent, record);
+  return found === null ? { named: true } : { record: asRecord(found, sight) };
 }
 
 function nameless(detail: string): SyncError {

@@ -44,7 +44,7 @@ export function isExcused(outcome: Outcome): boolean {
 }
 
 /** Without a single record nothing about records can be proved. */
-const OF_NOTHING = ['empty_listing', 'deletes_unconfirmed', 'older_listed'];
+const OF_NOTHING = ['empty_listing', 'deletes_unconfirmed', 'deletes_held', 'older_listed'];
 /** They stand in runs that are `ok` as well. */
 const NOTES: ReadonlySet<string> = new Set(['page_size_differs']);
 

@@ -1,15 +1,23 @@
-import type { Fields, Value } from '../world/json-value.ts';
+import { Digits, type Fields, type Value } from '../world/json-value.ts';
 import type { Dialect } from './dialect.ts';
-import { idValue, updatedValue } from './filter-variants.ts';
 import type { Post } from './posts.ts';
 
-/** A post as whoever copies it should have it. */
+/** A post as the rows of whoever copies it should have it. */
 export function bodyOf(dialect: Dialect): (post: Post) => Fields {
-  return (post) => {
-    const body = withMoments(dialect, post, (moment) => moment);
-    // Where a record does not say so itself, the copy tells its place all the same.
-    return post.place === null ? body : new Map([...body, ['place', post.place]]);
-  };
+  return (post) =>
+    withPlace(
+      withMoments(dialect, post, (moment) => moment),
+      post,
+    );
+}
+
+/** A post as a copy should keep it whole: as it was sent, with its place, which the listing may tell alone. */
+export function stored(dialect: Dialect, post: Post): Fields {
+  return withPlace(shown(dialect, post), post);
+}
+
+function withPlace(body: Fields, { place }: Post): Fields {
+  return place === null ? body : new Map([...body, ['place', place]]);
 }
 
 /** A post as the service writes it. */
@@ -42,4 +50,14 @@ export function isCopied({ state }: Post): boolean {
 /** Whether the service lists it. */
 export function isListed(post: Post): boolean {
   return post.state !== 'hidden';
+}
+
+/** What a post's time of change is written as. */
+function updatedValue({ times }: Dialect, { updatedAt }: Post): Value {
+  return updatedAt === null ? null : times.write(updatedAt);
+}
+
+/** Whole numbers are written as such. */
+function idValue({ ids }: Dialect, { id }: Post): Value {
+  return ids === 'integers' ? new Digits(id) : id;
 }

@@ -87,6 +87,8 @@ export interface FilterVariant extends Variant {
   most?: number;
   /** Newest first, whatever else the order would be. */
   isNewestFirst?: boolean;
+  tellsDeletes?: boolean;
+  route?: (args: Arguments, posts: Posts, dialect: Dialect) => Answer | null;
   /** Forms of moments that it does not read. */
   forms?: (form: TimeForm) => boolean;
   /** The posts that are asked for; a status where the request is refused. */
@@ -194,6 +196,7 @@ const CLASHES: readonly ((dialect: Dialect) => boolean)[] = [
   ({ filter, times }) => filter.forms?.(times) === false,
   // No client can use a token that is old when it comes: each answer takes its time from all others here.
   ({ lifeMs, answerMs }) => lifeMs < 20 * answerMs,
+  ({ filter, places, deletes }) => filter.tellsDeletes === true && (places.values !== null || deletes.tomb !== null),
   ({ hooks, places }) => hooks.events !== null && places.values !== null,
   // A listing that is cut off has no number of all.
   ({ filter, page }) => filter.most !== undefined && page.isWhole === true,

@@ -1,5 +1,6 @@
-import { Digits, type Value } from '../world/json-value.ts';
+import type { Value } from '../world/json-value.ts';
 import type { Arguments } from './asked.ts';
+import { CHANGE_FEED } from './change-feed.ts';
 import type { Dialect, FilterVariant, Said } from './dialect.ts';
 import type { Post } from './posts.ts';
 import { momentIn } from './times.ts';
@@ -127,6 +128,7 @@ export const FILTERS: readonly FilterVariant[] = [
         format: dialect.times.format === 'as_sent' ? 'iso' : dialect.times.format,
       }),
   },
+  CHANGE_FEED,
 ];
 
 /** Templates at these places. */
@@ -144,14 +146,4 @@ function inside(body: Record<string, unknown>, [key = '', ...rest]: readonly str
   const within: Record<string, unknown> = typeof below === 'object' && below !== null ? { ...below } : {};
   const filled: Record<string, unknown> = { ...body, [key]: rest.length === 0 ? value : inside(within, rest, value) };
   return filled;
-}
-
-/** What a post's time of change is written as. */
-export function updatedValue({ times }: Dialect, { updatedAt }: Post): Value {
-  return updatedAt === null ? null : times.write(updatedAt);
-}
-
-/** Whole numbers are written as such. */
-export function idValue({ ids }: Dialect, { id }: Post): Value {
-  return ids === 'integers' ? new Digits(id) : id;
 }

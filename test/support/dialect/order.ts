@@ -19,7 +19,7 @@ export function behind(dialect: Dialect, posts: readonly Post[], token: string):
   return after === null ? null : posts.filter((post) => compareKeys(dialect, sortKey(dialect, post), after) > 0);
 }
 
-export function idNumber({ ids }: Dialect, { id }: Post): number | string {
+function idNumber({ ids }: Dialect, { id }: Post): number | string {
   return ids === 'integers' ? Number(id) : id;
 }
 

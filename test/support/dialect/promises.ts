@@ -3,7 +3,7 @@ import type { Difference } from '../world/copy.ts';
 import type { Fields } from '../world/json-value.ts';
 import { differencesFrom, historyFaults } from '../world/oracle.ts';
 import type { EndedRun } from '../world/promises.ts';
-import { bodyOf, isCopied, shown } from './bodies.ts';
+import { bodyOf, isCopied, stored } from './bodies.ts';
 import type { Dialect } from './dialect.ts';
 import type { Post, Posts } from './posts.ts';
 
@@ -22,7 +22,7 @@ export function brokenPromises(
   run: EndedRun,
   { dialect, posts }: { dialect: Dialect; posts: Posts },
 ): Broken[] {
-  const stored = new Map([...posts.live].map(([key, post]) => [key, shown(dialect, post)]));
+  const sent = new Map([...posts.live].map(([key, post]) => [key, stored(dialect, post)]));
   const history = historyFaults(db, posts, dialect.deletes.gone !== null);
   const broken: Broken[] = history.length === 0 ? [] : [{ promise: 'a history is what was', differences: history }];
   if (!run.isOk) return broken;
@@ -35,10 +35,11 @@ export function brokenPromises(
   }
   for (const { post, at } of posts.graves) {
     if (posts.live.has(post.key)) continue;
-    const isGone = (isQuiet || at < run.walkedSince) && (isFull || dialect.deletes.isTold);
+    const isGone =
+      (isQuiet || at < run.walkedSince) && (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
     truth.set(post.key, isGone ? null : 'either');
   }
-  const differences = differencesFrom(db, truth, isFull && isQuiet, stored);
+  const differences = differencesFrom(db, truth, isFull && isQuiet, sent);
   const promise = `ok after ${isFull ? 'a full' : 'an incremental'} walk${isQuiet ? '' : ' while it moved'}`;
   return differences.length === 0 ? broken : [...broken, { promise, differences }];
 }

@@ -98,7 +98,9 @@ export class DialectService {
     if (atDoor !== null) return atDoor;
     const args = new Arguments(asked);
     const path = asked.url.pathname.startsWith(PREFIX) ? asked.url.pathname.slice(PREFIX.length) : '';
-    const further = dialect.places.route?.(path) ?? dialect.deletes.route?.(args, posts, dialect);
+    const { places, deletes, filter } = dialect;
+    const further =
+      places.route?.(path) ?? deletes.route?.(args, posts, dialect) ?? filter.route?.(args, posts, dialect);
     if (further !== undefined && further !== null) return further;
     const place = dialect.places.locate(args, path);
     if (place !== undefined) {

@@ -7,7 +7,7 @@ import { randomFrom, type Random } from '../random.ts';
 import type { Difference } from '../world/copy.ts';
 import { Runner, type Command, type Run } from '../world/runner.ts';
 import { WorldClock } from '../world/world-clock.ts';
-import { isCopied, shown } from './bodies.ts';
+import { isCopied, stored } from './bodies.ts';
 import { drawDialect, type Dialect } from './dialect.ts';
 import { PostEditor } from './editor.ts';
 import { Posts } from './posts.ts';
@@ -91,7 +91,7 @@ async function setStage(
 ): Promise<Story> {
   const clock = new WorldClock(START, HURRY[database.name]);
   const log: string[] = [];
-  const posts = new Posts((post) => shown(dialect, post));
+  const posts = new Posts((post) => stored(dialect, post));
   const editor = new PostEditor(posts, dialect, random, log);
   const service = new DialectService({ dialect, posts, editor, clock, random, log });
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);

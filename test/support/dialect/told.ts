@@ -11,7 +11,7 @@ import type { Difference } from '../world/copy.ts';
 import { written, type Fields } from '../world/json-value.ts';
 import { differencesFrom } from '../world/oracle.ts';
 import type { WorldClock } from '../world/world-clock.ts';
-import { bodyOf, isCopied, shown } from './bodies.ts';
+import { bodyOf, isCopied, stored } from './bodies.ts';
 import type { Dialect } from './dialect.ts';
 import type { PostEditor } from './editor.ts';
 import type { Post, Posts } from './posts.ts';
@@ -65,8 +65,8 @@ export async function differencesAfterEvents(stage: Stage, edits: number): Promi
   );
   if (!isSettled || !outcomes.every((outcome) => SURE.has(outcome))) return [];
   const truth = new Map(keys.map((key) => [key, wanted(dialect, posts.live.get(key))]));
-  const stored = new Map([...posts.live].map(([key, post]) => [key, shown(dialect, post)]));
-  return database.read(address, (db) => differencesFrom(db, truth, false, stored));
+  const sent = new Map([...posts.live].map(([key, post]) => [key, stored(dialect, post)]));
+  return database.read(address, (db) => differencesFrom(db, truth, false, sent));
 }
 
 /** What an event tells of a post that is as it was before, nobody can tell from what came late. */
