@@ -13,10 +13,25 @@ const readme = readReadme();
 const reference = readReadme('config/README.md');
 const sandbox = readReadme('src/sandbox/README.md');
 
+/** A source with secrets for the scheme that a profile has. */
+function sourceFor(profile: string): string {
+  const secrets = Object.entries(SECRETS).find(([type]) => profile.includes(`type: ${type}`))?.[1];
+  const auth = JSON.stringify(secrets ?? { type: 'none' });
+  return `warehouse: sqlite:data/{source}.db
+sources:
+  blog: { base_url: 'https://cms.example.com', auth: ${auth}, profile: ./my-service.yaml }
+`;
+}
+
+const SECRETS = {
+  api_key: { type: 'api_key', key: 'a-key' },
+  bearer: { type: 'bearer', token: 'a-token' },
+};
+
 describe('what the READMEs say to type', () => {
   it('a config and a profile load without a fault', async () => {
     const { folder } = await journey();
-    const [smallest = ''] = codeBlocks(readme.section('On your own account'), 'yaml');
+    const [smallest = ''] = codeBlocks(readme.section('By hand'), 'yaml');
     const [profile = ''] = codeBlocks(reference.section('A profile for another service'), 'yaml');
     writeFileSync(path.join(folder, 'my-service.yaml'), profile);
     writeFileSync(path.join(folder, 'first.yaml'), smallest);
@@ -40,6 +55,27 @@ describe('what the READMEs say to type', () => {
     });
     for (const block of READMES.flatMap((file) => codeBlocks(readReadme(file).text, 'yaml'))) {
       for (const document of parseAllDocuments(block)) expect(document.errors).toEqual([]);
+    }
+  });
+
+  it('each subject of the profile has an example that loads', async () => {
+    const { folder } = await journey();
+    const env = { CONTENT_PASSWORD: 'a-password-from-the-environment' };
+    const subjects = [...reference.section('The profile').matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
+    expect(subjects.length).toBeGreaterThan(8);
+    for (const subject of subjects) {
+      const blocks = codeBlocks(reference.section(subject), 'yaml');
+      const profiles = blocks.filter((block) => !block.startsWith('warehouse:'));
+      const configs = blocks.filter((block) => block.startsWith('warehouse:'));
+      expect([subject, profiles.length > 0]).toEqual([subject, true]);
+      for (const profile of profiles) {
+        writeFileSync(path.join(folder, 'my-service.yaml'), profile);
+        for (const config of [sourceFor(profile), ...configs].slice(-1)) {
+          writeFileSync(path.join(folder, 'subject.yaml'), config);
+          const { sources } = loadSettings({ path: 'subject.yaml', env, cwd: folder });
+          expect([subject, sources['blog']?.resources.length]).not.toEqual([subject, 0]);
+        }
+      }
     }
   });
 

@@ -26,6 +26,17 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 /** Rooms on the map that are announced and not built. */
 const LATER = new Set(['views']);
 
+/** Commands that take no sources of a config. */
+const WITHOUT_SOURCES = new Set([
+  'init',
+  'probe',
+  'profiles list',
+  'profiles show',
+  'demo',
+  'sandbox',
+  'config schema',
+]);
+
 /** Commands and their options as the help of each lists them. */
 const helps = new Map<string, string[]>();
 
@@ -107,7 +118,7 @@ describe('the READMEs', () => {
       return words === undefined ? [] : [{ words, isDescribed: what !== '', own, without }];
     });
     for (const { words, isDescribed, own, without } of named) {
-      const usesSources = !['demo', 'sandbox', 'config schema'].includes(words);
+      const usesSources = !WITHOUT_SOURCES.has(words);
       const flags = usesSources ? [...own, ...commonFlags].filter((flag) => flag !== without) : own;
       if (words === 'sandbox') continue;
       expect([words, isDescribed, sorted(flags)]).toEqual([words, true, sorted(helps.get(words) ?? ['unknown'])]);

@@ -80,18 +80,31 @@ export const aboutSchema = z.strictObject({
       description: 'version that it was tried with; null: written from the documentation',
       examples: ['Ghost 6.65.0'],
     }),
-  documentation: z.url().optional().meta({ description: 'where the service documents it' }),
+  documentation: z
+    .url()
+    .optional()
+    .meta({ description: 'where the service documents it', examples: ['https://cms.example.com/docs/api'] }),
   address: z
     .string()
     .min(1)
     .optional()
     .meta({ description: 'which address `base_url` is', examples: ['https://blog.example.com'] }),
-  credential: z.string().min(1).optional().meta({ description: 'which credential is needed, and where it is made' }),
+  credential: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({
+      description: 'which credential is needed, and where it is made',
+      examples: ['an API token (Settings > API Tokens)'],
+    }),
   credential_form: z
     .string()
     .refine((text) => isPattern(text), 'expected a regular expression')
     .optional()
-    .meta({ description: 'regular expression of it, which tells two profiles of one service apart' }),
+    .meta({
+      description: 'regular expression of it, which tells two profiles of one service apart',
+      examples: ['^[0-9a-f]{26}$'],
+    }),
   recognised_by: z.array(signSchema).default([]).meta({ description: 'how `init` knows the service; all must hold' }),
   collections: collectionsSchema.optional().meta({ description: "how `init` finds the account's own collections" }),
 });

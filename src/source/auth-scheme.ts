@@ -1,43 +1,22 @@
 import { z } from 'zod';
+import { authHeaderName, carrier, isNamed, UNNAMED } from './auth-carrier.ts';
 import { duration } from './duration-and-size.ts';
 import { templateSchema } from './template.ts';
 
-/** Headers of the connection, which are nobody's to set. */
-const CONNECTION = /^(?:host|connection|content-length|transfer-encoding)$/i;
-
-export const authHeaderName = z
-  .string()
-  .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header')
-  .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself');
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
 
-/** Where the credential stands in a request. */
-const carrier = {
-  in: z.enum(['header', 'query']).default('header').meta({
-    description: 'Where the credential stands; in the query it is added last, and is never stored or logged',
-  }),
-  name: z
-    .string()
-    .regex(/^[!#$%&'*+.^_`|~\w[\]-]+$/, 'expected the name of a header or query parameter')
-    .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself')
-    .optional()
-    .meta({ description: 'Name of that header or parameter; Authorization if absent', examples: ['X-Api-Key'] }),
-  prefix: z
-    .string()
-    .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
+const jwtFields = {
+  algorithm: z
+    .enum(['HS256', 'RS256', 'ES256'])
+    .default('HS256')
+    .meta({ description: 'How a JWT is signed', examples: ['ES256'] }),
+  key_encoding: z
+    .enum(['utf8', 'hex', 'base64', 'pem'])
     .optional()
     .meta({
-      description:
-        'Text before the credential; a blank follows a word. Bearer in the header Authorization if absent, else nothing',
-      examples: ['Ghost', 'Token token='],
+      description: 'How the key is written; utf8 for HS256 if absent, else pem',
+      examples: ['hex'],
     }),
-};
-
-const jwtFields = {
-  algorithm: z.enum(['HS256', 'RS256', 'ES256']).default('HS256').meta({ description: 'How a JWT is signed' }),
-  key_encoding: z.enum(['utf8', 'hex', 'base64', 'pem']).optional().meta({
-    description: 'How the key is written; utf8 for HS256 if absent, else pem',
-  }),
   header: z
     .record(z.string(), templateSchema(['key_id', 'client_id']))
     .default({})
@@ -49,18 +28,18 @@ const jwtFields = {
     )
     .default({})
     .meta({ description: 'Claims besides iat and exp, which are always there', examples: [{ aud: '/admin/' }] }),
-  lifetime: duration.prefault('5m').meta({ description: 'From iat to exp' }),
+  lifetime: duration.prefault('5m').meta({
+    description: 'From iat to exp',
+    examples: ['10m'],
+  }),
 };
 
 const GRANTS = ['client_credentials', 'refresh_token', 'password', 'jwt_bearer'] as const;
 
-/** A query parameter has no usual name. */
-const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
-  carried.in !== 'query' || carried.name !== undefined;
-const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
-
 const SCHEMES = [
-  z.strictObject({ type: z.literal('none') }).meta({ description: 'Nothing is sent' }),
+  z
+    .strictObject({ type: z.literal('none').meta({ description: 'The scheme', examples: ['none'] }) })
+    .meta({ description: 'Nothing is sent' }),
   z
     .strictObject({ type: z.literal('api_key'), ...carrier })
     .refine(isNamed, UNNAMED)
@@ -83,7 +62,10 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('oauth'),
-      grant: z.enum(GRANTS).default('client_credentials').meta({ description: 'How a token is asked for' }),
+      grant: z
+        .enum(GRANTS)
+        .default('client_credentials')
+        .meta({ description: 'How a token is asked for', examples: ['refresh_token'] }),
       token_url: z
         .url({ protocol: /^https?$/ })
         .optional()
@@ -95,9 +77,13 @@ const SCHEMES = [
         description: 'Its path below base_url, without the version prefix; /oauth/token if absent',
         examples: ['/oauth2/token'],
       }),
-      client_auth: z.enum(['body', 'basic', 'none']).optional().meta({
-        description: 'How the client proves itself to the token endpoint; none for a client without a secret',
-      }),
+      client_auth: z
+        .enum(['body', 'basic', 'none'])
+        .optional()
+        .meta({
+          description: 'How the client proves itself to the token endpoint; none for a client without a secret',
+          examples: ['basic'],
+        }),
       parameters: z
         .record(z.string(), z.string())
         .default({})
@@ -113,10 +99,17 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('jwt'),
-      key_format: z.enum(['secret', 'id:secret']).default('secret').meta({
-        description: 'Whether the secret `key` is one, or an id and a secret with a colon between them',
-      }),
-      reuse: z.boolean().default(true).meta({ description: 'One JWT for its lifetime; false: one per request' }),
+      key_format: z
+        .enum(['secret', 'id:secret'])
+        .default('secret')
+        .meta({
+          description: 'Whether the secret `key` is one, or an id and a secret with a colon between them',
+          examples: ['id:secret'],
+        }),
+      reuse: z
+        .boolean()
+        .default(true)
+        .meta({ description: 'One JWT for its lifetime; false: one per request', examples: [false] }),
       ...jwtFields,
       ...carrier,
     })
@@ -127,9 +120,18 @@ const SCHEMES = [
       type: z.literal('session'),
       login: z
         .strictObject({
-          method: z.enum(['POST', 'GET', 'PUT']).default('POST'),
+          method: z
+            .enum(['POST', 'GET', 'PUT'])
+            .default('POST')
+            .meta({ description: 'Method of the login', examples: ['PUT'] }),
           path: path.meta({ description: 'Below base_url, without the version prefix', examples: ['/auth/login'] }),
-          headers: z.record(authHeaderName, templateSchema(['username', 'password', 'key'])).default({}),
+          headers: z
+            .record(authHeaderName, templateSchema(['username', 'password', 'key']))
+            .default({})
+            .meta({
+              description: 'Its headers, with {username}, {password} and {key} in their texts',
+              examples: [{ 'X-Key': '{key}' }],
+            }),
           body: z
             .record(z.string(), z.unknown())
             .optional()
@@ -145,7 +147,11 @@ const SCHEMES = [
               examples: [{ user: '{username}', pass: '{password}' }],
             }),
         })
-        .refine(({ body, form }) => body === undefined || form === undefined, 'expected a body or a form, got both'),
+        .refine(({ body, form }) => body === undefined || form === undefined, 'expected a body or a form, got both')
+        .meta({
+          description: 'The request that logs in',
+          examples: [{ path: '/auth/login', body: { email: '{username}', password: '{password}' } }],
+        }),
       token: z
         .string()
         .min(1)
@@ -155,11 +161,18 @@ const SCHEMES = [
         }),
       expires: z
         .strictObject({
-          field: z.string().min(1).meta({ description: 'Dotted path in the body of the answer' }),
-          unit: z.enum(['s', 'ms', 'epoch']).default('s').meta({
-            description:
-              'Seconds, milliseconds, or the moment of its end (seconds or milliseconds since 1970, or a text)',
-          }),
+          field: z
+            .string()
+            .min(1)
+            .meta({ description: 'Dotted path in the body of the answer', examples: ['data.expires'] }),
+          unit: z
+            .enum(['s', 'ms', 'epoch'])
+            .default('s')
+            .meta({
+              description:
+                'Seconds, milliseconds, or the moment of its end (seconds or milliseconds since 1970, or a text)',
+              examples: ['ms'],
+            }),
         })
         .optional()
         .meta({ description: 'Where the answer has its lifetime', examples: [{ field: 'data.expires', unit: 'ms' }] }),

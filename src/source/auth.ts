@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { authHeaderName, usualScheme, type AuthScheme, type SchemeOf, type SchemeType } from './auth-scheme.ts';
+import { authHeaderName } from './auth-carrier.ts';
+import { usualScheme, type AuthScheme, type SchemeOf, type SchemeType } from './auth-scheme.ts';
 
 /** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
@@ -18,7 +19,15 @@ const username = password.refine((text) => !text.includes(':'), { error: 'expect
 /** A key may have several lines. */
 const key = z.string().min(1, { error: 'expected a key, got nothing' });
 
-const OPTIONAL = { username: password.optional(), password: password.optional(), key: key.optional() };
+const userName = { description: 'Name of the user', examples: ['ann@example.com'] };
+const userPassword = { description: 'Password of the user', examples: ['${CONTENT_PASSWORD}'] };
+const keyId = { description: 'Name of the key: `{key_id}` in the fields of a JWT', examples: ['key-1'] };
+
+const OPTIONAL = {
+  username: password.optional().meta(userName),
+  password: password.optional().meta(userPassword),
+  key: key.optional(),
+};
 
 /** The secrets of a source, by the scheme that they are for. */
 export const authSchema = z.discriminatedUnion('type', [
@@ -26,27 +35,47 @@ export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({
     type: z.literal('headers'),
-    headers: z.record(
-      authHeaderName,
-      z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
-        error: 'expected a secret of printable characters without line breaks',
+    headers: z
+      .record(
+        authHeaderName,
+        z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
+          error: 'expected a secret of printable characters without line breaks',
+        }),
+      )
+      .meta({
+        description: 'The secret headers by name',
+        examples: [{ 'X-App-Id': 'blog', 'X-App-Key': '${CONTENT_APP_KEY}' }],
       }),
-    ),
   }),
-  z.strictObject({ type: z.literal('basic'), username, password }),
-  z.strictObject({ type: z.literal('bearer'), token: secret }),
+  z.strictObject({
+    type: z.literal('basic'),
+    username: username.meta(userName),
+    password: password.meta(userPassword),
+  }),
+  z.strictObject({
+    type: z.literal('bearer'),
+    token: secret.meta({ description: 'The token', examples: ['${CONTENT_TOKEN}'] }),
+  }),
   z.strictObject({
     type: z.literal('oauth'),
     client_id: secret.optional(),
     client_secret: secret.optional(),
-    refresh_token: secret.optional(),
+    refresh_token: secret.optional().meta({
+      description: 'The first refresh token; those that replace it are kept in the warehouse',
+      examples: ['${CONTENT_REFRESH_TOKEN}'],
+    }),
     ...OPTIONAL,
-    key_id: secret.optional(),
+    key_id: secret.optional().meta(keyId),
     scope: z.string().min(1).optional(),
     /** Whole URL of the token endpoint; the profile's `token_path` below the base URL if absent. */
     token_url: z.url({ protocol: /^https?$/ }).optional(),
   }),
-  z.strictObject({ type: z.literal('jwt'), key, key_id: secret.optional(), username: password.optional() }),
+  z.strictObject({
+    type: z.literal('jwt'),
+    key,
+    key_id: secret.optional().meta(keyId),
+    username: password.optional().meta(userName),
+  }),
   z.strictObject({ type: z.literal('session'), ...OPTIONAL }),
 ]);
 

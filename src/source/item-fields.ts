@@ -21,7 +21,14 @@ export const goneSchema = z
       .min(1)
       .meta({ description: 'Statuses, one of which such an answer has.', examples: [[403]] }),
     body: z
-      .strictObject({ path: bodyPath, contains: z.string().min(1).optional() })
+      .strictObject({
+        path: bodyPath.meta({ description: 'That place.', examples: ['errors'] }),
+        contains: z
+          .string()
+          .min(1)
+          .optional()
+          .meta({ description: 'That text.', examples: ['FORBIDDEN'] }),
+      })
       .optional()
       .meta({
         description:
@@ -42,9 +49,13 @@ export const itemFields = {
     .includes('{id}')
     .regex(/^[^?#]*$/, 'expected a path without ? or #: query parameters of a single record stand in item_query')
     .nullable()
-    .default(null),
+    .default(null)
+    .meta({ examples: ['/posts/{id}'] }),
   /** Query parameters of that request: `inherit` for those of the listing (`query`), or others. */
-  item_query: z.union([z.literal('inherit'), z.record(z.string(), z.string())]).default('inherit'),
+  item_query: z
+    .union([z.literal('inherit'), z.record(z.string(), z.string())])
+    .default('inherit')
+    .meta({ examples: [{ expand: 'tags' }, 'inherit'] }),
   item_record: recordsPath.default('').meta({
     description:
       'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',

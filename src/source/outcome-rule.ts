@@ -46,7 +46,16 @@ export const answerRuleFields = {
       .refine((status) => ![401, 408, 429].includes(status), NOT_A_MEANING),
   ),
   body: z
-    .strictObject({ path: z.string(), contains: z.string().nullable().default(null) })
+    .strictObject({
+      path: z
+        .string()
+        .meta({ description: 'A place in the body that must be there and not null.', examples: ['code'] }),
+      contains: z
+        .string()
+        .nullable()
+        .default(null)
+        .meta({ description: 'Text that it must contain, in any case.', examples: ['invalid_page_number'] }),
+    })
     .nullable()
     .default(null),
 };
@@ -64,9 +73,12 @@ export interface AnswerRule {
  */
 export const outcomeRuleSchema = z.strictObject({
   ...answerConditions,
-  outcome: z.enum(OUTCOMES),
+  outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
   /** Said in logs and errors. */
-  reason: z.string().optional(),
+  reason: z
+    .string()
+    .optional()
+    .meta({ examples: ['the index is being rebuilt'] }),
 });
 
 /** Conditions on an answer, as a profile states them. */

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { answerRuleFields, type AnswerRule } from './outcome-rule.ts';
 
+const ENDS = 'How the listing ends, if neither a total, an empty page nor a missing next page shows it.';
+
 const byStatus = {
   status: z
     .array(answerRuleFields.status.element)
@@ -41,7 +43,7 @@ export const numberedEnd = z
   .nullable()
   .default(null)
   .meta({
-    description: 'How the listing ends, if neither a total nor an empty page shows it.',
+    description: ENDS,
     examples: [{ status: [400], body: { path: 'code', contains: 'invalid_page_number' } }, { repeated_page: true }],
   });
 
@@ -60,7 +62,7 @@ export const followedEnd = z
   .nullable()
   .default(null)
   .meta({
-    description: 'How the listing ends, if the last page does not simply leave out to name a next one.',
+    description: ENDS,
     examples: [{ unchanged_cursor: true }],
   });
 
@@ -70,7 +72,7 @@ export const keysetEnd = z
   .nullable()
   .default(null)
   .meta({
-    description: 'How the listing ends, if not by an empty page or `has_more`.',
+    description: ENDS,
     examples: [{ short_page: true }],
   });
 

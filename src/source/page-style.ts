@@ -83,7 +83,11 @@ const firstCursor = z
 /** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-styles/`. */
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
-    style: z.literal('cursor'),
+    style: z.literal('cursor').meta({
+      description:
+        'How the next page is asked for: `cursor`, `page` (by number), `offset`, `link` (the header), `next-url`, `keyset` (behind the last record), `continuation` or `single`.',
+      examples: ['cursor'],
+    }),
     cursor_param: cursorParam.default('cursor'),
     first_cursor: firstCursor,
     next_cursor: answerPlace.default('next_cursor').meta({

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { isTimeZone, LOCAL } from '../model/time-zone.ts';
-import { CONTRACTS, HISTORY_POLICIES, PROOFS } from '../model/vocabulary.ts';
+import { LOCAL } from '../model/time-zone.ts';
+import { PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
-import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
@@ -16,16 +15,9 @@ import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
+import { tableFields } from './table-fields.ts';
 import { versionSchema } from './version.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
-
-/** An IANA name or a fixed offset. */
-const zoneName = z
-  .string()
-  .refine(
-    (name) => name === LOCAL || isTimeZone(name),
-    'expected a time zone such as Europe/Zurich or +02:00, or local',
-  );
 
 const resourceFields = z.strictObject({
   extends: z
@@ -42,7 +34,14 @@ const resourceFields = z.strictObject({
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
-  incremental: z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null),
+  incremental: z
+    .discriminatedUnion('mode', [changeFeedSchema, incrementalSchema])
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'How changes are found between full walks; null if the service offers no way.',
+      examples: [{ param: 'updated_since', format: 'iso' }],
+    }),
   page: pageSchema,
   ...itemFields,
   ...deleteFields,
@@ -50,23 +49,11 @@ const resourceFields = z.strictObject({
    * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
    * Without an entry here such a run is `partial`.
    */
-  accept: z.array(z.enum(PROOFS)).default([]),
-  history: z.enum(HISTORY_POLICIES).default('latest'),
-  contract: z.enum(CONTRACTS).default('evolve'),
-  /** Fields kept as one JSON column instead of being flattened or made a child table. */
-  json: z.array(columnPath).default([]),
-  times: z
-    .record(columnPath, zoneName)
-    .default({})
-    .meta({
-      description:
-        'Zone of the times that name none, by field: an IANA name or an offset; without it they are read as UTC. A time that has one keeps it. `local` is for times of a zone that nobody tells: they stay texts, as the service writes them.',
-      examples: [{ published: 'Europe/Zurich', created: '+02:00' }, { date: 'local' }],
-    }),
-  /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
-  depth: z.int().min(1).max(10).default(4),
-  /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
-  max_columns: z.int().min(10).max(900).default(200),
+  accept: z
+    .array(z.enum(PROOFS))
+    .default([])
+    .meta({ examples: [['end'], ['filter', 'item']] }),
+  ...tableFields,
 });
 
 /** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
@@ -131,19 +118,39 @@ const resourceSchema = withPostBodies(dividedFields)
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
-  headers_timeout: duration.prefault('30s'),
+  headers_timeout: duration.prefault('30s').meta({ examples: ['10s'] }),
   /** For one attempt as a whole, body included. */
-  timeout: duration.prefault('2m'),
+  timeout: duration.prefault('2m').meta({ examples: ['5m'] }),
   /** Attempts per request, the first one included. */
-  attempts: z.int().min(1).max(20).default(6),
+  attempts: z
+    .int()
+    .min(1)
+    .max(20)
+    .default(6)
+    .meta({ examples: [3] }),
   /** Unpacked bytes of one answer. */
-  max_body: byteSize.prefault('16MiB'),
+  max_body: byteSize.prefault('16MiB').meta({ examples: ['64MiB'] }),
   /** Values of one answer, on all levels together: parsed, each may take a hundred bytes. */
-  max_values: z.int().min(1).max(100_000_000).default(2_000_000),
+  max_values: z
+    .int()
+    .min(1)
+    .max(100_000_000)
+    .default(2_000_000)
+    .meta({ examples: [5_000_000] }),
   /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
-  max_digits: z.int().min(1).max(1_000_000_000).default(1_000_000),
+  max_digits: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .default(1_000_000)
+    .meta({ examples: [5_000_000] }),
   /** Requests under way at once, to one origin. */
-  concurrency: z.int().min(1).max(64).default(8),
+  concurrency: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(8)
+    .meta({ examples: [2] }),
 });
 
 const oauthSchema = z.strictObject({
@@ -157,7 +164,11 @@ const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASC
 
 const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
-  extends: z.string().min(1).optional(),
+  extends: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ examples: ['content-service-page', './my-service.yaml'] }),
   about: aboutSchema
     .nullable()
     .default(null)
@@ -165,15 +176,22 @@ const profileFields = z.strictObject({
   version_prefix: z
     .string()
     .regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1')
-    .default('/v1'),
+    .default('/v1')
+    .meta({ examples: ['/api/v2', ''] }),
   version: versionSchema.prefault({}).meta({
     description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
     examples: [{ prefix: '', header: { name: 'Accept-Version', value: 'v6.0' } }],
   }),
   /** Sent with every request besides Authorization. */
-  headers: z.record(headerName, headerValue).default({}),
+  headers: z
+    .record(headerName, headerValue)
+    .default({})
+    .meta({ examples: [{ 'X-Space': 'blog' }] }),
   auth: authSchemeSchema.optional(),
-  oauth: oauthSchema.prefault({}).meta({ deprecated: true, description: 'Fields of `auth: {type: oauth}`' }),
+  oauth: oauthSchema.prefault({}).meta({
+    deprecated: true,
+    description: 'Deprecated: write `auth: { type: oauth, token_path: ..., client_auth: ... }`.',
+  }),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),
@@ -182,7 +200,12 @@ const profileFields = z.strictObject({
    * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
    * credential that is ignored ends the run; null if there is none.
    */
-  identity: z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null),
+  identity: z
+    .string()
+    .regex(/^\//, 'expected a path that begins with /')
+    .nullable()
+    .default(null)
+    .meta({ examples: ['/users/me'] }),
   defaults: z
     .record(z.string(), z.unknown())
     .optional()

@@ -4,12 +4,26 @@ import { bodyPath, fieldPath, recordsPath } from './body-path.ts';
 const memberName = z.string().min(1);
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
+const wrapped = memberName.meta({ description: 'The member that holds the value.', examples: ['iso'] });
+
 /** Which objects are wrappers of a value. */
 const unwrapRule = z.union(
   [
-    z.strictObject({ only: memberName }),
-    z.strictObject({ field: memberName, equals: scalar, value: memberName }),
-    z.strictObject({ keys: z.array(memberName).min(1), value: memberName }),
+    z.strictObject({
+      only: memberName.meta({ description: 'The only member of such an object, and the value.', examples: ['$oid'] }),
+    }),
+    z.strictObject({
+      field: memberName.meta({ description: 'The member that says the kind of such an object.', examples: ['__type'] }),
+      equals: scalar.meta({ description: 'What it says.', examples: ['Date'] }),
+      value: wrapped,
+    }),
+    z.strictObject({
+      keys: z
+        .array(memberName)
+        .min(1)
+        .meta({ description: 'All members that such an object may have.', examples: [['en-US', 'de-CH']] }),
+      value: wrapped,
+    }),
   ],
   { error: 'expected { only }, { field, equals, value } or { keys, value }' },
 );
@@ -46,7 +60,10 @@ export const recordFields = {
       examples: ['slug'],
     }),
   /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
-  id: z.union([fieldPath, z.array(fieldPath).min(1)]).default('id'),
+  id: z
+    .union([fieldPath, z.array(fieldPath).min(1)])
+    .default('id')
+    .meta({ examples: ['uuid', ['page', 'device']] }),
   unwrap: z
     .array(unwrapRule)
     .default([])
@@ -73,7 +90,15 @@ export const recordFields = {
       ],
     }),
   parts: z
-    .strictObject({ complete: bodyPath.nullable().default(null) })
+    .strictObject({
+      complete: bodyPath
+        .nullable()
+        .default(null)
+        .meta({
+          description: 'Place in a page that says that all records so far are whole.',
+          examples: ['batchcomplete', null],
+        }),
+    })
     .nullable()
     .default(null)
     .meta({

@@ -35,7 +35,7 @@ export const requestFields = {
     .default({})
     .meta({
       description:
-        'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out.',
+        'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out. Messages show a value unless its name (`api_key`) or origin (`${...}`) suggests a secret.',
       examples: [{ status: 'any', filter: "updated_at:>'{since}'" }],
     }),
   headers: z

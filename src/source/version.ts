@@ -14,7 +14,10 @@ export const versionSchema = z.strictObject({
       examples: ['/v1', '/api/2024-01', ''],
     }),
   header: z
-    .strictObject({ name: headerName, value: headerValue })
+    .strictObject({
+      name: headerName.meta({ description: 'Name of that header.', examples: ['Accept-Version'] }),
+      value: headerValue.meta({ description: 'Its value, the version.', examples: ['v6.0'] }),
+    })
     .nullable()
     .default(null)
     .meta({

@@ -7,8 +7,13 @@ import { templateSchema } from './template.ts';
 const VARIABLES = ['url', 'secret', 'events', 'event', 'id'] as const;
 
 const template = templateSchema(VARIABLES);
-const path = template.regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #');
-const query = z.record(z.string(), template).default({});
+const path = template
+  .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
+  .meta({ description: 'Path below the version prefix, a template.', examples: ['/webhooks', '/webhooks/{id}'] });
+const query = z
+  .record(z.string(), template)
+  .default({})
+  .meta({ description: 'Query parameters, each a template.', examples: [{ scope: 'mine' }] });
 
 const body: z.ZodType<JsonValue> = z.lazy(() =>
   z.union([template, z.number(), z.boolean(), z.null(), z.array(body), z.record(z.string(), body)]),
@@ -30,10 +35,17 @@ export const manageSchema = z
       .strictObject({
         path,
         query,
-        records: bodyPath.default('data'),
-        id: fieldPath.default('id'),
-        address: fieldPath.default('url'),
-        event: fieldPath.nullable().default(null),
+        records: bodyPath
+          .default('data')
+          .meta({ description: 'Path of the list in the answer.', examples: ['webhooks'] }),
+        id: fieldPath.default('id').meta({ description: 'Field with the id of a webhook.', examples: ['uuid'] }),
+        address: fieldPath
+          .default('url')
+          .meta({ description: 'Field with the address that it is sent to.', examples: ['target_url'] }),
+        event: fieldPath
+          .nullable()
+          .default(null)
+          .meta({ description: 'Field with its event; null if one webhook is for several.', examples: ['event'] }),
       })
       .nullable()
       .default(null)
@@ -44,11 +56,23 @@ export const manageSchema = z
       }),
     create: z
       .strictObject({
-        method: z.enum(['POST', 'PUT']).default('POST'),
+        method: z
+          .enum(['POST', 'PUT'])
+          .default('POST')
+          .meta({ description: 'Method of the request.', examples: ['PUT'] }),
         path,
         query,
-        body: z.record(z.string(), body),
-        exists: z.array(z.int().min(400).max(499)).default([]),
+        body: z.record(z.string(), body).meta({
+          description: 'JSON of the request; its texts are templates.',
+          examples: [{ address: '{url}', secret: '{secret}', events: '{events}' }],
+        }),
+        exists: z
+          .array(z.int().min(400).max(499))
+          .default([])
+          .meta({
+            description: 'Statuses by which the service says that it is there already.',
+            examples: [[409, 422]],
+          }),
       })
       .meta({
         description:
@@ -59,7 +83,14 @@ export const manageSchema = z
         ],
       }),
     remove: z
-      .strictObject({ method: z.enum(['DELETE', 'POST', 'PUT']).default('DELETE'), path, query })
+      .strictObject({
+        method: z
+          .enum(['DELETE', 'POST', 'PUT'])
+          .default('DELETE')
+          .meta({ description: 'Method of the request.', examples: ['POST'] }),
+        path,
+        query,
+      })
       .nullable()
       .default(null)
       .meta({

@@ -67,9 +67,12 @@ const ruleSchema = z.strictObject({
 export const webhooksSchema = z.strictObject({
   signature: signatureSchema.prefault('standard-webhooks'),
   /** Path of the body's list of events; null if one delivery is one event. */
-  events: bodyPath.nullable().default(null),
+  events: bodyPath
+    .nullable()
+    .default(null)
+    .meta({ examples: ['events', ''] }),
   /** The kind of event; within the event, or in a header of the delivery. */
-  kind: eventFieldSchema.prefault('json:type'),
+  kind: eventFieldSchema.prefault('json:type').meta({ examples: ['json:event', 'header:X-Event'] }),
   rules: z
     .array(ruleSchema)
     .max(200)
@@ -85,11 +88,20 @@ export const webhooksSchema = z.strictObject({
       ],
     }),
   /** The resource, by the service's own name. */
-  resource: eventFieldSchema.nullable().prefault('json:data.resource'),
+  resource: eventFieldSchema
+    .nullable()
+    .prefault('json:data.resource')
+    .meta({ examples: ['json:model', null] }),
   /** The service's name for a resource, if it is not the profile's. */
-  resource_names: z.record(z.string(), z.string()).default({}),
+  resource_names: z
+    .record(z.string(), z.string())
+    .default({})
+    .meta({ examples: [{ article: 'articles' }] }),
   /** Resource by event kind, checked before `resource`; the first pattern that matches. */
-  kinds: z.record(kindPattern, z.string()).default({}),
+  kinds: z
+    .record(kindPattern, z.string())
+    .default({})
+    .meta({ examples: [{ 'post.*': 'posts' }] }),
   id: eventFieldsSchema
     .nullable()
     .prefault('json:data.id')
@@ -107,7 +119,10 @@ export const webhooksSchema = z.strictObject({
       examples: ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
     }),
   /** Kinds that mean that a record is gone. */
-  deleted: z.array(kindPattern).default(['*.deleted']),
+  deleted: z
+    .array(kindPattern)
+    .default(['*.deleted'])
+    .meta({ examples: [['*.delete', '*.unpublish']] }),
   manage: manageSchema
     .nullable()
     .default(null)

@@ -3,33 +3,117 @@ import { FAULTS } from '../../src/sandbox/faults/fault-script.ts';
 import { configJsonSchema } from '../../src/settings/json-schema.ts';
 import { profileSchema } from '../../src/source/profile.ts';
 import { codeIn, sectionOf, tableRows } from './readme.ts';
-import { schemaFields } from './schema-fields.ts';
+import { schemaFields, type SchemaField } from './schema-fields.ts';
+
+/** Subjects of the profile by their headings in `config/README.md`: a field belongs to the longest of these beginnings. */
+const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
+  'The whole profile': ['extends', 'about', 'headers', 'identity', 'defaults', 'resources'],
+  Versions: ['version', 'version_prefix'],
+  Authentication: ['auth', 'oauth'],
+  Requests: ['path', 'method', 'query', 'headers', 'body'].map(ofResource),
+  Pages: [ofResource('page')],
+  Records: ['records', 'key_field', 'id', 'unwrap', 'filter', 'parts', 'partitions'].map(ofResource),
+  Tables: ['history', 'contract', 'json', 'times', 'depth', 'max_columns'].map(ofResource),
+  Changes: ['updated', 'incremental', 'accept'].map(ofResource),
+  'Single records and tombstones': ['item', 'item_query', 'item_record', 'gone', 'deleted', 'delete_feed'].map(
+    ofResource,
+  ),
+  Events: ['webhooks'],
+  Signatures: ['webhooks.signature'],
+  'Limits and outcomes': ['http', 'outcomes', 'rate_limit'],
+};
+
+/** Fields that are the same as others, which have a line: those of a list of what may stand alone, and the like. */
+const REPEATED: readonly string[] = [
+  'auth[]',
+  'about.collections.where[]',
+  'about.collections.also[].where',
+  ofResource('filter[]'),
+  ofResource('deleted[]'),
+  ofResource('delete_feed.page.'),
+  ofResource('delete_feed.filter[]'),
+  ofResource('incremental.deleted.'),
+  ofResource('incremental.deleted[]'),
+  ofResource('incremental.filter[]'),
+  ...['path', 'method', 'query', 'headers', 'body'].map((field) => ofResource(`incremental.start.${field}`)),
+];
+
+function ofResource(field: string): string {
+  return `resources.<name>.${field}`;
+}
+
+/** The fields of a profile by their paths. */
+export function profileFields(): Map<string, SchemaField> {
+  // What becomes something else has lost its examples: they are those of the result to zod.
+  const schema = z.toJSONSchema(profileSchema, {
+    io: 'input',
+    override({ zodSchema, jsonSchema }) {
+      const { examples } = z.globalRegistry.get(zodSchema) ?? {};
+      if (Array.isArray(examples)) jsonSchema.examples = examples;
+    },
+  });
+  const fields = [...schemaFields(schema)].filter(
+    ([name]) => !REPEATED.some((beginning) => name.startsWith(beginning)),
+  );
+  return new Map(fields);
+}
+
+/** The heading under which a field of the profile stands. Throws if there is none. */
+function subjectOf(field: string): string {
+  const found = Object.entries(SUBJECTS)
+    .flatMap(([heading, beginnings]) => beginnings.map((beginning) => ({ heading, beginning })))
+    .filter(
+      ({ beginning }) =>
+        field === beginning || (/^[.[]/.test(field.slice(beginning.length)) && field.startsWith(beginning)),
+    )
+    .toSorted((a, b) => b.beginning.length - a.beginning.length);
+  if (found[0] === undefined) throw new Error(`${field} is of no subject: add it to one of SUBJECTS`);
+  return found[0].heading;
+}
 
 /** READMEs with tables that are written from the code: each takes the text and returns it up to date. */
 export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
   'config/README.md': (text) => {
-    const withConfig = withTable(text, 'The config file', (rows) => settingsRows(rows, configJsonSchema()));
-    const profile = z.toJSONSchema(profileSchema, { io: 'input' });
-    return withTable(withConfig, 'The profile', (rows) => settingsRows(rows, profile, ['example']));
+    const before = [...text.matchAll(new RegExp(GENERATED_TABLE, 'gm'))].flatMap(([table]) => tableRows(table));
+    const ofConfig = (): string[][] => settingsRows(before, schemaFields(configJsonSchema()), []);
+    const fields = profileFields();
+    return Object.keys(SUBJECTS).reduce(
+      (written, heading) =>
+        withTable(written, heading, () => {
+          const own = [...fields].filter(([field]) => subjectOf(field) === heading);
+          return settingsRows(before, new Map(own), ['example']);
+        }),
+      withTable(text, 'The config file', ofConfig),
+    );
   },
   'src/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
 };
 
-/** The text with the first table below a heading written anew from its rows as they are. */
+/** Told from other tables by their head. */
+const GENERATED_TABLE = /^\| *(?:setting|field|fault) .*\n(?:\|.*\n)+/m;
+
+/** The text with the first such table below a heading written anew from its rows as they are. */
 function withTable(text: string, heading: string, rowsFrom: (before: string[][]) => string[][]): string {
-  const [table = ''] = /^(?:\|.*\n)+/m.exec(sectionOf(text, heading)) ?? [];
+  const section = sectionOf(text, heading);
+  const [table = ''] = GENERATED_TABLE.exec(section) ?? [];
   const head = (table.split('\n', 1)[0] ?? '').slice(1, -1).split('|');
-  return text.replace(table, () => aligned([head.map((cell) => cell.trim()), ...rowsFrom(tableRows(table))]));
+  const written = aligned([head.map((cell) => cell.trim()), ...rowsFrom(tableRows(table))]);
+  return text.replace(section, () => section.replace(table, () => written));
 }
 
 /**
- * Fields, defaults and examples are those of the schema; the meaning of a field stays as it is written, and that of a new one is
- * the schema's description. Throws if a new field has none.
+ * Fields, defaults and examples are those of the schema. So is the meaning in a table with examples, if the schema has
+ * one; any other stays as it is written. Throws for a new field without a description.
  */
-function settingsRows(before: string[][], schema: object, further: readonly 'example'[] = []): string[][] {
+function settingsRows(
+  before: string[][],
+  fields: ReadonlyMap<string, SchemaField>,
+  further: readonly 'example'[],
+): string[][] {
   const meanings = new Map(before.map(([field = '', , meaning = '']) => [codeIn(field)[0], meaning]));
-  return Array.from(schemaFields(schema), ([name, { preset, description, ...more }]) => {
-    const meaning = meanings.get(name) ?? description;
+  return Array.from(fields, ([name, { preset, description, ...more }]) => {
+    const [own, written] = [description.replaceAll('|', '\\|'), meanings.get(name) ?? ''];
+    const meaning = (further.length > 0 ? own : written) || written || own;
     if (meaning === '') throw new Error(`${name} has no meaning: describe it in its schema, or in the table`);
     return [`\`${name}\``, preset, meaning, ...further.map((column) => more[column])];
   });
