@@ -152,10 +152,15 @@ function openSource(
     countOf: (answer) => countRecords(answer.json, records),
     foresight: style.ahead,
     size: page.size - overlap,
-    most: options.runAhead,
+    most: knowsHowMany(page) ? options.runAhead : 0,
     least: options.leastAhead,
     clock: options.clock,
   });
+}
+
+/** Where each page names the next one and no total is told, any page ahead may lie behind the end. */
+function knowsHowMany(page: ResourceProfile['page']): boolean {
+  return page.style !== 'page' || page.next_page === null || page.total !== null;
 }
 
 /** A total that has been passed already says nothing about what is still to come. */

@@ -74,10 +74,15 @@ export function ghost(api: 'content' | 'admin'): LiveService {
     version: 'Ghost 6.65.0',
     shrink: async (left) => {
       // At most a hundred are listed at once.
-      for (let rest = Infinity; rest > left;) {
-        const posts = listOf(objectOf(await admin(`/posts/?limit=${SIZE}&fields=id`))['posts']);
-        rest = posts.length;
-        for (const post of posts.slice(left)) await admin(`/posts/${textAt(post, 'id')}/`, { method: 'DELETE' });
+      const all = await read('posts');
+      const shown = await allPages(
+        SIZE,
+        async (page) =>
+          objectOf(await admin(`/posts/?limit=${SIZE}&page=${page}&fields=id,status&order=id%20asc`))['posts'] ?? null,
+      );
+      const kept = new Set(all.slice(0, left).map((post) => textAt(post, 'id')));
+      for (const id of shown.map((post) => textAt(post, 'id')).filter((each) => !kept.has(each))) {
+        await admin(`/posts/${id}/`, { method: 'DELETE' });
       }
     },
     profile: api === 'content' ? 'ghost' : 'ghost-admin',
