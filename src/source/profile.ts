@@ -6,6 +6,7 @@ import { authSchemeSchema } from './auth-scheme.ts';
 import { columnPath } from './body-path.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
+import { feedKeyFault } from './feed-key.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
 import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
@@ -127,7 +128,11 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['partitions', 'param'],
     error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
   })
-  .transform(withPartitionKey);
+  .transform(withPartitionKey)
+  .superRefine((resource, context) => {
+    const fault = feedKeyFault(resource);
+    if (fault !== null) context.addIssue({ code: 'custom', ...fault });
+  });
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */
