@@ -41,6 +41,7 @@ const REASONS: Readonly<Record<SuspectRow['reason'], string>> = {
   older: 'listed in an older state than its row',
   stated: 'the record says so itself',
   told: 'the feed of deletes names it',
+  left_out: 'it is listed, and `filter` leaves it out',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */

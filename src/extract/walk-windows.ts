@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
 import type { Page, PagePosition } from './page.ts';
 import { windowDoubts } from './prove-windows.ts';
+import { cutOf } from './window-cut.ts';
 import { updatedTime } from '../shape/columns/updated-time.ts';
 import { walk, type WalkOptions } from './walk.ts';
 import type { TimeWindow, Windows } from './windows.ts';
@@ -11,7 +12,7 @@ const MOST_OUTSIDE_MS = 48 * 3_600_000;
 const PLACE = /^\/~window\/(-?\d+)/;
 
 /**
- * The pages of one window after the other. A window that comes back as full as the service's cap is walked in halves.
+ * The pages of one window after the other. A window that comes back as full as the service's cap is walked in two parts.
  * Each has to prove its own end; the end of the last one has the doubts of all. The position of a page is the window
  * that it is in, so that a walk which was interrupted begins that window again; after a window with doubts it stays
  * there. Throws what `walk` throws.
@@ -26,14 +27,16 @@ export async function* walkWindows(options: WalkOptions, windows: Windows): Asyn
     const window = course.window();
     const asked = { ...rest, ...windows.ask(window, course.now) };
     let records = 0;
+    const times: number[] = [];
     for await (const page of walk(asked)) {
       course.see(page.serverDate);
       number += 1;
       records += page.records.length - page.again;
-      if (course.isOutside(page, options.resource)) course.giveUp();
+      times.push(...timesOf(page, options.resource));
+      if (course.isOutside(times)) course.giveUp();
       const here = { ...page, number, position: course.place, total: null, isNumbered: false };
       const isFull = windows.most !== null && Math.max(records, page.total ?? 0) >= windows.most;
-      if (isFull && course.halve()) {
+      if (isFull && course.cut(times, 2 * records >= (windows.most ?? Infinity))) {
         yield { ...here, next: course.place, end: null };
         break;
       }
@@ -57,7 +60,7 @@ class WindowCourse {
   readonly #windows: Windows;
   readonly #begun: number;
   #from: number;
-  /** Ends of the windows that were cut in halves, the nearest last. */
+  /** Ends of the windows that were cut, the nearest last. */
   #ends: (number | null)[] = [];
   #now: number;
   #isGivenUp = false;
@@ -101,13 +104,15 @@ class WindowCourse {
     this.#now = Math.max(this.#now, this.#windows.now(), serverDate ?? 0);
   }
 
-  /** Cuts the window in halves, of which the first is walked next; false if it is too short for that. */
-  halve(): boolean {
+  /** Cuts the window in two by `cutOf`, of which the first is walked next; false if it is too short for that. */
+  cut(times: readonly number[], isMostRead: boolean): boolean {
     const { from, to } = this.window();
-    const width = (to ?? this.#now) - from;
-    if (this.#isGivenUp || width < 2 * this.#windows.least) return false;
+    const end = to ?? this.#now;
+    const least = this.#windows.least / 2;
+    if (this.#isGivenUp || end - from < 2 * least) return false;
+    const at = cutOf(times, { from, to: end }, isMostRead);
     if (this.#ends.length === 0) this.#ends.push(to);
-    this.#ends.push(from + Math.floor(width / 2));
+    this.#ends.push(Math.min(Math.max(at, from + least), end - least));
     return true;
   }
 
@@ -122,17 +127,19 @@ class WindowCourse {
     return false;
   }
 
-  /** True if a record is there that last changed long before or behind the window: it does not bound the listing. */
-  isOutside({ records }: Page, resource: WalkOptions['resource']): boolean {
+  /** True if one of the times is long before or behind the window: it does not bound the listing. */
+  isOutside(times: readonly number[]): boolean {
     const { from, to } = this.window();
-    return records.some(({ value }) => {
-      const at = updatedTime(value, resource)?.at;
-      if (at === undefined) return false;
+    return times.some((at) => {
       // What changed since the walk began may come into any window.
       const isLater = to !== null && at > to + MOST_OUTSIDE_MS && at < this.#begun - MOST_OUTSIDE_MS;
       return at < from - MOST_OUTSIDE_MS || isLater;
     });
   }
+}
+
+function timesOf({ records }: Page, resource: WalkOptions['resource']): number[] {
+  return records.flatMap(({ value }) => updatedTime(value, resource)?.at ?? []);
 }
 
 /** The ends of all windows as one. */

@@ -15,7 +15,7 @@ export interface Windows {
   start: number;
   /** Length of the others. */
   span: number;
-  /** The shortest one that is still cut in halves. */
+  /** The shortest one that is still cut in two. */
   least: number;
   /** As many records as a service lists for one query; null if it is not known. */
   most: number | null;

@@ -92,7 +92,8 @@ function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, n
   return stamp;
 }
 
-function isOlder(record: KeyedRecord, stored: Cell): boolean {
+/** True if the service's own clock says that the record is from before the row with this time of change. */
+export function isOlder(record: Pick<KeyedRecord, 'updated'>, stored: Cell): boolean {
   if (record.updated === null || (typeof stored !== 'string' && typeof stored !== 'number')) return false;
   const before = parseInstant(stored);
   return before !== null && latestOf(record.updated) < before.epochMs;

@@ -9,7 +9,15 @@ import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
-import { keyOf, preparePage, prepareRows, shapeOf, type LoadablePage, type PreparedPage } from './prepare-page.ts';
+import {
+  keyOf,
+  preparePage,
+  prepareRows,
+  shapeOf,
+  type LoadablePage,
+  type LostRow,
+  type PreparedPage,
+} from './prepare-page.ts';
 import type { ResourceShape } from '../model/table.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
@@ -27,8 +35,8 @@ export interface PageFacts {
   older: readonly KeyedRecord[];
   /** Keys of records that the profile's filter leaves out; their times are among `updated`. */
   leftOut: readonly string[];
-  /** Keys of those of them that have a live row. */
-  lost: readonly string[];
+  /** Those of them that have a live row. */
+  lost: readonly LostRow[];
   /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
   stated: readonly StatedDelete[];
 }

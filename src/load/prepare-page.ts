@@ -9,7 +9,7 @@ import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
 import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
-import { difference, type Difference, type OlderPolicy } from './difference.ts';
+import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
 import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
@@ -30,8 +30,8 @@ export interface PreparedPage {
   setAside: readonly SetAside[];
   /** Records that get no row. */
   leftOut: readonly LeftOut[];
-  /** Keys of those of them that have a live row, from before the page was asked for. */
-  lost: readonly string[];
+  /** Those of them that have a live row, from before the page was asked for. */
+  lost: readonly LostRow[];
   clashes: KeyClashes;
   found: Difference;
   /** The records that must be written: the new ones, then the changed ones. */
@@ -40,6 +40,13 @@ export interface PreparedPage {
   shaped: ShapedPage | null;
   /** `shaped` as the warehouse commits it; null if the tables must grow first, or records of it are to be set aside. */
   rows: PreparedRows | null;
+}
+
+/** A live row whose record the profile's filter leaves out. */
+export interface LostRow {
+  key: string;
+  /** True if the record is in an older state than the row by the service's own clock. */
+  isOlder: boolean;
 }
 
 /** Reads and computes, and changes nothing. Throws `SyncError`. */
@@ -54,7 +61,7 @@ export async function preparePage(
   const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
   const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
-  const lost = await liveBefore(context, shape, leftOut.map(keyOf), requestedAt);
+  const lost = await lostAmong(context, shape, leftOut, requestedAt);
   const fresh = [...found.inserts, ...found.updates];
   const prepared = { keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });
@@ -114,16 +121,21 @@ async function findDifference(
   return { ...found, updates: changed, unchanged: found.unchanged + found.updates.length - changed.length };
 }
 
-/** Those of the keys that have a live row which was written before this moment. */
-async function liveBefore(
-  { warehouse }: LoadContext,
+/** Those of the records that have a live row which was written before this moment. */
+async function lostAmong(
+  { warehouse, profile }: LoadContext,
   { tables: [table] }: ResourceShape,
-  keys: readonly string[],
+  leftOut: readonly LeftOut[],
   before: string,
-): Promise<string[]> {
-  if (keys.length === 0 || table === undefined) return [];
-  const rows = await warehouse.stored(table, keys, []);
-  return [...rows].flatMap(([key, { deletedAt, syncedAt }]) => (deletedAt === null && syncedAt <= before ? [key] : []));
+): Promise<LostRow[]> {
+  if (leftOut.length === 0 || table === undefined) return [];
+  const updated = updatedColumns(table.columns, profile);
+  const stored = asMoments(await warehouse.stored(table, leftOut.map(keyOf), updated), updated, profile);
+  return leftOut.flatMap((record) => {
+    const row = stored.get(record.key);
+    if (row === undefined || row.deletedAt !== null || row.syncedAt > before) return [];
+    return [{ key: record.key, isOlder: isOlder(record, row.updated) }];
+  });
 }
 
 /** A column of any type but timestamp holds the service's own text, whose local times are still to be read. */

@@ -5,6 +5,7 @@ import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
+import { feedKeyFault } from './feed-key.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
 import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
@@ -114,7 +115,11 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['partitions', 'param'],
     error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
   })
-  .transform(withPartitionKey);
+  .transform(withPartitionKey)
+  .superRefine((resource, context) => {
+    const fault = feedKeyFault(resource);
+    if (fault !== null) context.addIssue({ code: 'custom', ...fault });
+  });
 
 const httpSchema = z.strictObject({
   /** Until the answer's headers are there. */

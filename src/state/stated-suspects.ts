@@ -46,7 +46,7 @@ export function forgetFed(own: Kysely<OwnTables>, resource: string, ids: readonl
   const forget = own
     .deleteFrom('_sync_suspects')
     .where('resource', '=', resource)
-    .where('reason', 'in', ['stated', 'told', 'older'])
+    .where('reason', 'in', ['stated', 'told', 'older', 'left_out'])
     .where('state', '<>', 'settled');
   return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
 }

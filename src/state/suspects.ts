@@ -58,7 +58,7 @@ export function suspectGone(
       .onConflict((conflict) =>
         conflict.columns(['resource', 'record_id']).doUpdateSet({
           // What the service has said proves more than a walk that did not list it.
-          reason: sql`CASE WHEN excluded.reason <> 'stated' AND _sync_suspects.reason IN ('event', 'stated', 'told')
+          reason: sql`CASE WHEN excluded.reason NOT IN ('stated', 'left_out') AND _sync_suspects.reason IN ('event', 'stated', 'told')
             THEN _sync_suspects.reason ELSE excluded.reason END`,
           state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
           detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,

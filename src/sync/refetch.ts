@@ -1,9 +1,12 @@
 import { readItem, type ItemReading } from '../extract/read-item.ts';
 import { SyncError } from '../model/errors.ts';
 import { updatedTime } from '../shape/columns/updated-time.ts';
+import { tombstoneOf } from '../shape/tombstone.ts';
 import { softDeleteGone } from './deletes/soft-delete-gone.ts';
+import { readCheckpoint } from '../state/checkpoints.ts';
 import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
-import type { Gone } from './deletes/corroborate.ts';
+import { liveRows, type Gone } from './deletes/corroborate.ts';
+import { askListing } from './item/ask-listing.ts';
 import { checkItemReading } from './item/check-reading.ts';
 import { loadRecord, type FoundRecord } from './item/load-record.ts';
 
@@ -136,16 +139,40 @@ async function gone(
   return isYoung && !event.isDelete ? 'behind' : 'absent';
 }
 
-/** A walk shows changes but no deletes: a suspected delete is noted, to be confirmed by the next whole walk. */
-async function cannotBeRead(
-  context: ResourceContext,
-  key: string,
-  { isDelete }: ExpectedRecord,
-): Promise<RefetchOutcome> {
-  if (isDelete && context.profile.item === null) {
-    await softDeleteGone(context, [{ key, confirmedAt: context.clock.now() }], 'told');
-  }
+/**
+ * A walk shows changes but no deletes: a suspected delete is noted, to be confirmed by the next whole walk, unless a walk
+ * has found it meanwhile or the listing shows the record as deleted.
+ */
+async function cannotBeRead(context: ResourceContext, key: string, event: ExpectedRecord): Promise<RefetchOutcome> {
+  const { profile, clock } = context;
+  if (!event.isDelete || profile.item !== null) return 'unreadable';
+  if (await isDeleted(context, key)) return 'absent';
+  const found = profile.deleted === null ? null : await listedTombstone(context, key, event);
+  if (found !== null) return gone(context, found, event, true);
+  await softDeleteGone(context, [{ key, confirmedAt: clock.now() }], 'told');
   return 'unreadable';
+}
+
+async function isDeleted({ warehouse, owned }: ResourceContext, key: string): Promise<boolean> {
+  const table = owned.shape?.tables[0];
+  const row = table === undefined ? undefined : (await warehouse.stored(table, [key], [])).get(key);
+  return row !== undefined && row.deletedAt !== null;
+}
+
+/** Null if the listing does not show the record of a live row as deleted, or only from before the event. */
+async function listedTombstone(context: ResourceContext, key: string, { after }: ExpectedRecord): Promise<Gone | null> {
+  const { profile, clock, warehouse, owned } = context;
+  const asked = { key, confirmedAt: clock.now() };
+  const row = (await liveRows(context, [asked])).get(key);
+  if (row === undefined) return null;
+  // Deleted before the last walk, it would have been met by that.
+  const updated = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? row.updated;
+  const answer = await askListing(context, { key, updated, after: asked.confirmedAt }, 'refetch');
+  if (answer.is !== 'stated') return null;
+  const { value } = answer.record;
+  const changedAt = updatedTime(value, profile)?.at ?? null;
+  if (after !== null && changedAt !== null && isBefore(changedAt, after)) return null;
+  return { key, confirmedAt: answer.requestedAt, deletedAt: tombstoneOf(value, profile)?.at ?? null };
 }
 
 /** True for a record from before an event. Compared by the second if its own time has nothing finer. */

@@ -198,7 +198,7 @@ export interface FeedRow {
  * a listing shows an older state of it; the record itself says that it is deleted (`stated`); or a feed of the service
  * names it as deleted (`told`).
  */
-export const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told'] as const;
+export const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told', 'left_out'] as const;
 
 /**
  * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:

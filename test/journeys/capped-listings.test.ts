@@ -107,6 +107,24 @@ describe('windows', () => {
     expect(stage.asked().length).toBeLessThan(200);
   });
 
+  it.each<[what: string, hidesTotal: boolean, order: number]>([
+    ['in any order', true, 0],
+    ['of a known number', false, 0],
+    ['the oldest first', true, 1],
+    ['the newest first', true, -1],
+  ])('are cut where the records lie that they list, %s', async (_, hidesTotal, order) => {
+    const records = new Map<string, CappedRecord>();
+    for (let nth = 0; nth < 32; nth += 1) {
+      const id = order === 0 ? `r${(nth * 7) % 32}` : `r${50 + order * nth}`;
+      records.set(id, { id, title: 'close to the others', updated: NOW - 25 * DAY + nth * 1_700 });
+    }
+    const stage = await stageOf(USUAL, { cap: 15, hidesTotal }, { most: 15 }, records);
+    expect(await stage.run('backfill')).toEqual({ ...OK, mode: 'full' });
+    expect(await stage.unlike()).toEqual([]);
+    // Seven windows, two requests of each, without any cut.
+    expect(stage.asked().length).toBeLessThan(30);
+  });
+
   it('tell of records without a time, and delete none of them', async () => {
     const stage = await stageOf(USUAL, { cap: 30, hidesTotal: true });
     stage.records.set('a', { id: 'a', title: 'untimed', updated: null });

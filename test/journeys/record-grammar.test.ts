@@ -259,4 +259,34 @@ describe.for(DATABASES)('a filter on fields on $name', (database) => {
     expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', mode: 'full', deleted: 2 });
     expect(await all(live)).toEqual(idsOf(1, 2, 4, 8));
   });
+
+  it.each(['backfill', 'sync'] as const)(
+    'needs no proof of how such a record reads alone, by a %s',
+    async (command) => {
+      const { stage, docs, all } = await store(database, { ...fields, ...item }, wrap);
+      fill(docs);
+      await stage.run('backfill');
+      // It is not on the first page, and no record of the resource has such a field: nothing shows how it reads alone.
+      docs.set('r5', { at: MOMENT(30), type: 'page', gone: null, authors: [{ name: 'x' }] });
+      expect((await stage.run(command)).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+      expect(await all(live)).toEqual(idsOf(1, 2, 4, 7, 8));
+      expect(await all('SELECT * FROM _sync_suspects')).toEqual([]);
+    },
+  );
+
+  it('reads a record alone that an older state of the listing leaves out', async () => {
+    const { stage, docs, all } = await store(database, { ...fields, ...item }, (entries) =>
+      entries.length === 1 || !isLate ? wrap(entries) : wrap(entries.map(([id, doc]) => [id, before.get(id) ?? doc])),
+    );
+    let isLate = false;
+    const before = new Map<string, Doc>();
+    fill(docs);
+    await stage.run('backfill');
+    before.set('r5', { at: MOMENT(5), type: 'page', gone: null });
+    docs.set('r5', { at: MOMENT(20), type: 'post', gone: null });
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', updated: 1 });
+    isLate = true;
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 0 });
+    expect(await all(live)).toEqual(idsOf(1, 2, 4, 5, 7, 8));
+  });
 });

@@ -73,9 +73,10 @@ export async function proveEnd(last: LastPage): Promise<ProvedEnd> {
 
 /** The doubt about pages that begin behind a value which several records may share; null for any others. */
 export function tieFault({ page, id, partition }: ReadableResource): GuardFault | null {
-  // Within one listing of several, its own value tells no two records apart.
-  const own = [id].flat().filter((field) => field !== partition?.field);
-  if (page.style !== 'keyset' || (own.length === 1 && own[0] === page.cursor_field)) return null;
+  if (page.style !== 'keyset') return null;
+  // Within one listing of several, the field that says which one it is tells no records apart.
+  const others = [id].flat().filter((field) => field !== partition?.field);
+  if (others.length === 1 && others[0] === page.cursor_field) return null;
   return {
     code: 'pagination_missing',
     message: `Pages begin behind the last ${page.cursor_field}, and records that share it may have been skipped`,

@@ -138,7 +138,8 @@ function explainUnion(
   context: ExplainContext,
 ): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
-    const options = oneOf(issue.options.map(String));
+    // Undefined stands for a field that may be left out.
+    const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
     return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
   }
   const inside = issue.errors.filter((branch) => branch.every((found) => !isOfWrongKind(found)));

@@ -11,7 +11,7 @@ import type { SuspectRow } from '../../warehouse/own-tables.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { loadRecord, type FoundRecord } from '../item/load-record.ts';
 import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
-import { confirmStated } from './confirm-stated.ts';
+import { confirmStated, isShown } from './confirm-stated.ts';
 import { confirmTold } from './confirm-told.ts';
 import type { Gone } from './corroborate.ts';
 import { softDeleteWatched, watching } from './soft-delete-gone.ts';
@@ -79,7 +79,7 @@ export async function confirmDeletes(
   }
   const suspects = await readSuspects(warehouse.own, owned.resource, allowed, READS_PER_RUN);
   const confirmed: ConfirmedDeletes = { deleted: stated, trouble: null };
-  const unstated = suspects.filter(({ reason }) => reason !== 'stated');
+  const unstated = suspects.filter((suspect) => !isShown(suspect));
   for (const part of inParts(unstated, READS_PER_STEP)) {
     const step = await confirmStep(context, part, loaded);
     confirmed.deleted += step.deleted;

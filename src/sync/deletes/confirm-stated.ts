@@ -10,9 +10,19 @@ import { softDeleteWatched, watching } from './soft-delete-gone.ts';
 /** Rows per transaction. */
 const ROWS_PER_STEP = 500;
 
+/** The records themselves were met and show it. */
+const SHOWN = ['stated', 'left_out'] as const;
+const NAMED: ReadonlySet<SuspectRow['reason']> = new Set([...SHOWN, 'told']);
+
+/** True for a suspect of which the service has shown by the record itself that it is none of the resource's. */
+export function isShown({ reason }: SuspectRow): boolean {
+  return SHOWN.some((shown) => shown === reason);
+}
+
 /**
- * Carries out the deletes that the records themselves state: the service has said it, so nobody is asked again. If they
- * and those that a feed names are too many together, all of them are held. Returns how many rows were marked.
+ * Carries out the deletes that the records themselves show, because they state it or because `filter` leaves them out
+ * where they are listed: the service has said it, so nobody is asked again. If they and those that a feed names are too
+ * many together, all of them are held. Returns how many rows were marked.
  */
 export async function confirmStated(
   context: ResourceContext,
@@ -20,12 +30,17 @@ export async function confirmStated(
 ): Promise<number> {
   const { warehouse, owned } = context;
   const known = await readSuspects(warehouse.own, owned.resource, states);
-  const named = known.filter(({ reason, state }) => state === 'open' && (reason === 'stated' || reason === 'told'));
+  const named = known.filter(({ reason, state }) => state === 'open' && NAMED.has(reason));
   const isHeld = await holdIfTooMany(context, named);
-  const stated = known.filter(({ reason }) => reason === 'stated');
-  const open = stated.filter(({ state }) => state === 'open');
-  const released = stated.filter(({ state }) => state === 'released');
-  return (await carryOut(context, released, true)) + (isHeld ? 0 : await carryOut(context, open, false));
+  let deleted = 0;
+  for (const reason of SHOWN) {
+    const alike = known.filter((suspect) => suspect.reason === reason);
+    const open = isHeld ? [] : alike.filter(({ state }) => state === 'open');
+    const released = alike.filter(({ state }) => state === 'released');
+    deleted += await carryOut(context, released, { reason, witness: 'stated', isReleased: true });
+    deleted += await carryOut(context, open, { reason, witness: 'stated', isReleased: false });
+  }
+  return deleted;
 }
 
 async function holdIfTooMany(context: ResourceContext, open: readonly SuspectRow[]): Promise<boolean> {
@@ -47,7 +62,7 @@ async function holdIfTooMany(context: ResourceContext, open: readonly SuspectRow
 async function carryOut(
   context: ResourceContext,
   suspects: readonly SuspectRow[],
-  isReleased: boolean,
+  evidence: { reason: (typeof SHOWN)[number]; witness: 'stated'; isReleased: boolean },
 ): Promise<number> {
   let deleted = 0;
   for (const step of inParts(suspects, ROWS_PER_STEP)) {
@@ -55,7 +70,6 @@ async function carryOut(
       return { key, confirmedAt: timestampMs(evidence_at), deletedAt };
     });
     const keys = gone.map(({ key }) => key);
-    const evidence = { reason: 'stated', witness: 'stated', isReleased } as const;
     const outcome = await watching(context.owned, keys, (watch) =>
       softDeleteWatched(context, gone, { ...evidence, watch }),
     );

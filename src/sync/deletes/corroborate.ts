@@ -68,14 +68,15 @@ export async function corroborate(
     // If it is no live row, or was written since, there is nothing to delete.
     const answer =
       row === undefined ? null : await askListing(context, { ...each, ...row, after: each.confirmedAt }, lane);
-    if (answer?.is === 'listed') sorted.listed.push({ key: each.key, ...answer });
+    if (answer?.is === 'listed') sorted.listed.push({ ...answer, key: each.key });
     else if (answer?.is === 'unknown' && witness === 'untold') sorted.waiting.push(each);
     else sorted.gone.push(each);
   }
   return sorted;
 }
 
-async function liveRows(
+/** The live rows among these that were not written since, with their time of change as a service may write it. */
+export async function liveRows(
   { warehouse, owned, profile, clock }: ResourceContext,
   gone: readonly Gone[],
 ): Promise<Map<string, { updated: string | null }>> {

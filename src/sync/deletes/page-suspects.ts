@@ -26,7 +26,9 @@ export async function openSuspects(
 ): Promise<WalkSuspects> {
   const suspects = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
   // A record that lives again needs nobody's decision.
-  const known = suspects.filter(({ state, reason }) => state === 'open' || reason === 'stated');
+  const known = suspects.filter(
+    ({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out',
+  );
   return { ...walk, suspects: new Map(known.map((suspect) => [suspect.record_id, suspect])) };
 }
 
@@ -58,18 +60,35 @@ export function suspectStatements(
   // A later page of this walk may show them to be records of the resource after all.
   const noted = { hash: null, sweeps: LEFT_OUT, evidence_at: asked } as const;
   for (const { key } of stated) suspects.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
-  for (const key of lost) suspects.set(key, { ...noted, record_id: key, reason: 'missing' });
-  const missing = { resource, reason: 'missing', state: 'open', evidence_at: asked, detail: null } as const;
+  for (const { key } of lost) suspects.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
     ...forgetWaiting(own, resource, listed),
     ...suspectOlder(own, resource, states, walkStartedAt),
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
-    ...suspectGone(own, missing, lost, LEFT_OUT),
+    ...suspectLost(own, resource, lost, asked),
   ];
 }
 
 /** The record itself says that it is none of the resource's: as good as any number of walks that do not meet it. */
-export const LEFT_OUT = 2;
+const LEFT_OUT = 2;
+
+/**
+ * Notes rows whose records an answer, asked for at `asked`, shows to be none of the resource's. An older state may come
+ * from a replica that lags behind: that record is read alone where it can be.
+ */
+export function suspectLost(
+  own: LoadContext['warehouse']['own'],
+  resource: string,
+  lost: PageFacts['lost'],
+  asked: TimestampText,
+): CompiledQuery[] {
+  const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
+  const keysOf = (isOlder: boolean): string[] => lost.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
+  return [
+    ...suspectGone(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT),
+    ...suspectGone(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT),
+  ];
+}
 
 /** Shown again by the same walk, after a kill, it counts once. */
 function olderState({ suspects, mode, walkStartedAt }: WalkSuspects, record_id: string, hash: string) {

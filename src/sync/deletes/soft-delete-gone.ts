@@ -177,9 +177,10 @@ async function noteUnsure(
   listed: readonly string[],
 ): Promise<void> {
   const { warehouse, owned, evidence, checkpoint } = context;
-  const isWalking = evidence.reason !== 'missing' && checkpoint?.walk_mode === 'full';
-  // A live record that was met after its tombstone lives.
-  const isRestored = evidence.reason === 'stated';
+  const isEvent = !['missing', 'left_out'].includes(evidence.reason);
+  const isWalking = isEvent && checkpoint?.walk_mode === 'full';
+  // A live record of the resource that was met after it was shown to be none lives.
+  const isRestored = evidence.reason === 'stated' || evidence.reason === 'left_out';
   const again = [...(isRestored ? [] : contested), ...waiting, ...(isWalking ? absent : [])];
   const at = timestampText(Math.min(...again.map(({ confirmedAt }) => confirmedAt), context.clock.now()));
   const open = { state: 'open', detail: null } as const;

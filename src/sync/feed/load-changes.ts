@@ -13,9 +13,9 @@ import { saveFeed } from '../../state/feeds.ts';
 import { inParts } from '../../state/in-parts.ts';
 import { saveFigures } from '../../state/runs.ts';
 import { forgetFed, suspectStated } from '../../state/stated-suspects.ts';
-import { suspectGone, suspectOlder } from '../../state/suspects.ts';
+import { suspectOlder } from '../../state/suspects.ts';
 import type { FeedRow } from '../../warehouse/own-tables.ts';
-import { LEFT_OUT } from '../deletes/page-suspects.ts';
+import { suspectLost } from '../deletes/page-suspects.ts';
 import { checkItemReading } from '../item/check-reading.ts';
 import { keyIn } from '../item/compare-alone.ts';
 import { loadRecord } from '../item/load-record.ts';
@@ -94,12 +94,7 @@ function statementsOf(
     ),
     ...suspectOlder(own, resource, states, asked),
     ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
-    ...suspectGone(
-      own,
-      { resource, reason: 'missing', state: 'open', evidence_at: asked, detail: null },
-      lost,
-      LEFT_OUT,
-    ),
+    ...suspectLost(own, resource, lost, asked),
     saveFeed(own, place),
     saveFigures(own, run, withPage(progress.figures, counted, progress.meter)),
   ];

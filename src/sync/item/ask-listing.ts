@@ -19,9 +19,9 @@ import { askedFor, filterQuery, listingWalk, type ExtraQuery } from '../listing-
 /** Pages that are asked for at most: what is not decided by then waits for a whole walk. */
 const MOST_PAGES = 5;
 
-/** Whether the listing shows a record. `unknown`: the listing is too long to look for it now. */
+/** Whether the listing shows a record. `stated`: as deleted. `unknown`: the listing is too long to look for it now. */
 export type ListingAnswer =
-  | { is: 'listed'; record: SourceRecord; requestedAt: number }
+  | { is: 'listed' | 'stated'; record: SourceRecord; requestedAt: number }
   | { is: 'unlisted' }
   | { is: 'unknown' };
 
@@ -40,6 +40,8 @@ export async function askListing(
   const found = await sharedLookup(context, { key, since, after }, lane);
   const record = found.records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt: found.requestedAt };
+  const tombstone = found.tombstones.get(key);
+  if (tombstone !== undefined) return { is: 'stated', record: tombstone, requestedAt: found.requestedAt };
   return { is: found.isWhole ? 'unlisted' : 'unknown' };
 }
 
@@ -90,6 +92,7 @@ async function lookup(
 ): Promise<Lookup> {
   const { profile, clock, signal } = context;
   const records = new Map<string, SourceRecord>();
+  const tombstones = new Map<string, SourceRecord>();
   let requestedAt = clock.now();
   let isNamed = true;
   try {
@@ -98,12 +101,12 @@ async function lookup(
       for (const record of takenIn(page.records)) {
         const key = keyIn(record.value, profile);
         if (key === null) isNamed = false;
-        else if (tombstoneOf(record.value, profile) === null) records.set(key, record);
+        else (tombstoneOf(record.value, profile) === null ? records : tombstones).set(key, record);
       }
       if (page.end !== null) {
         const isProved = proveWalk(page.end, profile, { former: null, behind: null }).isProved;
         const isCapped = records.size >= (profile.incremental?.most ?? Infinity);
-        return { records, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
+        return { records, tombstones, requestedAt, isWhole: isProved && isNamed && !isCapped && records.size > 0 };
       }
       const isLong = Math.max(page.total ?? 0, page.number * profile.page.size + 1) > mostRecords(context);
       if (isLong) break;
@@ -113,7 +116,7 @@ async function lookup(
     // Pages that cannot be trusted prove nothing; a walk reports them.
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
   }
-  return { records, requestedAt, isWhole: false };
+  return { records, tombstones, requestedAt, isWhole: false };
 }
 
 /**

@@ -6,6 +6,8 @@ import type { Warning } from '../warnings.ts';
 /** Records found by a look into the listing. */
 export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
+  /** Records that the listing shows as deleted, by key. */
+  tombstones: ReadonlyMap<string, SourceRecord>;
   /** Local epoch milliseconds just before its first page was asked for. */
   requestedAt: number;
   /** True if it was read to its end, was not empty and all records had an id: the others are not listed. */

@@ -45,6 +45,9 @@ const feed =
     return { body: { data, next_cursor: from + 10 < 25 ? from + 10 : last(from) } };
   };
 
+/** No record, and the cursor that was sent. */
+const nothing: Responder = (url) => ({ body: { data: [], next_cursor: url.searchParams.get('cursor') } });
+
 /** One page and what it says of the next. */
 const of =
   (continues: unknown): Responder =>
@@ -139,6 +142,7 @@ describe('an end by an unchanged cursor', () => {
   it.each<[string, object, Responder, [number, string]]>([
     ['on a page with new records', page, feed((from) => from), [25, 'by unchanged']],
     ['on an empty page', page, feed(() => 25), [25, 'by unchanged']],
+    ['on an empty first page', { ...page, first_cursor: '*' }, nothing, [0, 'by unchanged']],
     ['that nothing declares', { style: 'cursor' }, feed((from) => from), [20, 'guard_repeated_cursor']],
     ['of a service that does not know the cursor', page, feed(() => 'x', true), [10, 'guard_repeated_cursor']],
   ])('%s', async (_, profile, respond, expected) => {

@@ -59,3 +59,12 @@ it('a text from the environment is read as the schema wants it', () => {
   expect(check(value, [['port'], ['verbose']]).data).toMatchObject({ port: 8080, verbose: true });
   expect(check(value).findings).toHaveLength(2);
 });
+
+it('a fault in a chosen mode names all that there are, and not that it may be left out', () => {
+  const modes = z.discriminatedUnion('mode', [
+    z.strictObject({ mode: z.enum(['filter', 'newest_first']).default('filter') }),
+    z.strictObject({ mode: z.literal('feed') }),
+  ]);
+  const { findings } = checkValue(z.strictObject({ incremental: modes }), { incremental: { mode: 'fed' } }, new Set());
+  expect(findings).toMatchObject([{ message: 'expected one of filter, newest_first, feed, got "fed"' }]);
+});
