@@ -15,7 +15,8 @@ import type { ReadableResource } from './requests/read-page.ts';
 import type { PageStyle } from './page-styles/page-style.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import { positionOf, urlAt } from './page-styles/position.ts';
-import { WalkLedger, type WalkBefore } from './guards/walk-ledger.ts';
+import type { WalkBefore } from './guards/met-page.ts';
+import { WalkLedger } from './guards/walk-ledger.ts';
 import { WalkedPages } from './walked-pages.ts';
 
 export interface WalkOptions extends AskOptions {
@@ -129,7 +130,7 @@ function openWalk(options: WalkOptions) {
   const kept = options.kept ?? (isResumed ? resource.page.size : 0);
   const reading = { resource, style, first, source, memory, ask, ledger, acceptsEnd, signal };
   const reader: PageReader = new PageReader({ ...reading, kept });
-  const pages = new WalkedPages({ reader, ledger, updated: resource.updated, page: resource.page });
+  const pages = new WalkedPages({ reader, source, ledger, updated: resource.updated, page: resource.page });
   const guard = new WalkGuard(style.ahead !== null, start, hasParts);
   return { start, isResumed, guard, memory, source, pages, ledger };
 }

@@ -6,14 +6,18 @@ import { walkError, type GuardFault } from './guards/guard-fault.ts';
 import { isNumericStep } from './page-styles/numeric-step.ts';
 import { lastKnown, sameKeys } from './guards/page-keys.ts';
 import type { Page, PagePosition } from './page.ts';
+import type { AnswerSource } from './requests/answer-source.ts';
 import type { PageReader, SteppedPage, UnsteppedPage } from './requests/page-reader.ts';
 import type { ReadPage } from './requests/read-page.ts';
 import type { Doubt, WalkEnd } from './guards/walk-end.ts';
-import type { LedgerEntry, WalkLedger } from './guards/walk-ledger.ts';
+import type { LedgerEntry } from './guards/met-page.ts';
+import type { WalkLedger } from './guards/walk-ledger.ts';
 
 /** The parts that pages are made with. */
 interface WalkedPagesOptions {
   reader: PageReader;
+  /** The source that the reader takes pages from. */
+  source: Pick<AnswerSource, 'drop'>;
   ledger: WalkLedger;
   /** The field that says when a record last changed. */
   updated: UpdatedBy['updated'];
@@ -60,15 +64,16 @@ export class WalkedPages {
 
   /** The page at a position, behind what has to be read again before it. */
   async at(position: PagePosition): Promise<WalkedPage[]> {
-    const { reader, ledger, page } = this.#options;
+    const { reader, source, ledger, page } = this.#options;
     const read = await reader.read(position);
-    const aligned = read === null ? { read, before: [] } : await this.#readAligned(read, position);
+    const aligned = read === null ? await this.#readPastEnd(position) : await this.#readAligned(read, position);
     const { before } = aligned;
     const stepped = await reader.step(aligned.read);
     this.#shared = lastKnown(stepped.keys, ledger.last?.keys ?? new Uint8Array());
     const isBoundary = stepped.records.length > 0 || this.#received >= page.size;
     this.#received = stepped.records.length;
-    ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
+    const isPushedOn = ledger.admit({ ...this.#entryOf(stepped, position), overlap: stepped.overlap, isBoundary });
+    if (isPushedOn && stepped.overlap === 0) await source.drop();
     return [...before, this.#handedOut(stepped, position)];
   }
 
@@ -80,14 +85,28 @@ export class WalkedPages {
   }
 
   /**
+   * A page past the end shows no total. If the last one told of more, it is read again: what lay behind may be on it by
+   * now.
+   */
+  async #readPastEnd(position: PagePosition): Promise<{ read: null; before: WalkedPage[] }> {
+    const { reader, ledger } = this.#options;
+    const { last } = ledger;
+    if (last === null || !ledger.hasMetAll || ledger.isComplete) return { read: null, before: [] };
+    const again = await reader.again(last.position);
+    if (lastKnown(again.keys, last.keys) === -1) ledger.loseTrack();
+    return { read: null, before: [this.#reread(again, last.position, position)] };
+  }
+
+  /**
    * A page, behind the one before it as that is now, if a total says that records came or went in between: until the
-   * total stands still, or both pages do, whatever the total says.
+   * total stands still, or both pages do, whatever the total says. Of two pages that moved the first is always read
+   * first: in the other order a record that is pushed on between them would be on neither.
    */
   async #readAligned(
     first: UnsteppedPage,
     position: PagePosition,
-  ): Promise<{ read: UnsteppedPage; before: WalkedPage[] }> {
-    const { reader, ledger } = this.#options;
+  ): Promise<{ read: UnsteppedPage | null; before: WalkedPage[] }> {
+    const { reader, source, ledger } = this.#options;
     const before: WalkedPage[] = [];
     let read = first;
     while (this.#hasMoved(read)) {
@@ -99,10 +118,15 @@ export class WalkedPages {
         break;
       }
       before.push(this.#reread(again, place, position));
-      if (again.total === read.total) break;
+      const isSame = sameKeys(again.keys, keys);
+      if (isSame && again.total === read.total) break;
+      // What was fetched ahead is older than these two.
+      await source.drop();
       const former = read;
-      read = { ...(await reader.again(position)), overlap: 0 };
-      if (sameKeys(again.keys, keys) && sameKeys(read.keys, former.keys)) break;
+      const latest = await reader.readAgain(position);
+      if (latest === null) return { read: null, before: [...before, ...(await this.#readPastEnd(position)).before] };
+      read = latest;
+      if (isSame && sameKeys(read.keys, former.keys)) break;
     }
     return { read, before };
   }

@@ -113,6 +113,24 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     expect([status, await missing()]).toEqual(['ok', []]);
   });
 
+  it.for<[string, ListingDialect]>([
+    ['refused', { style: 'page', order: 'id', total: true, refuses: true }],
+    ['empty', { style: 'page', order: 'id', total: true }],
+  ])('does not take records that are gone for those that it has not met: past the end is %s', async ([, dialect]) => {
+    const { listing, stage, missing } = await staged(database, dialect, { count: 33, size: 5 });
+    const stop = new AbortController();
+    once(listing, 3, () => stop.abort());
+    await stage.run('backfill', { signal: stop.signal });
+    for (const id of [1, 2]) listing.remove(id);
+    let isOver = false;
+    listing.asked = (page) => {
+      // What is left of the last page comes onto the one before it.
+      if (page === 7 && !isOver) isOver = listing.items.delete(16);
+    };
+    const { status } = await stage.run('backfill');
+    expect([status, isOver, await missing()]).toEqual(['ok', true, []]);
+  });
+
   it('counts a page once that is read again to prove its place', async () => {
     const { listing, stage } = await staged(database, { style: 'page', order: 'updated', total: true });
     for (const request of [4, 7]) {

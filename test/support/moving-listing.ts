@@ -12,6 +12,8 @@ export interface ListingDialect {
   total?: boolean;
   /** True where `updated_since` lists what changed at or after a moment. */
   filter?: boolean;
+  /** True where a page behind the last one is refused. */
+  refuses?: boolean;
 }
 
 const DAY = Date.parse('2026-01-01T00:00:00Z');
@@ -26,6 +28,8 @@ export class MovingListing {
   readonly items = new Map<number, Item>();
   /** Called before each listing request with its number, from 1 on. */
   before: (request: number) => void = () => undefined;
+  /** Called before each request of a page with the number of that page, if it names one. */
+  asked: (page: number) => void = () => undefined;
   requests = 0;
   #now = DAY + 86_400_000;
   readonly #dialect: ListingDialect;
@@ -55,16 +59,18 @@ export class MovingListing {
       return item === undefined ? { status: 404, body: {} } : { body: item };
     }
     this.before((this.requests += 1));
+    this.asked(Number(url.searchParams.get('page')));
     return this.#page(url);
   };
 
   #page(url: URL): Reply {
-    const { style, order, total, filter } = this.#dialect;
+    const { style, order, total, filter, refuses } = this.#dialect;
     const since = filter ? (url.searchParams.get('updated_since') ?? '') : '';
     const all = [...this.items.values()].filter((item) => item.updated_at >= since).toSorted(ORDERS[order]);
     const size = Number(url.searchParams.get('limit'));
     const page = Number(url.searchParams.get('page') ?? 1);
     const start = style === 'offset' ? Number(url.searchParams.get('offset')) : (page - 1) * size;
+    if (refuses && start > 0 && start >= all.length) return { status: 400, body: {} };
     const body = { data: all.slice(start, start + size), ...(total ? { total: all.length } : {}) };
     if (style !== 'link-pages' || start + size >= all.length) return { body };
     const next = new URL(url);

@@ -1,43 +1,9 @@
 import { hash } from 'node:crypto';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import { KeySet } from './key-set.ts';
-import { eachKey, pushedOn } from './page-keys.ts';
-import type { PagePosition } from '../page.ts';
+import { eachKey, lastKnown, pushedOn } from './page-keys.ts';
+import { holds, sizeOf, type LedgerEntry, type MetPage, type WalkBefore, type WatchedPage } from './met-page.ts';
 import { doubtsOf, type Doubt, type SureRecord } from './walk-end.ts';
-
-/** A page as a walk remembers it. */
-export interface MetPage {
-  position: PagePosition;
-  /** Fingerprints of its keys. */
-  keys: Uint8Array;
-  /** Records without a usable key. */
-  unkeyed: number;
-}
-
-/** One page's entry in the ledger. */
-export interface LedgerEntry extends MetPage {
-  total: number | null;
-  /** How many records it shares with the page before it, because it was asked for so; Infinity if any number is fine. */
-  overlap: number;
-  /** True if a record may have slipped between the page before and this one with nothing to show for it. */
-  isBoundary: boolean;
-  /** The times of its records by the service's word, in their order; null if one has none. */
-  updated: readonly ({ text: string; at: number } | null)[];
-}
-
-/** The part of a walk that was stored before it was taken up again; nothing for a new one. */
-export interface WalkBefore {
-  /** Its pages, if they are cut by number. */
-  pages: readonly MetPage[];
-  /** Records that it met; null if nobody counted. */
-  records: number | null;
-  leastTotal: number | null;
-}
-
-/** A page of a listing that is cut by number, with what is needed to find where it moved. */
-interface WatchedPage extends MetPage {
-  lastUpdated: string | null;
-}
 
 /** Pages in a row without a new record that are believed, however few had brought one before. */
 const MOST_STALE_PAGES = 20;
@@ -117,9 +83,24 @@ export class WalkLedger {
     return this.#isCutByNumber;
   }
 
-  /** True if a total is told and that many records were met. */
-  get isComplete(): boolean {
+  /** The latest total that was told; null if none was. */
+  get lastTotal(): number | null {
+    return this.#lastTotal;
+  }
+
+  /** True if a total is told and that many records were met, some of which may have been deleted since. */
+  get hasMetAll(): boolean {
     return this.#leastTotal !== null && (this.met ?? -1) >= this.#leastTotal;
+  }
+
+  /** True if a total is told, that many records were met, and the pages reach as far as it now is. */
+  get isComplete(): boolean {
+    return this.hasMetAll && !this.#endsBeforeTotal;
+  }
+
+  /** True if pages by number cover fewer places than the latest total says there are. */
+  get #endsBeforeTotal(): boolean {
+    return this.#isCutByNumber && this.#lastTotal !== null && (this.received ?? Infinity) < this.#lastTotal;
   }
 
   /** True if this total says that records came or went since the page before. */
@@ -142,13 +123,15 @@ export class WalkLedger {
     this.#slippedFrom = Math.min(this.#slippedFrom ?? Infinity, Math.max(0, this.#pages.length - 1));
   }
 
-  admit(entry: LedgerEntry): void {
+  /** Takes in a page. Returns true if it begins with records of the page before, of which it was not asked for any. */
+  admit(entry: LedgerEntry): boolean {
     const totalBefore = this.#lastTotal;
     const isFirst = this.#pages.length === 0;
     this.#noteTotal(entry.total);
     if (this.#records !== null) this.#records += entry.unkeyed;
     this.#unkeyed += entry.unkeyed;
-    this.#received += sizeOf(entry) - (entry.overlap === Infinity ? 0 : entry.overlap);
+    const shared = entry.overlap === Infinity ? this.#sharedBy(entry) : entry.overlap;
+    this.#received += sizeOf(entry) - shared;
     const again = this.#admitKeys(entry, entry.overlap) - entry.overlap;
     const grown = totalBefore === null || entry.total === null ? 0 : entry.total - totalBefore;
     if (this.#isCutByNumber) {
@@ -157,12 +140,18 @@ export class WalkLedger {
       if (!isFirst && entry.isBoundary && entry.total === null && entry.overlap === 0) this.#unwatched = true;
     }
     this.#followTimes(entry);
+    return again > 0;
+  }
+
+  #sharedBy({ keys }: MetPage): number {
+    return this.last === null ? 0 : lastKnown(keys, this.last.keys) + 1;
   }
 
   /** The doubts against the walk, now that it has ended. */
   doubts(): Doubt[] {
     return doubtsOf({
-      hasSlipped: this.#slippedFrom !== null,
+      // As many as the total says, but not all of them where it says that there are any: some are gone, others unread.
+      hasSlipped: this.#slippedFrom !== null || (this.hasMetAll && this.#endsBeforeTotal),
       hasEntered: this.#entered > 0,
       isUnwatched: this.#unwatched,
       met: this.met,
@@ -234,16 +223,4 @@ export class WalkLedger {
     const page = this.#pages.at(-1);
     if (page !== undefined) page.lastUpdated = updated.at(-1)?.text ?? null;
   }
-}
-
-function sizeOf({ keys, unkeyed }: MetPage): number {
-  return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
-}
-
-function holds(keys: Uint8Array, high: number, low: number): boolean {
-  let found = false;
-  eachKey(keys, (otherHigh, otherLow) => {
-    if (otherHigh === high && otherLow === low) found = true;
-  });
-  return found;
 }

@@ -28,13 +28,15 @@ export interface AnswerSource {
   foresee(page: Foreseen): Promise<void>;
   /** Says how long the consumer kept that page, in milliseconds. */
   consumed(heldMs: number): void;
+  /** Drops what was fetched ahead: the listing has moved since, so it is asked for again in its turn. */
+  drop(): Promise<void>;
   /** Aborts and awaits whatever is still under way. */
   close(): Promise<void>;
 }
 
 /** One page at a time, asked for when it is wanted. */
 export function oneByOne(take: AnswerSource['take']): AnswerSource {
-  return { take, foresee: async () => {}, consumed: () => {}, close: async () => {} };
+  return { take, foresee: async () => {}, consumed: () => {}, drop: async () => {}, close: async () => {} };
 }
 
 /** Guesses that may turn out wrong before a walk stops guessing: a service that cuts every page differently. */
@@ -105,7 +107,11 @@ export class RunAhead implements AnswerSource {
     const goesOn = received >= this.options.size || received === this.page?.received;
     this.page = goesOn ? page : { ...page, total: page.total ?? 0 };
     if (next === null || this.options.most < 1) return;
-    if (this.queue.length > 0 && this.queue[0]?.position !== next) await this.forget();
+    if (this.queue.length > 0 && this.queue[0]?.position !== next) {
+      // The guesses were wrong: what is under way is no page of this listing.
+      this.misses += 1;
+      await this.drop();
+    }
     if (this.queue.length === 0) this.queue.push(this.launch(next, true));
     this.fill(this.window.size(), next);
   }
@@ -121,9 +127,7 @@ export class RunAhead implements AnswerSource {
     this.queue = [];
   }
 
-  /** The guesses were wrong: what is under way is no page of this listing. */
-  private async forget(): Promise<void> {
-    this.misses += 1;
+  async drop(): Promise<void> {
     await this.close();
     this.stop = new AbortController();
   }

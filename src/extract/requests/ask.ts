@@ -31,6 +31,11 @@ const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_re
 /** Thrown for the refusal of a page that lies past the end, by what the profile declares of it. */
 export class PastEnd extends SyncError {}
 
+/** True if the service no longer knows the position that was asked for. */
+export function isExpired(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'cursor_expired';
+}
+
 /** Codes by which a page is refused that may not be there. */
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 

@@ -1,5 +1,4 @@
 import type { ApiAnswer } from '../../http/client.ts';
-import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../shape/records/key-fingerprint.ts';
 import type { AnswerSource } from './answer-source.ts';
 import { declaredEnd } from '../../source/page-end.ts';
@@ -10,7 +9,7 @@ import type { PagePosition } from '../page.ts';
 import type { PageStep } from '../page-styles/page-style.ts';
 import { positionOf, urlAt } from '../page-styles/position.ts';
 import { proveEnd, type LastPage, type ProvedEnd } from '../guards/prove-end.ts';
-import { PastEnd } from './ask.ts';
+import { isExpired, PastEnd } from './ask.ts';
 import type { PageMemory } from './page-memory.ts';
 import { readPage, type ReadPage } from './read-page.ts';
 import type { WalkLedger } from '../guards/walk-ledger.ts';
@@ -106,7 +105,20 @@ export class PageReader {
     return this.#whole(await ask(position), urlAt(first, position));
   }
 
-  /** The same, or null if the page lies past the end by what the profile declares. */
+  /** A page that was read in its turn, as it is now; null if it lies behind the last one by now. */
+  async readAgain(position: PagePosition): Promise<UnsteppedPage | null> {
+    const { ledger } = this.#options;
+    try {
+      return { ...(await this.again(position)), overlap: 0 };
+    } catch (error) {
+      const isPast = error instanceof PastEnd;
+      if (!isPast && !(isExpired(error) && ledger.hasMetAll)) throw error;
+      this.#past = isPast ? 'status' : 'refused';
+      return null;
+    }
+  }
+
+  /** A page out of its turn, or null if it lies past the end by what the profile declares. */
   async #againUnlessPast(position: PagePosition): Promise<ReadPage | null> {
     try {
       return await this.again(position);
@@ -165,9 +177,9 @@ export class PageReader {
         this.#past = 'status';
         return null;
       }
-      const isRefused = error instanceof SyncError && error.code === 'cursor_expired' && style.ahead !== null;
+      const isRefused = isExpired(error) && style.ahead !== null;
       const isShort = (this.#last?.records.length ?? Infinity) < this.#kept;
-      if (isRefused && (ledger.isComplete || isShort || acceptsEnd)) return null;
+      if (isRefused && (ledger.hasMetAll || isShort || acceptsEnd)) return null;
       throw error;
     }
   }
@@ -225,9 +237,9 @@ export class PageReader {
     const { ledger, resource, style, ask } = this.#options;
     const last = this.#last ?? (ledger.last && (await this.again(ledger.last.position)));
     if (last === null) throw new Error('a listing cannot end before its first page');
-    const { isComplete, received } = ledger;
+    const { isComplete, received, lastTotal: total } = ledger;
     const known = { sign: this.#past, last, received, kept: this.#kept, isComplete };
     const proved = await provePastEnd({ ...known, resource, style, ask });
-    return { ...last, records: [], keys: Buffer.alloc(0), next: null, ...proved, overlap: 0 };
+    return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...proved, overlap: 0 };
   }
 }

@@ -1,4 +1,4 @@
-import type { MetPage, WalkBefore } from '../../extract/guards/walk-ledger.ts';
+import type { MetPage, WalkBefore } from '../../extract/guards/met-page.ts';
 import { isNumbered } from '../../extract/page-styles/page-styles.ts';
 import { joinPosition, splitPosition, type PartitionPlace } from '../../extract/partition-position.ts';
 import { readSeenPages } from '../../state/seen.ts';

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { pageProfile } from './five-styles.ts';
+import { startListing, type Responder } from './listing-server.ts';
+import { collect, idsOf, walkOver } from './walking.ts';
+
+/** The pages that were asked for so far, the one that is answered being the last of them. */
+type Asked = readonly number[];
+
+/** A letter is a record: `listAt` is the listing that a request finds. A page behind the last one is refused if it says so. */
+function moving(listAt: (asked: Asked) => string, { isRefused = false } = {}): Responder {
+  const asked: number[] = [];
+  return (url) => {
+    const page = Number(url.searchParams.get('page'));
+    asked.push(page);
+    const all = letters(listAt(asked));
+    const data = all.slice((page - 1) * 2, page * 2).map((id) => ({ id }));
+    return isRefused && data.length === 0 ? { status: 400, body: {} } : { body: { data, total: all.length } };
+  };
+}
+
+/** The records that a text stands for. */
+const letters = (text: string): string[] => text.split('');
+
+/** How often a page was asked for. */
+const times = (asked: Asked, page: number): number => asked.filter((one) => one === page).length;
+
+interface Story {
+  list: (asked: Asked) => string;
+  isRefused?: boolean;
+  runAhead?: number;
+  /** Records that were there all the time. */
+  stayed: string;
+  doubts?: string[];
+}
+
+async function walked({ list, isRefused = false, runAhead = 8 }: Story) {
+  const server = await startListing(moving(list, { isRefused }));
+  server.delay = 15;
+  const page = pageProfile('page', 2, { total: 'total' });
+  const { pages, error } = await collect(walkOver(server, page, { runAhead, leastAhead: runAhead }));
+  const doubts = pages.at(-1)?.end?.doubts.map(({ code }) => code);
+  return { met: new Set(idsOf(pages)), error, doubts, requests: server.requests.length };
+}
+
+/** The page after the second one is answered before it. */
+function answeredLate(asked: Asked): string {
+  const isBefore = asked.at(-1) === 1 || (asked.at(-1) === 3 && times(asked, 3) === 1);
+  return isBefore ? 'abcdefgh' : 'habcdefg';
+}
+
+function grownAgain(asked: Asked): string {
+  if (times(asked, 3) > 1) return 'cdefghij';
+  if (times(asked, 4) > 0) return 'cdefgh';
+  return times(asked, 2) > 0 ? 'bcdefgh' : 'abcdefgh';
+}
+
+describe('a walk over numbered pages with a total that moves while it is read', () => {
+  it.each<[string, Story]>([
+    [
+      'after a delete, records are pushed on before the page in front is read again',
+      {
+        list: (asked) => (times(asked, 1) > 1 ? 'kbcdefghi' : asked.length > 1 ? 'bcdefghij' : 'abcdefghij'),
+        stayed: 'bcdefghi',
+      },
+    ],
+    [
+      'after two pages were read again, those behind them had been fetched ahead',
+      {
+        list: (asked) => {
+          if (times(asked, 2) > 1) return 'kbcdefghi';
+          if (times(asked, 1) > 1) return 'kbcdefghij';
+          return asked.length > 1 ? 'bcdefghij' : 'abcdefghij';
+        },
+        stayed: 'bcdefghi',
+      },
+    ],
+    [
+      'one that was deleted outweighs one that came onto the last page, behind which a request is refused',
+      {
+        list: (asked) => (times(asked, 4) > 0 ? 'cdefgh' : times(asked, 2) > 0 ? 'bcdefgh' : 'abcdefgh'),
+        isRefused: true,
+        runAhead: 0,
+        stayed: 'cdefgh',
+      },
+    ],
+    [
+      'the page that is read again lies behind the end by then',
+      {
+        list: (asked) => (times(asked, 2) > 1 ? 'bc' : times(asked, 2) > 0 ? 'bcd' : 'abcd'),
+        isRefused: true,
+        runAhead: 0,
+        stayed: 'bc',
+      },
+    ],
+  ])('misses nothing where %s', async (_, story) => {
+    const { met, error, doubts } = await walked(story);
+    expect(error).toBeNull();
+    expect(letters(story.stayed).filter((id) => !met.has(id))).toEqual([]);
+    expect(doubts).toEqual([]);
+  });
+
+  it('reads again what was fetched ahead of a page onto which records were pushed', async () => {
+    const { met, doubts } = await walked({ list: answeredLate, stayed: 'abcdefg' });
+    expect(letters('abcdefg').filter((id) => !met.has(id))).toEqual([]);
+    expect(doubts).toContain('entered');
+  });
+
+  it('doubts that it met all where the listing grew again behind a page that was refused', async () => {
+    const { doubts } = await walked({ list: grownAgain, isRefused: true, runAhead: 0, stayed: 'cdefgh' });
+    expect(doubts).toContain('slipped');
+  });
+
+  it.each<[string, Story, number]>([
+    ['nothing moves', { list: () => 'abcdefghij', stayed: '' }, 6],
+    [
+      'records are created at its end',
+      { list: ({ length }) => 'abcdefghijklmnop'.slice(0, length > 2 ? 12 : 10), stayed: '' },
+      8,
+    ],
+    ['one was deleted before', { list: ({ length }) => (length > 2 ? 'bcdefghij' : 'abcdefghij'), stayed: '' }, 7],
+    ['one was deleted behind', { list: ({ length }) => (length > 2 ? 'abcdefghi' : 'abcdefghij'), stayed: '' }, 7],
+  ])('costs few requests where %s', async (_, { list }, most) => {
+    const { doubts, requests } = await walked({ list, runAhead: 0, stayed: '' });
+    expect(doubts).toEqual([]);
+    expect(requests).toBeLessThanOrEqual(most);
+  });
+});
