@@ -12,7 +12,7 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
     'are never over its limit, also while one is killed and one is frozen',
     async () => {
       const { sandbox, ask } = await askingStage({ rate: 50, burst: 10, rateHeaders: 'ietf', latency: 20 });
-      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(9_000, 5_000) })));
+      const [killed, frozen, other] = await Promise.all([1, 2, 3].map(() => ask({ forMs: longOrShort(9_000, 8_000) })));
       await vi.waitFor(() => expect(sandbox.requests.total).toBeGreaterThan(10), LONG_MS);
       killed?.child.kill('SIGKILL');
       frozen?.child.kill('SIGSTOP');
