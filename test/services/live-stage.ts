@@ -23,6 +23,8 @@ export interface LiveStage {
   start(...args: string[]): Command;
   /** Runs it inside this process, by any clock. */
   run(command: SyncCommand, clock?: Clock): Promise<RunReport>;
+  /** Gives what stands in the warehouse to `look`, as a SQLite database on either. */
+  read: ReturnType<typeof reader>;
   /** Everything in which the copy is not what the service holds of the resources, as sentences. */
   differences(truth: Readonly<Record<string, readonly TrueRecord[]>>): Promise<string[]>;
 }
@@ -55,6 +57,7 @@ export async function liveStage(
     start: (...args) => startCommand([...args, '--config', config], folder),
     command: (...args) => runCommand([...args, '--config', config], folder),
     run: (command, clock = systemClock) => runOnce(config, command, clock),
+    read: reader(database, address),
     differences: async (truth) => {
       const found: string[] = [];
       for (const [resource, records] of Object.entries(truth)) {
@@ -66,6 +69,10 @@ export async function liveStage(
 }
 
 const ignore = (): void => undefined;
+
+function reader(database: TestDatabase, address: string) {
+  return <T>(look: Parameters<typeof database.read<T>>[1]): Promise<T> => database.read(address, look);
+}
 
 async function runOnce(config: string, command: SyncCommand, clock: Clock): Promise<RunReport> {
   const settings = loadSettings({ path: config, env: {}, cwd: path.dirname(config) });

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -29,22 +30,22 @@ const SERVICES: readonly ProbedService[] = [
     name: 'ghost',
     open: () => ghost('content'),
     api: '/ghost/api/content',
-    paths: ['/pages', '/authors'],
-    compared: { pages: 'pages', authors: 'authors' },
+    paths: ['/posts', '/authors'],
+    compared: { posts: 'posts', authors: 'authors' },
   },
   {
     name: 'strapi',
     open: strapi,
     api: '/api',
-    paths: ['/authors', '/tags'],
-    compared: { authors: 'authors', tags: 'tags' },
+    paths: ['/article-stats', '/tags'],
+    compared: { article_stats: 'article_stats', tags: 'tags' },
   },
   {
     name: 'directus',
     open: directus,
     api: '',
-    paths: ['/items/article_stats', '/items/tags', '/files'],
-    compared: { article_stats: 'article_stats', tags: 'tags', files: 'files' },
+    paths: ['/items/articles', '/items/article_stats', '/files'],
+    compared: { articles: 'articles', article_stats: 'article_stats', files: 'files' },
   },
   {
     name: 'wordpress',
@@ -74,10 +75,33 @@ describe.skipIf(why !== null).each(SERVICES)(
       const profile = path.join(folder, 'probed.yaml');
       const stage = await liveStage({ ...service, baseUrl: service.baseUrl + api, profile, resources: {} }, SQLITE);
       const report = await stage.run('backfill');
-      const truth: Record<string, TrueRecord[]> = {};
-      for (const [found, known] of Object.entries(compared)) truth[found] = await service.truth(known);
-      expect(await stage.differences(truth)).toEqual([]);
+      const truths: Record<string, TrueRecord[]> = {};
+      for (const known of Object.values(compared)) truths[known] = await service.truth(known);
+      for (const [found, known] of Object.entries(compared)) {
+        expect(await stage.read((db) => plainDifferences(db, found, truths[known] ?? []))).toEqual([]);
+      }
       expect(report.status).toBe('ok');
     });
   },
 );
+
+/** Records that are on one side only, and fields without parts that differ: a plain listing shows fewer of the others. */
+function plainDifferences(db: Database.Database, resource: string, truth: readonly TrueRecord[]): string[] {
+  const open = db
+    .prepare<[string], { id: string; body: string }>(
+      "SELECT id, body FROM _sync_versions WHERE resource = ? AND valid_to IS NULL AND op = 'upsert'",
+    )
+    .all(resource);
+  const copied = new Map(open.map(({ id, body }): [string, TrueRecord['record']] => [id, JSON.parse(body)]));
+  const known = new Map(truth.map(({ id, record }) => [id, record]));
+  const strays = [...copied.keys()].filter((id) => !known.has(id)).map((id) => `${resource} ${id}: too many`);
+  const others = [...known].flatMap(([id, record]) => {
+    const body = copied.get(id);
+    if (body === undefined) return [`${resource} ${id}: missing`];
+    return Object.entries(record).flatMap(([field, value]) => {
+      const isPlain = typeof value !== 'object' && Object.hasOwn(body, field) && typeof body[field] !== 'object';
+      return isPlain && body[field] !== value ? [`${resource} ${id} ${field}: ${String(body[field])}`] : [];
+    });
+  });
+  return [...strays, ...others];
+}
