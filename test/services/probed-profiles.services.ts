@@ -100,7 +100,7 @@ function plainDifferences(db: Database.Database, resource: string, truth: readon
     if (body === undefined) return [`${resource} ${id}: missing`];
     return Object.entries(record).flatMap(([field, value]) => {
       const isPlain = typeof value !== 'object' && Object.hasOwn(body, field) && typeof body[field] !== 'object';
-      return isPlain && body[field] !== value ? [`${resource} ${id} ${field}: ${String(body[field])}`] : [];
+      return isPlain && body[field] !== value ? [`${resource} ${id} ${field}: ${JSON.stringify(body[field])}`] : [];
     });
   });
   return [...strays, ...others];
