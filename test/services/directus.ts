@@ -76,7 +76,7 @@ export function directus(): LiveService {
     edited: 'articles',
     edits: ['create', 'update', 'remove'],
     truth: async (resource) =>
-      keyedBy('id', await (resource === 'files' ? read('/files', '*') : read(`/items/${resource}`, '*.*'))),
+      keyedBy('id', await (resource === 'files' ? read('/files', '*') : read(`/items/${resource}`, '*'))),
     edit: async (edit, nth) => void (await EDITS[edit](nth)),
   };
 }
