@@ -5,7 +5,7 @@ import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub/scrub.ts';
 import { RequestsSpent } from './ask/asker.ts';
 import { formNamed, type Credential } from './ask/credential-form.ts';
-import { openAsker } from './ask/open-asker.ts';
+import { openAsker, unreachable } from './ask/open-asker.ts';
 import { findListings } from './discover.ts';
 import { newFindings, type Finding } from './finding.ts';
 import { probeListing } from './probe-listing.ts';
@@ -103,6 +103,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       asker.keep(Math.min(rest * KEPT_EACH, Math.floor((most - asker.spent) / 2)));
       await probeListing(stage, subject);
     }
+    if (subjects.length === 0 && asker.silence !== null) throw unreachable(baseUrl, asker.silence);
     return resultOf(options, findings.all, subjects, { requests: asker.spent, notes: stage.notes });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);

@@ -113,6 +113,7 @@ describe('content-sync init, without a terminal', () => {
   it.each([
     [[], /Address of your content service: not said.*--url/s],
     [['--url', 'ftp://x'], /--url: expected an address such as https/],
+    [['--url', 'htp:/x'], /--url: expected an address such as https/],
     [['--url', 'https://u:p@x.example'], /without user name/],
     [['--url', 'http://127.0.0.1:9', '--source', 'A B'], /--source: expected lower-case letters/],
     [['--url', 'http://127.0.0.1:9', '--profile', 'gost'], /no shipped profile "gost".*ghost/s],
@@ -124,6 +125,14 @@ describe('content-sync init, without a terminal', () => {
     const { code, stderr } = await runCommand(['init', ...args], emptyFolder());
     expect(stderr).toMatch(why);
     expect(code).toBe(2);
+  });
+
+  it('says so if nothing answers', async () => {
+    const { code, stderr } = await runCommand(['init', '--url', 'http://127.0.0.1:9', '--source', 'a'], emptyFolder());
+    expect(stderr).toMatch(
+      /nothing answers at http:\/\/127\.0\.0\.1:9.*check the address|check the address.*nothing answers at/s,
+    );
+    expect(code).toBe(1);
   });
 
   it('leaves a config that is there alone', async () => {

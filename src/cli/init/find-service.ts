@@ -1,4 +1,4 @@
-import { openAsker } from '../../probe/ask/open-asker.ts';
+import { openAsker, unreachable } from '../../probe/ask/open-asker.ts';
 import { probeService, type ProbeResult } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/result/to-yaml.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -57,6 +57,7 @@ async function knownProfiles(context: CliContext, { url, profile }: Wanted): Pro
   await using opened = openAsker(asking);
   const found = await recogniseService((path) => opened.asker.ask({ path }), new URL(url).pathname);
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
+  if (opened.asker.silence !== null) throw unreachable(baseUrl, opened.asker.silence);
   if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
   else print(context, 'No shipped profile fits: the service is asked what it is like.');
   return found;

@@ -149,6 +149,8 @@ function shownPath({ cwd }: CliContext, path: string): string {
   return below.startsWith('..') || isAbsolute(below) ? path : below;
 }
 
+const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
+
 /** People leave the scheme out; only this machine is asked without encryption. */
 function withScheme(address: string): string {
   if (/^[a-z]+:\/\//i.test(address)) return address;
@@ -156,10 +158,12 @@ function withScheme(address: string): string {
 }
 
 function refuseAddress(address: string): string | undefined {
+  // A scheme that is misspelt is no host with a port.
+  if (/^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address)) return NO_ADDRESS;
   const url = URL.parse(withScheme(address));
   const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:';
   const isPlain = url !== null && isHttp && url.username === '' && url.search === '' && url.hash === '';
-  return isPlain ? undefined : 'expected an address such as https://cms.example.com, without user name and parameters';
+  return isPlain ? undefined : NO_ADDRESS;
 }
 
 function refuseName(name: string): string | undefined {

@@ -23,6 +23,8 @@ export interface Asker {
   ask(question: Question): Promise<Answer>;
   /** Requests sent, redirects and repetitions included. */
   readonly spent: number;
+  /** Why nothing was answered so far; null if something was, or nothing was asked. */
+  readonly silence: string | null;
   /** Requests that are left. */
   readonly left: number;
   /** So many requests are kept for later: with fewer left, `RequestsSpent` is thrown. */
@@ -55,7 +57,12 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export function createAsker(options: AskerOptions): Asker {
   const known = new Map<string, Promise<Answer>>();
-  const state = { spent: 0, kept: 0, form: NO_CREDENTIAL };
+  const state: { spent: number; kept: number; form: CredentialForm; silence: string | null } = {
+    spent: 0,
+    kept: 0,
+    form: NO_CREDENTIAL,
+    silence: '',
+  };
   const spend = (asked: string): void => {
     if (options.most - state.spent <= state.kept) throw new RequestsSpent(`no request is left for ${asked}`);
     state.spent += 1;
@@ -69,7 +76,11 @@ export function createAsker(options: AskerOptions): Asker {
       const found = known.get(key);
       if (found !== undefined) return found;
       const asked = scrub(shownPath(options.baseUrl, url), options.secrets);
-      const answer = askOnce(options, { url, form, isFalse: question.isFalse ?? false, asked, spend });
+      const asking = { url, form, isFalse: question.isFalse ?? false, asked, spend };
+      const answer = askOnce(options, asking).then((each) => {
+        state.silence = each.status === 0 && state.silence !== null ? each.problem : null;
+        return each;
+      });
       known.set(key, answer);
       // A question that could not be asked may be asked again.
       answer.catch(() => known.delete(key));
@@ -77,6 +88,9 @@ export function createAsker(options: AskerOptions): Asker {
     },
     get spent() {
       return state.spent;
+    },
+    get silence() {
+      return state.silence === '' ? null : state.silence;
     },
     get left() {
       return Math.max(0, options.most - state.spent - state.kept);

@@ -1,6 +1,7 @@
 import { createAgent } from '../../http/dispatcher.ts';
 import { createExchange } from '../../http/exchange.ts';
 import { createGovernor } from '../../queue/governor.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Network } from '../../settings/network.ts';
 import { profileSchema } from '../../source/profile.ts';
 import { rateDialectSchema } from '../../source/rate-dialect.ts';
@@ -38,6 +39,14 @@ export function openAsker({ network, ...options }: AskerPlace): OpenedAsker {
       await governor.close();
     },
   };
+}
+
+/** The error of a service of which no question was answered. */
+export function unreachable({ origin }: URL, why: string): SyncError {
+  return new SyncError('probe_failed', `nothing answers at ${origin}: ${why}`, {
+    recovery: 'stop',
+    hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
+  });
 }
 
 function defaultHttp() {
