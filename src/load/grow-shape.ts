@@ -6,6 +6,7 @@ import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-p
 import { rememberShape } from '../state/column-catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
+import { viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { storedValue } from '../shape/records/as-record.ts';
 import { bodiesAfter, type StoredBody } from '../state/versions.ts';
@@ -39,12 +40,15 @@ export async function growTables(
     before !== null &&
     profile.history !== 'none' &&
     changes.some((change) => changesStoredRows(before, change, profile));
+  const { views, statements } = await viewGrowth(context, after);
   await warehouse.evolve({
     lease: owned.lease(),
     before,
     after,
     changes,
+    views,
     statements: [
+      ...statements,
       ...rememberShape(warehouse.own, before, after, changes, at),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ],
@@ -52,10 +56,10 @@ export async function growTables(
 }
 
 /** Names of the tables and views that exist, and of those that other resources have or will have. */
-async function takenNames({ warehouse, owned, resources }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
+async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
   const taken = await warehouse.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
-  const others = resources.filter((other) => other !== owned.resource);
+  const others = Object.keys(whole.resources).filter((other) => other !== owned.resource);
   for (const other of others) for (const name of [other, `${other}_live`, `${other}_history`]) taken.add(name);
   return taken;
 }

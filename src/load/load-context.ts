@@ -1,5 +1,5 @@
 import type { Clock } from '../model/clock.ts';
-import type { ResourceProfile } from '../source/profile.ts';
+import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
@@ -9,8 +9,8 @@ export interface LoadContext {
   /** The resource, its name and its tables. */
   owned: OwnedResource;
   profile: ResourceProfile;
-  /** All resources of the profile: their tables and views keep their names. */
-  resources: readonly string[];
+  /** All resources of the profile, and how they belong together: tables and views of all keep their names. */
+  whole: Pick<Profile, 'resources' | 'relations'>;
   /** Stands in rejects and in figures. */
   runId: string;
   clock: Clock;

@@ -6,6 +6,7 @@ import { authSchemeSchema } from './auth-scheme.ts';
 import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { feedKeyFault } from './feed-key.ts';
+import { fieldFields } from './field-settings.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
 import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
@@ -15,6 +16,7 @@ import { asksForPartition, parentFaults, partitionFields, withPartitionKey } fro
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import { recordFields } from './record-fields.ts';
+import { relationsSchema } from './relations.ts';
 import { requestFields, withPostBodies } from './request-fields.ts';
 import { tableFields } from './table-fields.ts';
 import { versionSchema } from './version.ts';
@@ -55,6 +57,7 @@ const resourceFields = z.strictObject({
     .default([])
     .meta({ examples: [['end'], ['filter', 'item']] }),
   ...tableFields,
+  ...fieldFields,
 });
 
 /** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
@@ -227,6 +230,7 @@ const profileFields = z.strictObject({
         context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
       }
     }),
+  relations: relationsSchema,
 });
 
 /**

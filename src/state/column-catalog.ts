@@ -25,15 +25,25 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
 }
 
 async function readShape(own: Kysely<OwnTables>, resource: string): Promise<ResourceShape | null> {
-  const rows = await own
-    .selectFrom('_sync_columns')
-    .selectAll()
-    .where('resource', '=', resource)
-    .orderBy('table_name')
-    .orderBy('role')
-    .orderBy('position')
-    .execute();
-  if (rows.length === 0) return null;
+  const rows = await columnRows(own).where('resource', '=', resource).execute();
+  return rows.length === 0 ? null : shapeOf(resource, rows);
+}
+
+/** The tables and columns of all resources that have some, in the order of their names. Throws as `readTables` does. */
+export async function readShapes(own: Kysely<OwnTables>): Promise<ResourceShape[]> {
+  const byResource = Map.groupBy(await columnRows(own).execute(), ({ resource }) => resource);
+  return [...byResource].map(([resource, rows]) => shapeOf(resource, rows)).toSorted(byName);
+}
+
+function byName(a: ResourceShape, b: ResourceShape): number {
+  return a.resource < b.resource ? -1 : 1;
+}
+
+function columnRows(own: Kysely<OwnTables>) {
+  return own.selectFrom('_sync_columns').selectAll().orderBy('table_name').orderBy('role').orderBy('position');
+}
+
+function shapeOf(resource: string, rows: readonly ColumnRow[]): ResourceShape {
   const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(tableOf);
   // The resource's own table first, parents before their children.
   tables.sort((a, b) => a.path.length - b.path.length || a.name.localeCompare(b.name));
@@ -119,8 +129,13 @@ function keyRows(resource: string, table: TableShape, at: string): ColumnRow[] {
     source_path: '[]',
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
-    comment: position === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.',
+    comment: keyComment(resource, position),
   }));
+}
+
+/** Of the key column at this place. */
+export function keyComment(resource: string, at: number): string {
+  return at === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.';
 }
 
 function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, at: string): ColumnRow {
@@ -136,11 +151,15 @@ function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, a
     source_path: JSON.stringify(column.path),
     type: column.type,
     first_seen: at,
-    comment: visibleText(commentOf(shape.resource, table?.path ?? [], column)),
+    comment: columnComment(shape.resource, table?.path ?? [], column),
   };
 }
 
 /** Shown to people who choose columns: the way from the record to the value. */
+export function columnComment(resource: string, tablePath: SourcePath, column: Column): string {
+  return visibleText(commentOf(resource, tablePath, column));
+}
+
 function commentOf(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;

@@ -59,13 +59,12 @@ export function resourceContext(
   owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
 ): ResourceContext {
-  const resources = Object.keys(whole.resources);
   const profile = whole.resources[owned.resource];
   if (profile === undefined) {
-    const hint = `it has ${resources.join(', ')}`;
+    const hint = `it has ${Object.keys(whole.resources).join(', ')}`;
     throw new ConfigError('usage', `the profile has no resource "${owned.resource}"`, { hint });
   }
-  const load = { warehouse, owned, profile, resources, runId, clock, signal };
+  const load = { warehouse, owned, profile, whole, runId, clock, signal };
   const proof = itemProof(client, owned.resource);
   const runAhead = whole.http.concurrency;
   return { ...load, client, listing, meter, credential, deletes, scrub, notices, proof, runAhead };

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { refreshViews } from '../load/grow-views.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
@@ -23,6 +24,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   const { owned, progress, watcher } = context;
   watcher.started(owned.resource, planned);
 
+  await context.owned.takeTurn(() => refreshViews(context));
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));
   const { feed } = context.profile;

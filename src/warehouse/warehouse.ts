@@ -4,6 +4,7 @@ import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } 
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
+import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 /** The state of a row that is already there. */
 export interface StoredRow {
@@ -87,6 +88,8 @@ export interface ShapeGrowth {
   after: ResourceShape;
   /** The tables and columns that `after` has and `before` had not, or not as wide. */
   changes: readonly ShapeChange[];
+  /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
+  views: readonly ViewChange[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
 }
@@ -149,6 +152,8 @@ export interface Upkeep {
 export interface Warehouse {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
   readonly own: Kysely<OwnTables>;
+  /** How views are written for it. */
+  readonly dialect: ViewDialect;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
@@ -162,7 +167,7 @@ export interface Warehouse {
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /** Adds and widens tables and columns. Throws `table_exists` if somebody else made a table of that name. */
+  /** Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that name. */
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;

@@ -3,7 +3,7 @@ import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import { openWarehouse } from '../../src/warehouse/databases.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
-import { profileWith, recordsOf } from '../support/page-records.ts';
+import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 import { driftingPages } from '../sync/drifting-pages.ts';
 
 /**
@@ -26,8 +26,7 @@ const loader = await openPageLoader(
   {
     warehouse,
     owned,
-    resources: ['content'],
-    profile: profileWith({ updated: null }),
+    ...profilesFor(profileWith({ updated: null })),
     runId: 'run',
     clock: systemClock,
     signal: new AbortController().signal,

@@ -4,7 +4,7 @@ import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
 import type { LoadablePage } from '../../src/load/prepare-page.ts';
 import { DATABASES, warehouseOn, type TestDatabase } from '../support/databases.ts';
-import { profileWith, recordsOf } from '../support/page-records.ts';
+import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 
 /** Two loaders of one resource in one process, as a walk and a re-fetch have them. */
 async function twoLoaders(database: TestDatabase) {
@@ -24,8 +24,7 @@ async function twoLoaders(database: TestDatabase) {
       {
         warehouse: counted,
         owned,
-        resources: ['content'],
-        profile: profileWith({ history: 'all' }),
+        ...profilesFor(profileWith({ history: 'all' })),
         runId: 'run',
         clock: systemClock,
         signal: new AbortController().signal,

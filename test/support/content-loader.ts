@@ -2,7 +2,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources, type OwnedResource } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
-import { profileWith, recordsOf } from './page-records.ts';
+import { profilesFor, profileWith, recordsOf } from './page-records.ts';
 
 /** Loads pages into the resource that is held; no body is kept. */
 export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promise<PageLoader> {
@@ -10,8 +10,7 @@ export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promi
     {
       warehouse,
       owned,
-      resources: ['content'],
-      profile: profileWith({ updated: null, history: 'none' }),
+      ...profilesFor(profileWith({ updated: null, history: 'none' })),
       runId: 'run',
       clock: systemClock,
       signal: new AbortController().signal,

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageOutcome } from '../../src/load/page-loader.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
-import { profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
+import { profilesFor, profileWith, recordsOf, type ProfileChoice } from './page-records.ts';
 
 interface Loading {
   /** Loads the records, each by its source text, as one page; `requestedAt` in epoch milliseconds. */
@@ -28,8 +28,7 @@ export async function loading(warehouse: Warehouse, options: LoadingOptions = {}
     {
       warehouse,
       owned,
-      resources: options.resources ?? [resource],
-      profile: profileWith(options.profile),
+      ...profilesFor(profileWith(options.profile), options.resources ?? [resource]),
       runId: 'run',
       clock: systemClock,
       signal: options.signal ?? new AbortController().signal,

@@ -13,6 +13,11 @@ export function profileWith(choice: ProfileChoice = {}): ResourceProfile {
   return content;
 }
 
+/** The part of a `LoadContext` that comes from the profile: the same for all these resources, without relations. */
+export function profilesFor(profile: ResourceProfile, resources: readonly string[] = ['content']) {
+  return { profile, whole: { resources: Object.fromEntries(resources.map((name) => [name, profile])), relations: {} } };
+}
+
 /** Records from their source texts, as if they had been a page. */
 export function recordsOf(texts: readonly string[]): SourceRecord[] {
   const bytes = Buffer.from(`[${texts.join(',')}]`);

@@ -4,7 +4,7 @@ import { updatedColumns } from '../../src/shape/columns/updated-time.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import { ownResources } from '../../src/state/owned-resource.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
-import { profileWith, recordsOf } from '../support/page-records.ts';
+import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 
 const FIELDS = { updated: ['changed', 'created'] };
 
@@ -13,8 +13,8 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
     const { warehouse } = await warehouseOn(database);
     const owned = await ownResources(warehouse, systemClock).acquire('content');
     const { signal } = new AbortController();
-    const load = { warehouse, owned, resources: ['content'], runId: 'run', clock: systemClock, signal };
-    const loader = await openPageLoader({ ...load, profile: profileWith(FIELDS) }, { acceptsOlder: false });
+    const load = { warehouse, owned, runId: 'run', clock: systemClock, signal };
+    const loader = await openPageLoader({ ...load, ...profilesFor(profileWith(FIELDS)) }, { acceptsOlder: false });
     const page = (rows: readonly string[]) =>
       loader.load({ records: recordsOf(rows), requestedAt: Date.now() }, () => []);
     await page(texts);

@@ -4,7 +4,7 @@ import { ownResources } from '../../src/state/owned-resource.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { TableShape } from '../../src/model/table.ts';
 import { DATABASES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
-import { profileWith, recordsOf } from '../support/page-records.ts';
+import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 import { sqlAliases, sqlWords } from '../support/sql-words.ts';
 import { sampled } from '../support/length.ts';
 
@@ -32,8 +32,7 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
     {
       warehouse,
       owned,
-      resources: [resource],
-      profile,
+      ...profilesFor(profile, [resource]),
       runId: 'run',
       clock: systemClock,
       signal: new AbortController().signal,

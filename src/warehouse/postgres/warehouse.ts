@@ -8,6 +8,7 @@ import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
@@ -47,6 +48,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
   return {
     ...rowsIn(own, schema),
     own,
+    dialect: VIEW_DIALECT,
     isOnNetwork: true,
     now: () => databaseNow(database),
     stored: storedRows(database),

@@ -1,7 +1,7 @@
 import { escapeIdentifier } from 'pg';
 import type { Cell, Column, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
-import { DECLARED_TYPES } from '../widening/ddl.ts';
+import { DECLARED_TYPES } from '../connection/column-types.ts';
 
 /*
  * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a

@@ -1,24 +1,12 @@
 import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
 import type { Column, TableShape } from '../../../model/table.ts';
-import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../shape/records/fingerprint.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import { DECLARED_TYPES } from '../connection/column-types.ts';
 
 /** A column of a source or of ours. */
 type NamedColumn = Pick<Column, 'name' | 'type'>;
-
-/** Declared types, chosen by what BI clients read right. Times are moments; cells are UTC text. */
-export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
-  boolean: 'boolean',
-  integer: 'bigint',
-  double: 'double precision',
-  numeric: 'numeric',
-  date: 'date',
-  timestamp: 'timestamptz',
-  text: 'text',
-  json: 'jsonb',
-};
 
 /** Where Postgres cuts names off. */
 const MAX_NAME_BYTES = 63;

@@ -1,11 +1,14 @@
 import { ConfigError } from '../../../model/errors.ts';
 import type { Session } from '../connection/session.ts';
+import type { ViewPlan } from '../views/attach-views.ts';
 import type { Widening } from './widening.ts';
 
 /** A view that stands on columns, directly or by way of other views, and what makes it again as it was. */
 export interface Dependent {
   /** Quoted, with its schema if that is not ours. */
   name: string;
+  /** The bare name of a view that is ours; null for all others. */
+  view: string | null;
   kind: 'VIEW' | 'MATERIALIZED VIEW';
   owner: string;
   /** True if we may give it back to its owner. */
@@ -20,14 +23,21 @@ export interface TableColumns {
 }
 
 /**
- * The views that stand on the columns, those that others stand on first. Postgres neither alters nor drops a column
+ * The views that stand on the columns, and those of ours that are to be dropped with what stands on them: those that others stand on first. Postgres neither alters nor drops a column
  * that one of them names. People who read the warehouse make such things.
  */
-export async function dependentsOf({ execute }: Session, uses: readonly TableColumns[]): Promise<Dependent[]> {
+export async function dependentsOf(
+  { execute }: Session,
+  uses: readonly TableColumns[],
+  { views, retyped, detached }: ViewPlan,
+): Promise<Dependent[]> {
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
   const { rows } = await execute<Dependent & Record<string, unknown>>(DEPENDENTS, [
     pairs.map(([table]) => table),
     pairs.map(([, column]) => column),
+    views.map(({ name }) => name),
+    retyped,
+    [...detached.keys()],
   ]);
   return rows;
 }
@@ -88,6 +98,9 @@ const DEPENDENTS = `
     SELECT ev_class AS oid, 1 AS depth FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
     JOIN named ON refobjid = attrelid AND refobjsubid = attnum
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
+      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($5::text[]) AS detached))
+    UNION
+    SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1 FROM unnest($4::text[]) AS retyped
     UNION
     SELECT ev_class, depth + 1 FROM stands s JOIN pg_depend d ON refobjid = s.oid JOIN pg_rewrite r ON r.oid = d.objid
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
@@ -98,7 +111,8 @@ const DEPENDENTS = `
     FROM (SELECT oid, pg_catalog.max(depth) AS deepest FROM stands GROUP BY oid) AS s JOIN pg_class c ON c.oid = s.oid
     WHERE relkind IN ('v', 'm')
   )
-  SELECT name, kind, owner, ours, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
+  SELECT name, kind, owner, ours, (SELECT ours.name FROM unnest($3::text[]) AS ours(name)
+    WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
 
 /**
  * Throws if a constraint, a default or statistics that people made stand on a column: they would silently go with
@@ -108,7 +122,7 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Wid
   const { rows } = await execute<{ what: string }>(
     `SELECT DISTINCT pg_describe_object(classid, objid, objsubid) AS what FROM pg_depend
      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-     WHERE refclassid = 'pg_class'::regclass AND refobjid = to_regclass(quote_ident($1)) AND attname = ANY($2)
+     WHERE refclassid = 'pg_class'::regclass AND refobjid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) AND attname = ANY($2)
        AND deptype = 'a' AND classid <> 'pg_class'::regclass`,
     [table.name, columns.map(({ column }) => column.name)],
   );

@@ -6,6 +6,7 @@ import type { ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
+import { viewComments } from '../views/attach-views.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
@@ -17,7 +18,7 @@ import { wideningsOf } from './widening.ts';
  * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
-  const { before, after, changes, statements, lease } = growth;
+  const { before, after, changes, views, statements, lease } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter(({ name }) => !known.has(name));
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
@@ -46,9 +47,14 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
       await writeComments(session, freshNames);
     },
     alter,
+    views,
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));
+  const comments = viewComments(views);
+  if (comments.length > 0) {
+    await transact(database, async (session) => void (await session.execute(comments.join('; '))), { mayRepeat: true });
+  }
 }
 
 /** Gives tables that an earlier version made the columns of ours that they lack. */

@@ -1,8 +1,10 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import type { ViewChange } from '../../view-dialect.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
+import { attachViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
 import {
   columnsText,
   dependentsOf,
@@ -26,6 +28,8 @@ interface Alongside {
   prepare(session: Session): Promise<void>;
   /** While the tables are locked. */
   alter: readonly string[];
+  /** Views of ours that are made with it, or made anew. */
+  views: readonly ViewChange[];
 }
 
 /**
@@ -40,7 +44,7 @@ export async function widenColumns(
 ): Promise<void> {
   const isBig = await isBigTable(database, widenings);
   // Before a big table is filled for hours.
-  if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings));
+  if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings, alongside.views));
   const [big, small] = [widenings.filter((_, at) => isBig[at]), widenings.filter((_, at) => isBig[at] !== true)];
   for (const widening of big) await fillShadowColumns(database, lease, widening);
   try {
@@ -54,13 +58,18 @@ export async function widenColumns(
   }
 }
 
-/** The views to make again. Throws if somebody else has to do something first. */
-async function remakeable(session: Session, widenings: readonly Widening[]): Promise<Dependent[]> {
+/** The views to take off their tables, and those to make again. Throws if somebody else has to do something first. */
+async function remakeable(
+  session: Session,
+  widenings: readonly Widening[],
+  ours: readonly ViewChange[],
+): Promise<{ views: ViewPlan; dependents: Dependent[] }> {
   const uses = widenings.map(usesOf);
-  const dependents = await dependentsOf(session, uses);
+  const views = await viewPlan(session, ours, uses);
+  const dependents = await dependentsOf(session, uses, views);
   refuseOthersViews(dependents, uses);
   for (const widening of widenings) await refuseLosses(session, widening);
-  return dependents;
+  return { views, dependents };
 }
 
 async function isBigTable(database: Database, widenings: readonly Widening[]): Promise<boolean[]> {
@@ -87,13 +96,18 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     const { session } = step;
     await alongside.prepare(session);
     await makeNumberText(session, widenings);
-    const dependents = await remakeable(session, widenings);
+    const { views, dependents } = await remakeable(session, widenings, alongside.views);
     const swaps = await swapsOf(session, plan, tables);
     // Outer views first and tables last, in the order in which readers lock them: no deadlock.
     const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
-    await step.lock([...tables], drops);
+    await step.lock([...tables], [...drops, ...views.detached.values()]);
     await step.run([...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);
-    await remake(step, dependents);
+    const ours = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
+    await step.run(attachViews(views, ours));
+    await remake(
+      step,
+      dependents.filter(({ view }) => view === null),
+    );
     await dropNumberText(session, widenings);
   };
   return exclusively(database, lease, work, passes);

@@ -4,7 +4,7 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../shape/records/fingerprint.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import { DECLARED_TYPES } from './ddl.ts';
+import { DECLARED_TYPES } from '../connection/column-types.ts';
 
 /** The columns of one table that are to hold more than they do. */
 export interface Widening {

@@ -5,10 +5,11 @@ import type { ShapeChange } from '../../../model/table.ts';
 import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
+import { makeViews } from '../views/make-views.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
-export function growTables(db: Database, own: Kysely<OwnTables>, { before, after, changes }: ShapeGrowth): void {
+export function growTables(db: Database, own: Kysely<OwnTables>, { before, after, changes, views }: ShapeGrowth): void {
   const known = new Set(before?.tables.map((table) => table.name));
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
@@ -21,6 +22,7 @@ export function growTables(db: Database, own: Kysely<OwnTables>, { before, after
   }
   const widened = altered.filter(({ from }) => from !== null);
   if (widened.length > 0) widenColumns(db, own, widened);
+  makeViews(db, views);
 }
 
 function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly ShapeChange[]): void {

@@ -1,0 +1,113 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { CompiledQuery } from 'kysely';
+import type { ResourceShape } from '../model/table.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { columnComment, keyComment, readShapes } from '../state/column-catalog.ts';
+import { lastSuccesses } from '../state/checkpoints.ts';
+import { readViews, rememberView, type MadeView, type StoredView } from '../state/view-catalog.ts';
+import { asChange, type PlannedView, type StandingColumn } from '../views/planned-view.ts';
+import { planViews, type Standing } from '../views/plan-views.ts';
+import { resolveRelations } from '../views/relations.ts';
+import type { ViewedResource, ViewModel } from '../views/view-model.ts';
+import type { ViewChange } from '../warehouse/view-dialect.ts';
+import type { LoadContext } from './load-context.ts';
+
+/** All views, those that must be made anew among them, and the statements that remember these. */
+export interface ViewGrowth {
+  views: readonly ViewChange[];
+  statements: readonly CompiledQuery[];
+}
+
+/** The views as they are once the resource has the tables of `after`. Changes nothing by itself. */
+export async function viewGrowth(context: LoadContext, after: ResourceShape): Promise<ViewGrowth> {
+  const { warehouse, clock } = context;
+  const { own } = warehouse;
+  const stored = await readViews(own);
+  const standing = await whatStands(context, stored, after);
+  const planned = planViews(await modelOf(context, after), standing);
+  const changed = new Set(planned.filter((view) => !isMade(view, stored.get(view.name))));
+  const at = timestampText(clock.now());
+  return {
+    views: planned.map((view) => asChange(view, changed.has(view))),
+    statements: [...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
+  };
+}
+
+/**
+ * Brings the views up to date with the tables and the profile as they are now: another resource, or another version of
+ * the profile, may have changed what they stand on.
+ */
+export async function refreshViews(context: LoadContext): Promise<void> {
+  const { warehouse, owned } = context;
+  const { shape } = owned;
+  if (shape === null) return;
+  const { views, statements } = await viewGrowth(context, shape);
+  if (statements.length === 0) return;
+  await warehouse.evolve({ lease: owned.lease(), before: shape, after: shape, changes: [], views, statements });
+}
+
+async function whatStands(
+  { warehouse }: LoadContext,
+  stored: ReadonlyMap<string, StoredView>,
+  after: ResourceShape,
+): Promise<Standing> {
+  const successes = await lastSuccesses(warehouse.own);
+  const columns = [...stored].map(([name, { view, columns: rows }]) => {
+    // Within the walk that brings a column, its type may still be found out; nobody has built on it yet.
+    const since = view.resource === null ? '9' : (successes.get(view.resource) ?? '');
+    const standing = rows.map(({ column_name, type, first_seen }): StandingColumn => ({
+      name: column_name,
+      type,
+      isPromised: first_seen < since,
+    }));
+    return [name, standing] as const;
+  });
+  const taken = new Set(await warehouse.tableNames());
+  for (const name of stored.keys()) taken.delete(name.toLowerCase());
+  for (const { name } of after.tables) taken.add(name.toLowerCase());
+  return { columns: new Map(columns), taken };
+}
+
+/** Resources in the order of the profile; one that it no longer has keeps its views as they are. */
+async function modelOf({ warehouse, whole }: LoadContext, after: ResourceShape): Promise<ViewModel> {
+  const stored = await readShapes(warehouse.own);
+  const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
+  const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
+    const shape = shapes.find((each) => each.resource === resource);
+    return shape === undefined ? [] : [{ ...shape, profile, comments: commentsOf(shape) }];
+  });
+  return { resources, relations: resolveRelations(whole.relations, resources), dialect: warehouse.dialect };
+}
+
+function commentsOf({ resource, tables }: ResourceShape): ViewedResource['comments'] {
+  return new Map(
+    tables.map(({ name, path, key, columns }) => {
+      const keys = key.map((column, at) => [column, keyComment(resource, at)] as const);
+      const sources = columns.map((column) => [column.name, columnComment(resource, path, column)] as const);
+      return [name, new Map([...keys, ...sources])];
+    }),
+  );
+}
+
+function rowsOf({ name, resource, query, description, columns }: PlannedView): MadeView {
+  return {
+    view_name: name,
+    resource,
+    query,
+    description,
+    columns: columns.map((column) => ({
+      column_name: column.name,
+      type: column.type,
+      source_path: column.source,
+      description: column.description,
+      refers_to: column.references,
+    })),
+  };
+}
+
+function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
+  if (stored === undefined) return false;
+  const { made_at: _, ...known } = stored.view;
+  const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
+  return isDeepStrictEqual(rowsOf(view), { ...known, columns });
+}

@@ -1,0 +1,49 @@
+import { textHash } from '../shape/records/fingerprint.ts';
+import { liveViews } from './live.ts';
+import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
+import type { View } from './view.ts';
+import type { ViewModel } from './view-model.ts';
+
+/** Views of one kind; `above` holds those of the kinds before, by the name that they would have if it were free. */
+export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView>) => View[];
+
+/** All kinds, each above those that its views stand on. */
+const VIEW_KINDS: readonly ViewKind[] = [liveViews];
+
+/** What stands and what may not be touched. */
+export interface Standing {
+  /** Columns of our views in their order, by view. */
+  columns: ReadonlyMap<string, readonly StandingColumn[]>;
+  /** Names of tables, and of views that are none of ours, in lower case. */
+  taken: ReadonlySet<string>;
+}
+
+/** All views of a source, in the order in which they can be made. */
+export function planViews(model: ViewModel, { columns, taken }: Standing): PlannedView[] {
+  const planned = new Map<string, PlannedView>();
+  const names = new Set<string>();
+  for (const kind of VIEW_KINDS) {
+    for (const view of kind(model, planned)) {
+      const name = freeName(view.name, new Set([...taken, ...names]));
+      names.add(name);
+      planned.set(view.name, planView({ ...view, name }, columns.get(name) ?? [], model.dialect));
+    }
+  }
+  return [...planned.values()];
+}
+
+/** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return freeName(cutName(name), taken);
+  return taken.has(name) ? freeName(`${name}_view`, taken) : name;
+}
+
+const MAX_NAME_BYTES = 63;
+const HASH_LENGTH = 8;
+
+/** The name's beginning with a hash of it behind. */
+function cutName(name: string): string {
+  const space = Buffer.alloc(MAX_NAME_BYTES - HASH_LENGTH - 1);
+  const { read } = new TextEncoder().encodeInto(name, space);
+  return `${name.slice(0, read)}_${textHash(name).slice(0, HASH_LENGTH)}`;
+}

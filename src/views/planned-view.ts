@@ -1,0 +1,70 @@
+import type { ColumnType } from '../model/vocabulary.ts';
+import type { ViewChange, ViewDialect } from '../warehouse/view-dialect.ts';
+import type { View, ViewColumn } from './view.ts';
+
+/** A column that a view shows already. */
+export interface StandingColumn {
+  name: string;
+  type: ColumnType;
+  /** True once people may have built on its type: from then on the view never shows another one. */
+  isPromised: boolean;
+}
+
+/** A view as it is to be made. The types of its columns are those that it shows. */
+export interface PlannedView extends Omit<View, 'from'> {
+  query: string;
+}
+
+/**
+ * The view with its columns in the order and with the types in which they stand, new ones at the end. A column whose
+ * table holds another type by now shows what can be converted and has its text beside, as `<name>_text`; one that has
+ * nothing to show any more stays, empty: whatever was built on the view goes on.
+ */
+export function planView(view: View, standing: readonly StandingColumn[], dialect: ViewDialect): PlannedView {
+  const wanted = view.columns.flatMap((column) => shownColumns(view, column, standing, dialect));
+  const byName = new Map(wanted.map((column) => [column.name, column]));
+  const kept = standing.map((column) => byName.get(column.name) ?? emptied(column, dialect));
+  const known = new Set(standing.map(({ name }) => name));
+  const columns = [...kept, ...wanted.filter(({ name }) => !known.has(name))];
+  const list = columns.map(({ name, sql }) => `${sql} AS ${dialect.id(name)}`).join(', ');
+  const { from, ...rest } = view;
+  return { ...rest, columns, query: `SELECT ${list}${from}` };
+}
+
+/** What the database is told of it. */
+export function asChange({ name, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
+  return {
+    name,
+    isChanged,
+    query,
+    description,
+    columns: columns.map((column) => ({ name: column.name, type: column.type, description: column.description })),
+  };
+}
+
+function shownColumns(
+  view: View,
+  column: ViewColumn,
+  standing: readonly StandingColumn[],
+  dialect: ViewDialect,
+): ViewColumn[] {
+  const { name, type, sql } = column;
+  const promised = standing.find((each) => each.name === name && each.isPromised);
+  const shown = promised?.type ?? dialect.shown(type);
+  const isSame = shown === type;
+  if (isSame && type !== 'numeric') return [column];
+  const value = isSame ? column : { ...column, type: shown, sql: dialect.converted(sql, type, shown) };
+  const text = `${name}_text`;
+  // A field of that name comes first.
+  if (shown === 'text' || view.columns.some((other) => other.name === text)) return [value];
+  return [value, { ...column, name: text, type: 'text', sql: dialect.text(sql, type), description: textOf(column) }];
+}
+
+function textOf({ name, description }: ViewColumn): string {
+  return `${name} in full, as a text.${description === null ? '' : ` ${description}`}`;
+}
+
+function emptied({ name, type }: StandingColumn, dialect: ViewDialect): ViewColumn {
+  const sql = dialect.converted('NULL', 'text', type);
+  return { name, type, sql, description: 'No longer filled.', source: null, references: null };
+}

@@ -1,0 +1,26 @@
+import type { ColumnType } from '../model/vocabulary.ts';
+
+/** One column of a view. */
+export interface ViewColumn {
+  name: string;
+  /** The type of `sql`. A view that people use may have to show another one (`planned-view.ts`). */
+  type: ColumnType;
+  /** Over the tables of the view's `from`; a bare column where possible, because expressions have no type in SQLite. */
+  sql: string;
+  description: string | null;
+  /** The way from the record to the value, such as `seo.image.id`; null if it is none of the source's. */
+  source: string | null;
+  /** `content.id` if it holds the key of another resource. */
+  references: string | null;
+}
+
+/** A view as it would be made today; what stands may bind it (`planned-view.ts`). */
+export interface View {
+  name: string;
+  /** Whose walk ends the time in which its columns may still change their types; null for views of the whole source. */
+  resource: string | null;
+  description: string;
+  columns: readonly ViewColumn[];
+  /** The query from FROM on, on one line, with its leading space; or an empty text. */
+  from: string;
+}

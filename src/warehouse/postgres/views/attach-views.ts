@@ -1,0 +1,113 @@
+import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
+import { z } from 'zod';
+import type { ColumnType } from '../../../model/vocabulary.ts';
+import type { ViewChange } from '../../view-dialect.ts';
+import type { Session } from '../connection/session.ts';
+import { VIEW_DIALECT } from './dialect.ts';
+
+/** What a change of tables does to views of ours. */
+export interface ViewPlan {
+  views: readonly ViewChange[];
+  /** Names of those that are to show another type and so must be dropped: what stands on them is made again. */
+  retyped: readonly string[];
+  /** Those that stand on columns which change, each with what takes it off them: all that stands on it stays. */
+  detached: ReadonlyMap<string, string>;
+}
+
+/** Columns of one table. */
+interface TableColumns {
+  table: string;
+  columns: readonly string[];
+}
+
+/** Views of ours, in their order, around a change of the tables that they stand on. */
+export async function viewPlan(
+  { execute }: Session,
+  views: readonly ViewChange[],
+  uses: readonly TableColumns[],
+): Promise<ViewPlan> {
+  if (views.length === 0) return { views, retyped: [], detached: new Map() };
+  const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
+  const { rows } = await execute<StandingRow>(STANDING, [
+    views.map(({ name }) => name),
+    pairs.map(([table]) => table),
+    pairs.map(([, column]) => column),
+  ]);
+  const wanted = new Map(views.map((view) => [view.name, view]));
+  const standing = rows.map((row) => ({ ...row, columns: z.array(standingColumn).parse(JSON.parse(row.columns)) }));
+  const retyped = standing.filter(({ name, columns }) => !isExtended(columns, wanted.get(name)?.columns ?? []));
+  const names = retyped.map(({ name }) => name);
+  const detached = standing.filter(({ name, is_used }) => is_used && !names.includes(name));
+  return { views, retyped: names, detached: new Map(detached.map((view) => [view.name, emptied(view)])) };
+}
+
+/**
+ * The statements that make the views which are new, are to read otherwise, or were taken off their tables. `dropped` are
+ * those that were dropped, with what else belongs to them: grants and the like.
+ */
+export function attachViews({ views, detached }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
+  return views.flatMap(({ name, query, isChanged }) => {
+    const belongs = dropped.get(name);
+    if (belongs !== undefined) return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...belongs];
+    return isChanged || detached.has(name) ? [`CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`] : [];
+  });
+}
+
+/** Comments views that read otherwise, and their columns. */
+export function viewComments(views: readonly ViewChange[]): string[] {
+  return views
+    .filter(({ isChanged }) => isChanged)
+    .flatMap(({ name, description, columns }) => [
+      `COMMENT ON VIEW ${quoted(name)} IS ${escapeLiteral(description)}`,
+      ...columns.map(
+        (column) =>
+          `COMMENT ON COLUMN ${quoted(name)}.${quoted(column.name)} IS ${escapeLiteral(column.description ?? '')}`,
+      ),
+    ]);
+}
+
+interface StandingView {
+  name: string;
+  columns: readonly z.output<typeof standingColumn>[];
+  /** True if it stands on one of the columns that change. */
+  is_used: boolean;
+}
+
+interface StandingRow extends Record<string, unknown>, Pick<StandingView, 'name' | 'is_used'> {
+  /** JSON. */
+  columns: string;
+}
+
+const standingColumn = z.object({ name: z.string(), type: z.string(), collation: z.string().nullable() });
+
+/** True if the view that stands can get these columns without being dropped: Postgres only adds some at the end. */
+function isExtended(
+  standing: StandingView['columns'],
+  columns: readonly { name: string; type: ColumnType }[],
+): boolean {
+  return standing.every(({ name, type }, at) => {
+    const column = columns[at];
+    return column?.name === name && VIEW_DIALECT.types[column.type] === type;
+  });
+}
+
+function emptied({ name, columns }: StandingView): string {
+  const list = columns.map(
+    (column) =>
+      `NULL::${column.type}${column.collation === null ? '' : ` COLLATE ${column.collation}`} AS ${quoted(column.name)}`,
+  );
+  return `CREATE OR REPLACE VIEW ${quoted(name)} AS SELECT ${list.join(', ')} WHERE false`;
+}
+
+const STANDING = `SELECT relname AS name,
+      jsonb_agg(jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
+        ELSE format_type(atttypid, atttypmod) END, 'collation', CASE WHEN attcollation NOT IN (0, typcollation)
+        THEN attcollation::regcollation::text END) ORDER BY attnum)::json AS columns,
+      EXISTS (SELECT FROM pg_rewrite JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
+        JOIN pg_attribute AS used ON used.attrelid = refobjid AND used.attnum = refobjsubid
+        JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS changed(table_name, column_name)
+          ON used.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name)) AND used.attname = column_name
+        WHERE ev_class = pg_class.oid AND refclassid = 'pg_class'::regclass) AS is_used
+    FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 JOIN pg_type ON pg_type.oid = atttypid
+    WHERE relkind = 'v' AND relname = ANY($1) AND relnamespace = current_schema()::regnamespace
+    GROUP BY pg_class.oid, relname`;

@@ -1,0 +1,24 @@
+import type { ColumnType } from '../model/vocabulary.ts';
+
+/** A view that people read, as it was made. Times are UTC text, as in all our own tables. */
+export interface ViewRow {
+  view_name: string;
+  /** Null for a view of the whole source. */
+  resource: string | null;
+  query: string;
+  description: string;
+  made_at: string;
+}
+
+export interface ViewColumnRow {
+  view_name: string;
+  column_name: string;
+  position: number;
+  /** As the view shows it. */
+  type: ColumnType;
+  source_path: string | null;
+  description: string | null;
+  /** `content.id` if it holds the key of another resource. */
+  refers_to: string | null;
+  first_seen: string;
+}
