@@ -40,16 +40,17 @@ export async function growTables(
     before !== null &&
     profile.history !== 'none' &&
     changes.some((change) => changesStoredRows(before, change, profile));
-  const { views, statements } = await viewGrowth(context, after);
+  const { views, comments, statements } = await viewGrowth(context, after);
   await warehouse.evolve({
     lease: owned.lease(),
     before,
     after,
     changes,
     views,
+    comments,
     statements: [
       ...statements,
-      ...rememberShape(warehouse.own, before, after, changes, at),
+      ...rememberShape(warehouse.own, before, after, changes, at, profile),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ],
   });

@@ -90,6 +90,8 @@ export interface ShapeGrowth {
   changes: readonly ShapeChange[];
   /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
   views: readonly ViewChange[];
+  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
+  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
 }
