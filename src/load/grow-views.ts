@@ -46,6 +46,9 @@ export async function refreshViews(context: LoadContext): Promise<void> {
   await warehouse.evolve({ lease: owned.lease(), before: shape, after: shape, changes: [], views, statements });
 }
 
+/** A view that is there before any other. */
+const MADE_BY_MIGRATIONS = 'sync_freshness';
+
 async function whatStands(
   { warehouse }: LoadContext,
   stored: ReadonlyMap<string, StoredView>,
@@ -63,7 +66,7 @@ async function whatStands(
     return [name, standing] as const;
   });
   const taken = new Set(await warehouse.tableNames());
-  for (const name of stored.keys()) taken.delete(name.toLowerCase());
+  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
   for (const { name } of after.tables) taken.add(name.toLowerCase());
   return { columns: new Map(columns), taken };
 }

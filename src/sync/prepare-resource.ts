@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
@@ -104,6 +105,7 @@ async function forgetResource({ warehouse, owned }: ResourceContext): Promise<vo
       ...tables.map((table) => sql`DROP TABLE IF EXISTS ${sql.id(table.table_name)}`.compile(own)),
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
+      forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
