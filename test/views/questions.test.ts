@@ -4,7 +4,7 @@ import { DATABASES } from '../support/databases.ts';
 import { asking, faultIn } from './ask.ts';
 import { expectedCopy } from './oracle/copy.ts';
 import { HEADINGS, headingsInReadme, questionsFor } from './questions.ts';
-import { firstRecords, STEPS } from './story/story.ts';
+import { blogStory } from './story/story.ts';
 import { telling } from './story/told.ts';
 
 describe('the twenty questions', () => {
@@ -16,8 +16,9 @@ describe('the twenty questions', () => {
   });
 
   it.runIf(hasBlog()).each(DATABASES)('have the figures of the source files on $name', async (database) => {
-    const told = await telling(database, firstRecords());
-    for (const step of STEPS) await told.play(step);
+    const { records, steps } = blogStory();
+    const told = await telling(database, records);
+    for (const step of steps) await told.play(step);
     const expected = expectedCopy(told.asked);
     const questions = questionsFor(database.name);
     const ask = asking(database, told.stage);

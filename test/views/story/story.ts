@@ -1,4 +1,4 @@
-import type { Post, Records, Resource } from './records.ts';
+import type { Post, Reading, Records, Resource } from './records.ts';
 import { sourceRecords } from './records.ts';
 
 /** What happens in the service, and the sync behind it. */
@@ -11,18 +11,27 @@ export interface Step {
   happens: (records: Records) => void;
 }
 
-const FIRST = '2024-11-01T03:30:00.000Z';
 const ALL: readonly Resource[] = ['content', 'images', 'analytics'];
 
-/** The blog as the service has it before the first sync: drafts, archived posts and odd ones among it. */
-export function firstRecords(): Records {
-  const { content, images, analytics } = sourceRecords();
-  const posts = [...content.map(asAtFirst), ...oddPosts(content)];
-  return {
-    content: new Map(posts.map((post) => [post.id, post])),
-    images: new Map(images.map((image) => [image.id, image])),
-    analytics: new Map(analytics.filter(({ date }) => date < '2024-11-01').map((row) => [row.id, row])),
+export interface Story {
+  /** What the service has before the first sync: the blog, with drafts, archived posts and odd ones. */
+  records: Records;
+  steps: Step[];
+}
+
+/** The story of the blog, or of one in so many of its posts and what belongs to them. */
+export function blogStory(oneIn = 1): Story {
+  const source = sourceRecords();
+  const posts = source.content.filter((_, place) => place % oneIn === 0);
+  const known = new Set(posts.map(({ id }) => id));
+  const readings = source.analytics.filter(({ content_id }) => known.has(content_id));
+  const first = [...posts.map(asAtFirst), ...oddPosts(posts)];
+  const records = {
+    content: new Map(first.map((post) => [post.id, post])),
+    images: new Map(source.images.map((image) => [image.id, image])),
+    analytics: new Map(readings.filter(({ date }) => date < '2024-11-01').map((row) => [row.id, row])),
   };
+  return { records, steps: stepsOf(first, readings) };
 }
 
 /** In the listing, and nothing that can be copied: each is set aside. */
@@ -53,14 +62,31 @@ function oddPosts([like]: readonly Post[]): Post[] {
 }
 
 /** All that happens, in order. Times of change are those of the hour before the sync. */
-export const STEPS: readonly Step[] = [
-  { at: FIRST, command: 'backfill', resources: ALL, happens: () => undefined },
-  { at: '2024-11-08T12:00:00.250Z', command: 'sync', resources: ['content'], happens: firstEdits },
-  { at: '2024-11-15T23:59:59.000Z', command: 'sync', resources: ['content'], happens: secondEdits },
-  { at: '2024-11-20T06:00:00.000Z', command: 'backfill', resources: ['content'], happens: firstDeletes },
-  { at: '2024-11-25T04:59:30.000Z', command: 'sync', resources: ['content'], happens: restores },
-  { at: '2024-12-01T02:15:00.000Z', command: 'backfill', resources: ALL, happens: lastChanges },
-];
+function stepsOf(first: readonly Post[], readings: readonly Reading[]): Step[] {
+  const [one, other] = [first[20], first[110]].flatMap((post) => post ?? []);
+  return [
+    { at: '2024-11-01T03:30:00.000Z', command: 'backfill', resources: ALL, happens: () => undefined },
+    { at: '2024-11-08T12:00:00.250Z', command: 'sync', resources: ['content'], happens: firstEdits },
+    { at: '2024-11-15T23:59:59.000Z', command: 'sync', resources: ['content'], happens: secondEdits },
+    { at: '2024-11-20T06:00:00.000Z', command: 'backfill', resources: ['content'], happens: firstDeletes },
+    {
+      at: '2024-11-25T04:59:30.000Z',
+      command: 'sync',
+      resources: ['content'],
+      happens: (records) =>
+        restores(
+          records,
+          [one, other].flatMap((post) => post ?? []),
+        ),
+    },
+    {
+      at: '2024-12-01T02:15:00.000Z',
+      command: 'backfill',
+      resources: ALL,
+      happens: (records) => lastChanges(records, other, readings),
+    },
+  ];
+}
 
 /** Changes the posts that are chosen, by what they are and their place. */
 function edit(
@@ -118,10 +144,9 @@ function firstDeletes(records: Records): void {
   edit(records, '2024-11-20T05', at(70, 71), rewritten);
 }
 
-/** Two that were deleted come back, one of them changed. */
-function restores(records: Records): void {
+/** Some that were deleted come back, changed. */
+function restores(records: Records, back: readonly Post[]): void {
   const hour = '2024-11-25T04';
-  const back = [...firstRecords().content.values()].filter((_, place) => place === 20 || place === 110);
   for (const post of back) records.content.set(post.id, post);
   edit(
     records,
@@ -133,13 +158,13 @@ function restores(records: Records): void {
   edit(records, hour, firstDrafts(records, 3), () => ({ status: 'published', published_at: '2024-11-25T03:00:00Z' }));
 }
 
-function lastChanges(records: Records): void {
+/** One that came back goes again. */
+function lastChanges(records: Records, again: Post | undefined, readings: readonly Reading[]): void {
   const { content, images, analytics } = records;
-  const again = [...firstRecords().content.keys()][110] ?? '';
   const used = [...content.values()].flatMap(({ image_ids }) => image_ids.filter((id) => id !== null));
-  for (const id of [again, [...content.keys()][5] ?? '']) content.delete(id);
+  for (const id of [again?.id ?? '', [...content.keys()][5] ?? '']) content.delete(id);
   for (const id of [used[3] ?? '', used[10] ?? '', [...images.keys()][0] ?? '']) images.delete(id);
-  for (const row of sourceRecords().analytics) analytics.set(row.id, row);
+  for (const row of readings) analytics.set(row.id, row);
   const [gone, less, unknown] = [...analytics.values()];
   if (gone === undefined || less === undefined || unknown === undefined) return;
   analytics.delete(gone.id);
