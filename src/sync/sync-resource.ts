@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { refreshViews } from '../load/evolve-tables.ts';
+import { tendKeys } from '../load/tend-keys.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
@@ -39,6 +40,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
     ...(await feedGaps(context, unnamed)),
   );
   await purgeDeleted(context);
+  await owned.takeTurn(() => tendKeys(context));
 }
 
 /** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */

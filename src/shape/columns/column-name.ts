@@ -10,11 +10,17 @@ const HASH_LENGTH = 8;
  * no name clashes with ours (`_version`, `_overflow`, ...).
  *
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
- * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
+ * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it. A field that
+ * would be called what we call a key of the table (`position`) is `source_position`.
  */
-export function columnName(sourceKeyPath: readonly string[], taken: ReadonlySet<string>): string {
+export function columnName(
+  sourceKeyPath: readonly string[],
+  taken: ReadonlySet<string>,
+  keys: readonly string[] = [],
+): string {
   const name = snakeCase(sourceKeyPath);
-  return uniqueName(RESERVED_NAMES.has(name) ? `${name}_` : name, 'field', sourceKeyPath, taken);
+  const free = keys.includes(name) ? `source_${name}` : RESERVED_NAMES.has(name) ? `${name}_` : name;
+  return uniqueName(free, 'field', sourceKeyPath, taken);
 }
 
 /** The table for the array at `sourceKeyPath` within `parent`'s rows, by the same rules. */
