@@ -2,11 +2,11 @@ import type { CompiledQuery } from 'kysely';
 import { takenIn } from '../shape/records/as-record.ts';
 import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { restoreDeletes } from '../state/deletes.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
-import type { OlderPolicy } from './difference.ts';
+import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
-import { rejected, rejectsOf } from './set-aside.ts';
 import { sourceTexts } from './source-texts.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
@@ -20,6 +20,7 @@ import {
   type PreparedPage,
 } from './prepare-page.ts';
 import type { ResourceShape } from '../model/table.ts';
+import { rejected, rejectsOf } from './set-aside.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
@@ -140,6 +141,7 @@ async function loadPage(
       ...(mayResolve
         ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
         : []),
+      ...restoreDeletes(warehouse.own, resource, restoredAmong(found, written), requestedAt),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
       ...sourceTexts(context, written),
       ...statements(facts, outcome),
