@@ -66,7 +66,7 @@ describe.for(DATABASES)('hidden fields on $name', { timeout: 60_000 }, (database
     content: Record<string, unknown> = {},
     records = [record(1), record(2), record(3, { views: 'many' })],
   ) =>
-    ownStage(database, records, { content: { history: 'all', fields: FIELDS, ...content }, source: { hash_key: KEY } });
+    ownStage(database, records, { content: { history: 'all', fields: FIELDS, ...content }, source: { hash_key: KEY, deletes: { max_part: 1 } } });
 
   it('are nowhere: not in tables, versions, rejects, views or the inbox, through changes and deletes', async () => {
     const stage = await open();
@@ -97,12 +97,12 @@ describe.for(DATABASES)('hidden fields on $name', { timeout: 60_000 }, (database
     stage.service.put(
       record(2, { updated_at: '2024-02-02T00:00:00Z', author: { name: 'Jane', email: 'moved@example.org' } }),
     );
-    expect(await listening.hear(2)).toEqual(['applied']);
+    expect(await listening.hear(2)).toEqual(['loaded']);
     const [, moved] = await stage.rows();
     expect(moved?.['author_email']).not.toBe(first?.['author_email']);
     expect(moved).toMatchObject({ _version: 2 });
     stage.service.records.delete('2');
-    expect(await listening.hear(2, 'deleted')).toContain('applied');
+    expect(await listening.hear(2, 'deleted')).toContain('deleted');
     await listening.close();
     expect((await versions(stage)).map(({ id, version }) => [id, version])).toEqual([
       ['1', 1],
@@ -194,14 +194,14 @@ describe.for(DATABASES)('hidden fields on $name', { timeout: 60_000 }, (database
 
   it('want the same key', async () => {
     const stage = await open();
-    stage.setSource({ hash_key: 'another-key-0123456789', resources: ['content'], base_url: stage.service.url });
+    stage.setSource({ hash_key: 'another-key-0123456789' });
     await expect(stage.walk('sync')).rejects.toMatchObject({ code: 'profile_changed' });
   });
 
   it('are refused without a key, before any request', async () => {
     const stage = await open({}, [record(1)]);
     const asked = stage.service.asked.length;
-    stage.setSource({ base_url: stage.service.url, resources: ['content'] });
+    stage.setSource({ hash_key: undefined });
     const { code, stderr } = await stage.command('sync');
     expect([code, stage.service.asked.length]).toEqual([2, asked]);
     expect(stderr).toContain('expected hash_key, a secret such as ${CONTENT_HASH_KEY} (openssl rand -hex 32)');
