@@ -1,7 +1,8 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, ViewDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
+import { BODIES } from './bodies.ts';
 
 export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
@@ -9,9 +10,32 @@ export const VIEW_DIALECT: ViewDialect = {
   literal: escapeLiteral,
   moment: (sql) => `(${sql} AT TIME ZONE 'UTC')`,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : CONVERT[to](sql, from)),
-  text: (sql, from) =>
-    from === 'json' ? `(${sql} #>> '{}')` : from === 'timestamp' ? momentText(sql) : `${sql}::text`,
+  text: (sql, from) => TEXT_OF[from]?.(sql) ?? `${sql}::text`,
   shown: (type) => type,
+  no: 'false',
+  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
+  bodies: BODIES,
+  differing: (fields) => ({
+    join: ` CROSS JOIN LATERAL (VALUES ${fields.map(rowOf).join(', ') || NO_ROW}) AS f(field, before, after)`,
+    where: 'f.before IS DISTINCT FROM f.after',
+    field: 'f.field',
+    before: 'f.before',
+    after: 'f.after',
+  }),
+};
+
+/** Before the first column. */
+const NO_ROW = '(NULL::text, NULL::text, NULL::text)';
+
+function rowOf({ field, before, after }: FieldValues): string {
+  return `(${escapeLiteral(field)}::text, ${before}, ${after})`;
+}
+
+/** Whatever the reader's settings are. */
+const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
+  json: (sql) => `(${sql} #>> '{}')`,
+  timestamp: momentText,
+  date: (sql) => `to_char(${sql}::timestamp, 'YYYY-MM-DD')`,
 };
 
 /** As the warehouse writes times, whatever the reader's zone is. */

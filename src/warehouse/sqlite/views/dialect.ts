@@ -1,5 +1,6 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, ViewDialect } from '../../view-dialect.ts';
+import { BODIES } from './bodies.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -25,7 +26,30 @@ export const VIEW_DIALECT: ViewDialect = {
   text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
+  no: '0',
+  // A limit keeps SQLite from writing the expression into each place that names it.
+  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
+  bodies: BODIES,
+  differing: (fields) => ({
+    join: `, json_each('[' || substr(${concatenated(fields.map(rowOf))}, 2) || ']') AS f`,
+    where: '1',
+    field: "f.value ->> '$[0]'",
+    before: "f.value ->> '$[1]'",
+    after: "f.value ->> '$[2]'",
+  }),
 };
+
+function rowOf({ field, before, after }: FieldValues): string {
+  const row = `CASE WHEN x IS NOT y THEN ',' || json_array(${VIEW_DIALECT.literal(field)}, x, y) ELSE '' END`;
+  return `(SELECT ${row} FROM (SELECT ${before} AS x, ${after} AS y LIMIT 1))`;
+}
+
+/** As a tree: an expression may not be deeper than 1,000. */
+function concatenated(texts: readonly string[]): string {
+  if (texts.length < 2) return texts[0] ?? "''";
+  const half = Math.ceil(texts.length / 2);
+  return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
+}
 
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 
