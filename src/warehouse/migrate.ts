@@ -10,6 +10,7 @@ import * as statedDeletes from '../../migrations/008-stated-deletes.ts';
 import * as serviceNotices from '../../migrations/009-service-notices.ts';
 import * as tokens from '../../migrations/010-tokens.ts';
 import * as views from '../../migrations/011-views.ts';
+import * as growth from '../../migrations/015-growth.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import type { MigrationDialect } from '../../migrations/dialect.ts';
@@ -32,6 +33,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '009-service-notices': serviceNotices,
   '010-tokens': tokens,
   '011-views': views,
+  '015-growth': growth,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

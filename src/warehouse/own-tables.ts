@@ -1,6 +1,6 @@
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import type { ViewColumnRow, ViewRow } from './view-rows.ts';
+import type { GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
 export type TimestampText = string;
@@ -243,4 +243,5 @@ export interface OwnTables {
   _sync_notices: NoticeRow;
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
+  _sync_growth: GrowthRow;
 }

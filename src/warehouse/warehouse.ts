@@ -92,6 +92,28 @@ export interface ShapeGrowth {
   views: readonly ViewChange[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
+  /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
+  claim: CompiledQuery | null;
+}
+
+/** For a growth that was planned from what is no longer so: to be planned again. */
+export function growthOutdated(): SyncError {
+  return new SyncError(GROWTH_OUTDATED, 'tables or views have changed since this change of them was planned', {
+    recovery: 'stop',
+    hint: 'run the same command again',
+  });
+}
+
+export const GROWTH_OUTDATED = 'growth_outdated';
+
+/** Tables to take out of the warehouse, committed whole or not at all. */
+export interface TableRemoval {
+  lease: LeaseProof;
+  tables: readonly string[];
+  /** Names of all views of ours, each with its columns in their order. */
+  views: ReadonlyMap<string, readonly string[]>;
+  /** Statements on own tables that belong to the same moment. */
+  statements: readonly CompiledQuery[];
 }
 
 /** Rows written anew from bodies that are already stored, committed whole or not at all. */
@@ -167,8 +189,16 @@ export interface Warehouse {
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /** Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that name. */
+  /**
+   * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
+   * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
+   */
   evolve(growth: ShapeGrowth): Promise<void>;
+  /**
+   * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.
+   * Throws `table_in_use` if views of others stand on the tables themselves.
+   */
+  dropTables(removal: TableRemoval): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
   /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */

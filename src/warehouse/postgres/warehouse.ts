@@ -9,6 +9,7 @@ import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
+import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
@@ -54,6 +55,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),
     evolve: (growth) => growTables(database, own, growth),
+    dropTables: (removal) => dropTables(database, removal),
     rewrite: (rewrite) =>
       underLease(rewrite.lease, async (session) => {
         await rewriteRows(session, rewrite);

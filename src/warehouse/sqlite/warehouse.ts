@@ -11,6 +11,7 @@ import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
+import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
 
@@ -63,6 +64,12 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
       transact(growth.lease, () => {
         growTables(db, own, growth);
         runAll(growth.statements);
+      }),
+    dropTables: ({ lease, tables, views, statements }) =>
+      transact(lease, () => {
+        for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
+        emptyBrokenViews(db, views);
+        runAll(statements);
       }),
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {

@@ -2,7 +2,7 @@ import { sql, type CompiledQuery, type Kysely } from 'kysely';
 import { ConfigError } from '../../../model/errors.ts';
 import { grownColumns, OWN_COLUMNS } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { ShapeGrowth } from '../../warehouse.ts';
+import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
@@ -18,7 +18,7 @@ import { wideningsOf } from './widening.ts';
  * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
-  const { before, after, changes, views, statements, lease } = growth;
+  const { before, after, changes, views, statements, lease, claim } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter(({ name }) => !known.has(name));
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
@@ -38,6 +38,8 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   await widenColumns(database, lease, widenings, {
     tables: names,
     prepare: async (session) => {
+      // First of all: it holds up those who are planning another change, until this one is there.
+      if (claim !== null) await claimGrowth(session, claim);
       for (const table of fresh) {
         await refuseForeignTable(session, database.schema, table.name);
         await execute(session, createTable(own, table));
@@ -92,6 +94,11 @@ async function refuseForeignTable(session: Session, schema: string, name: string
   throw new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
     hint: 'rename it, or point `warehouse` at a database or schema of its own',
   });
+}
+
+async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
+  const { rowCount } = await session.execute(claim.sql, claim.parameters);
+  if (rowCount === 0) throw growthOutdated();
 }
 
 async function execute(session: Session, query: CompiledQuery): Promise<void> {
