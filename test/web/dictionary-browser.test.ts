@@ -88,7 +88,7 @@ describe.skipIf(executable === null)('the page of tables in Chromium', () => {
   it('is one file that needs no server and no script, in the same style', async () => {
     const { page, complaints } = await fromFile([small]);
     expect(await page.locator('#blog-diagram rect.table').count()).toBe(3);
-    expect(await page.locator('main').evaluate((main) => getComputedStyle(main).maxWidth)).toBe('1240px');
+    expect(await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth")).toBe('1240px');
     expect(complaints).toStrictEqual([]);
   });
 

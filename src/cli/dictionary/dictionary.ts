@@ -62,10 +62,12 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
 
 /** The same with each table's rows beside it, and times that programs read. */
 function withRows(dictionary: Dictionary, counts: RowCounts): object {
-  const timed = (key: string, value: unknown): unknown =>
-    /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
   const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
-  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timed)));
+  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
+}
+
+function timesAsText(key: string, value: unknown): unknown {
+  return /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
 }
 
 async function give({ stdout, cwd }: CliContext, text: string, out: string | undefined): Promise<void> {

@@ -1,13 +1,5 @@
 import type { Dictionary, DictionaryTable } from '../../serve/dictionary/dictionary.ts';
-import {
-  layOut,
-  MOST_LETTERS,
-  ROW_HEIGHT,
-  TITLE_HEIGHT,
-  type ErEdge,
-  type ErNode,
-  type PlacedNode,
-} from './er-layout.ts';
+import { layOut, cutToFit, ROW_HEIGHT, TITLE_HEIGHT, type ErEdge, type ErNode, type PlacedNode } from './er-layout.ts';
 import { markup, type Markup } from './markup.ts';
 
 /** Lines of a table in the diagram: its key and what points elsewhere. */
@@ -44,16 +36,11 @@ function nodeMarkup(node: PlacedNode, columns: DictionaryTable['columns'], href:
   const { name, x, y, width, height } = node;
   const lines = columns.map((column, at) => {
     const mark = column.references === null ? 'key' : 'reference';
-    return markup`<text class="${mark}" x="${x + 10}" y="${y + TITLE_HEIGHT + at * ROW_HEIGHT + 15}">${cut(column.name)}</text>`;
+    return markup`<text class="${mark}" x="${x + 10}" y="${y + TITLE_HEIGHT + at * ROW_HEIGHT + 15}">${cutToFit(column.name)}</text>`;
   });
   return markup`<g><title>${name}</title><rect class="table" x="${x}" y="${y}" width="${width}" height="${height}" rx="5"/>
-<a href="${href(name)}"><text class="name" x="${x + 10}" y="${y + 17}">${cut(name)}</text></a>
+<a href="${href(name)}"><text class="name" x="${x + 10}" y="${y + 17}">${cutToFit(name)}</text></a>
 <path class="rule" d="M${x} ${y + TITLE_HEIGHT}h${width}"/>${lines}</g>`;
-}
-
-function cut(text: string): string {
-  const letters = [...text];
-  return letters.length <= MOST_LETTERS ? text : `${letters.slice(0, MOST_LETTERS - 1).join('')}…`;
 }
 
 /** A line from the row that points to the title of the table that it points to, with a fork at the end of many rows. */

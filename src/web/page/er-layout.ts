@@ -28,7 +28,7 @@ export interface ErLayout {
 export const TITLE_HEIGHT = 26;
 export const ROW_HEIGHT = 17;
 /** Longer texts are cut when they are drawn. */
-export const MOST_LETTERS = 30;
+const MOST_LETTERS = 30;
 const LETTER_WIDTH = 7.3;
 const PADDING = 10;
 const GAP = { x: 64, y: 18, within: 26 } as const;
@@ -114,7 +114,20 @@ function heightOf({ rows }: ErNode): number {
   return TITLE_HEIGHT + rows.length * ROW_HEIGHT + (rows.length === 0 ? 0 : 6);
 }
 
+/** In Latin letters; those of scripts that are written wide count as two. */
+function lengthOf(text: string): number {
+  return Array.from(text, (letter): number => (letter >= '\u1100' ? 2 : 1)).reduce((sum, width) => sum + width, 0);
+}
+
+/** The text as it is drawn. */
+export function cutToFit(text: string): string {
+  if (lengthOf(text) <= MOST_LETTERS) return text;
+  const letters = Array.from(text);
+  while (lengthOf(letters.join('')) > MOST_LETTERS - 1) letters.pop();
+  return `${letters.join('')}…`;
+}
+
 function widthOf({ name, rows }: ErNode): number {
-  const letters = Math.max(...[name, ...rows].map((text) => Math.min(MOST_LETTERS, [...text].length)));
+  const letters = Math.max(...[name, ...rows].map((text) => Math.min(MOST_LETTERS, lengthOf(text))));
   return Math.round(Math.max(90, letters * LETTER_WIDTH + 2 * PADDING));
 }
