@@ -47,6 +47,9 @@ export async function viewGrowth(context: LoadContext, after: ResourceShape): Pr
   };
 }
 
+/** A view that is there before any other. */
+const MADE_BY_MIGRATIONS = 'sync_freshness';
+
 async function whatStands(
   { warehouse }: LoadContext,
   stored: ReadonlyMap<string, StoredView>,
@@ -65,7 +68,7 @@ async function whatStands(
     return [name, standing] as const;
   });
   const taken = new Set(names);
-  for (const name of stored.keys()) taken.delete(name.toLowerCase());
+  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
   for (const { name } of after.tables) taken.add(name.toLowerCase());
   return { columns: new Map(columns), taken };
 }

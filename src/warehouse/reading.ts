@@ -36,7 +36,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
 
 type RowQueries = Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
+  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
 >;
 
 /** The parts of these queries in which the databases differ. */
@@ -63,6 +63,18 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
+    },
+    timeSpan: async ({ name }, columns, [from, to]) => {
+      const ends = columns.flatMap(({ name: column }, at) => {
+        const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
+        const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
+        return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
+      });
+      if (ends.length === 0) return null;
+      const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
+      const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
+      const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
+      return first === undefined || last === undefined ? null : [first, last];
     },
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {

@@ -190,6 +190,15 @@ export interface Warehouse {
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
   /**
+   * The first and the last time in any of these columns of dates and moments, of those from the one day (`YYYY-MM-DD`) on
+   * and before the other; null if there is none. Reads the table.
+   */
+  timeSpan(
+    table: TableShape,
+    columns: readonly Column[],
+    within: readonly [from: string, to: string],
+  ): Promise<readonly [first: string, last: string] | null>;
+  /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
    * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
    */
