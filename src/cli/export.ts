@@ -1,8 +1,9 @@
 import { Command } from 'commander';
 import type { CliContext } from './command/context.ts';
+import { dbtCommand } from './export/dbt/dbt.ts';
 
 /** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
-const EXPORTS: readonly ((context: CliContext) => Command)[] = [];
+const EXPORTS: readonly ((context: CliContext) => Command)[] = [dbtCommand];
 
 /** `content-sync export`: the warehouse for other tools, as files; the warehouse itself is only read. */
 export function exportCommand(context: CliContext): Command {

@@ -31,15 +31,13 @@ function recordViews({ tables, relations }: Described): DictionaryTable[] {
   return views.toSorted((a, b) => b.columns.length - a.columns.length);
 }
 
-const PREFERRED = /^(published|created|date|updated)/;
+/** What most questions of time are about, the best first. */
+const TELLING = ['published', 'created', 'date', 'updated'];
 
 function timeOf({ columns }: DictionaryTable): DictionaryColumn | undefined {
   const times = columns.filter(({ type, source }) => source !== null && (type === 'timestamp' || type === 'date'));
-  const rank = ({ name }: DictionaryColumn): number => {
-    const [, word = ''] = PREFERRED.exec(name) ?? [];
-    return word === '' ? 9 : ['published', 'created', 'date', 'updated'].indexOf(word);
-  };
-  return times.toSorted((a, b) => rank(a) - rank(b))[0];
+  const told = TELLING.flatMap((word) => times.find(({ name }) => name.startsWith(word)) ?? []);
+  return told[0] ?? times[0];
 }
 
 function byMonth(described: Described, dialect: ViewDialect): ExampleQuery[] {
