@@ -2,6 +2,7 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { KeyPlan } from './key-plan.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -90,6 +91,8 @@ export interface ShapeGrowth {
   changes: readonly ShapeChange[];
   /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
   views: readonly ViewChange[];
+  /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
+  references?: ReadonlySet<string>;
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
@@ -203,6 +206,11 @@ export interface Warehouse {
    * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
+  /**
+   * Makes the keys, collations and indexes that are missing, and takes away ours that nobody wants any more; quick if
+   * there is nothing to do. What others' locks, views or rights do not let it do is left for the next time.
+   */
+  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /**
    * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.
    * Throws `table_in_use` if views of others stand on the tables themselves.

@@ -18,7 +18,7 @@ import { wideningsOf } from './widening.ts';
  * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
-  const { before, after, changes, views, statements, lease, claim } = growth;
+  const { before, after, changes, views, statements, lease, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter(({ name }) => !known.has(name));
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
@@ -27,7 +27,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   const freshNames = fresh.map(({ name }) => name);
   const alter = altered.map(([table, more]) => {
     const columns = more.map(({ column }) => column);
-    return addColumns(own, table, columns).sql;
+    return addColumns(own, table, columns, references).sql;
   });
   const widenings = wideningsOf(growth);
   const ask = asking(database);
@@ -42,7 +42,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
       if (claim !== null) await claimGrowth(session, claim);
       for (const table of fresh) {
         await refuseForeignTable(session, database.schema, table.name);
-        await execute(session, createTable(own, table));
+        await execute(session, createTable(own, table, references));
         if (table.path.length === 0) await execute(session, createDeletedIndex(own, table));
       }
       for (const statement of statements) await execute(session, statement);
@@ -77,7 +77,7 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   const grow = async (session: Session): Promise<void> => {
     for (const [table, lacking] of missing) {
       const columns = grown.filter((column) => lacking.some(({ name }) => name === column.name));
-      await execute(session, addColumns(own, table, columns));
+      await execute(session, addColumns(own, table, columns, new Set()));
     }
     await writeComments(session, [...missing.keys()]);
   };
@@ -96,7 +96,7 @@ async function refuseForeignTable(session: Session, schema: string, name: string
   });
 }
 
-async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
+export async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
   const { rowCount } = await session.execute(claim.sql, claim.parameters);
   if (rowCount === 0) throw growthOutdated();
 }
