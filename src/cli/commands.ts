@@ -45,6 +45,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
   },
+  dictionary: {
+    about:
+      'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    load: async () => (await import('./dictionary/dictionary.ts')).dictionaryCommand,
+  },
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
@@ -64,6 +69,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
+  },
+  export: {
+    about: 'write what BI reads as files for other tools: export parquet, csv or ndjson',
+    load: async () => (await import('./export.ts')).exportCommand,
   },
   demo: {
     about: 'start a content service on this machine, copy it, change it, sync again and query the copy',

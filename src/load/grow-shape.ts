@@ -6,7 +6,7 @@ import { shapeRecords, type ShapedPage, type ShapeInput } from '../shape/shape-p
 import { rememberShape } from '../state/column-catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../state/reshapes.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
-import { viewGrowth } from './grow-views.ts';
+import { evolveTables } from './evolve-tables.ts';
 import type { LoadContext } from './load-context.ts';
 import { storedValue } from '../shape/records/as-record.ts';
 import { bodiesAfter, type StoredBody } from '../state/versions.ts';
@@ -40,16 +40,12 @@ export async function growTables(
     before !== null &&
     profile.history !== 'none' &&
     changes.some((change) => changesStoredRows(before, change, profile));
-  const { views, statements } = await viewGrowth(context, after);
-  await warehouse.evolve({
-    lease: owned.lease(),
+  await evolveTables(context, {
     before,
     after,
     changes,
-    views,
     statements: [
-      ...statements,
-      ...rememberShape(warehouse.own, before, after, changes, at),
+      ...rememberShape(warehouse.own, before, after, changes, at, profile),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ],
   });

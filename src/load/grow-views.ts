@@ -2,9 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { columnComment, keyComment, readShapes } from '../state/column-catalog.ts';
+import { commentKey, readShapes, saveComment, storedComments } from '../state/column-catalog.ts';
+import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
-import { readViews, rememberView, type MadeView, type StoredView } from '../state/view-catalog.ts';
+import {
+  claimGrowth,
+  readGrowths,
+  readViews,
+  rememberView,
+  type MadeView,
+  type StoredView,
+} from '../state/view-catalog.ts';
 import { asChange, type PlannedView, type StandingColumn } from '../views/planned-view.ts';
 import { planViews, type Standing } from '../views/plan-views.ts';
 import { resolveRelations } from '../views/relations.ts';
@@ -15,55 +23,61 @@ import type { LoadContext } from './load-context.ts';
 /** All views, those that must be made anew among them, and the statements that remember these. */
 export interface ViewGrowth {
   views: readonly ViewChange[];
+  /** Those of all tables and columns, as the profile has them now. */
+  comments: readonly Comment[];
   statements: readonly CompiledQuery[];
+  /** Holds as long as nobody else changes what this was planned from. */
+  claim: CompiledQuery;
 }
 
 /** The views as they are once the resource has the tables of `after`. Changes nothing by itself. */
 export async function viewGrowth(context: LoadContext, after: ResourceShape): Promise<ViewGrowth> {
   const { warehouse, clock } = context;
   const { own } = warehouse;
+  const growths = await readGrowths(own);
   const stored = await readViews(own);
-  const standing = await whatStands(context, stored, after);
-  const planned = planViews(await modelOf(context, after), standing);
-  const changed = new Set(planned.filter((view) => !isMade(view, stored.get(view.name))));
+  const names = await warehouse.tableNames();
+  const standing = await whatStands(context, stored, names, after);
+  const model = await modelOf(context, after);
+  const planned = planViews(model, standing);
+  const comments = model.resources.flatMap((resource) => commentsOf(resource, resource.profile));
+  // Somebody may have dropped one, with a table or by itself.
+  const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
+  const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
   const at = timestampText(clock.now());
   return {
     views: planned.map((view) => asChange(view, changed.has(view))),
-    statements: [...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
+    comments,
+    statements: [
+      ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
+      ...changedComments(own, comments, await storedComments(own)),
+    ],
+    claim: claimGrowth(own, growths),
   };
 }
 
-/**
- * Brings the views up to date with the tables and the profile as they are now: another resource, or another version of
- * the profile, may have changed what they stand on.
- */
-export async function refreshViews(context: LoadContext): Promise<void> {
-  const { warehouse, owned } = context;
-  const { shape } = owned;
-  if (shape === null) return;
-  const { views, statements } = await viewGrowth(context, shape);
-  if (statements.length === 0) return;
-  await warehouse.evolve({ lease: owned.lease(), before: shape, after: shape, changes: [], views, statements });
-}
+/** A view that is there before any other. */
+const MADE_BY_MIGRATIONS = 'sync_freshness';
 
 async function whatStands(
   { warehouse }: LoadContext,
   stored: ReadonlyMap<string, StoredView>,
+  names: ReadonlySet<string>,
   after: ResourceShape,
 ): Promise<Standing> {
   const successes = await lastSuccesses(warehouse.own);
   const columns = [...stored].map(([name, { view, columns: rows }]) => {
     // Within the walk that brings a column, its type may still be found out; nobody has built on it yet.
     const since = view.resource === null ? '9' : (successes.get(view.resource) ?? '');
-    const standing = rows.map(({ column_name, type, first_seen }): StandingColumn => ({
+    const standing = rows.map(({ column_name, type, first_seen, promised_at }): StandingColumn => ({
       name: column_name,
       type,
-      isPromised: first_seen < since,
+      isPromised: first_seen < since || promised_at !== null,
     }));
     return [name, standing] as const;
   });
-  const taken = new Set(await warehouse.tableNames());
-  for (const name of stored.keys()) taken.delete(name.toLowerCase());
+  const taken = new Set(names);
+  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
   for (const { name } of after.tables) taken.add(name.toLowerCase());
   return { columns: new Map(columns), taken };
 }
@@ -74,17 +88,30 @@ async function modelOf({ warehouse, whole }: LoadContext, after: ResourceShape):
   const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
-    return shape === undefined ? [] : [{ ...shape, profile, comments: commentsOf(shape) }];
+    return shape === undefined ? [] : [{ ...shape, profile, comments: byColumn(commentsOf(shape, profile)) }];
   });
   return { resources, relations: resolveRelations(whole.relations, resources), dialect: warehouse.dialect };
 }
 
-function commentsOf({ resource, tables }: ResourceShape): ViewedResource['comments'] {
+/** The catalogue may say more behind it; what is not in it yet comes with its column. */
+function changedComments(
+  own: LoadContext['warehouse']['own'],
+  comments: readonly Comment[],
+  stored: ReadonlyMap<string, string | null>,
+): CompiledQuery[] {
+  return comments.flatMap(({ table, column, comment }) => {
+    const before = column === null ? undefined : stored.get(commentKey(table, column));
+    if (column === null || before === undefined || before?.startsWith(comment) === true) return [];
+    return [saveComment(own, table, column, comment)];
+  });
+}
+
+function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {
+  const tables = Map.groupBy(comments, ({ table }) => table);
   return new Map(
-    tables.map(({ name, path, key, columns }) => {
-      const keys = key.map((column, at) => [column, keyComment(resource, at)] as const);
-      const sources = columns.map((column) => [column.name, columnComment(resource, path, column)] as const);
-      return [name, new Map([...keys, ...sources])];
+    Array.from(tables, ([table, own]) => {
+      const columns = own.flatMap(({ column, comment }) => (column === null ? [] : [[column, comment] as const]));
+      return [table, new Map(columns)];
     }),
   );
 }
@@ -108,6 +135,8 @@ function rowsOf({ name, resource, query, description, columns }: PlannedView): M
 function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;
-  const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
+  const columns = stored.columns.map(
+    ({ view_name: _name, position: _at, first_seen: _since, promised_at: _promise, ...column }) => column,
+  );
   return isDeepStrictEqual(rowsOf(view), { ...known, columns });
 }

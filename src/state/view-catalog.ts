@@ -5,7 +5,7 @@ import type { ViewColumnRow, ViewRow } from '../warehouse/view-rows.ts';
 /** A view of ours as it was made. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
   /** In their order. */
-  columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen'>[];
+  columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen' | 'promised_at'>[];
 }
 
 /** A view as it stands, with its columns in their order. */
@@ -22,6 +22,21 @@ export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, Sto
   return new Map(views.map((view) => [view.view_name, { view, columns: byView.get(view.view_name) ?? [] }]));
 }
 
+/** How often tables and views have changed so far: to be read before what a change of them is planned from. */
+export async function readGrowths(own: Kysely<OwnTables>): Promise<number> {
+  const { growths } = await own.selectFrom('_sync_growth').select('growths').executeTakeFirstOrThrow();
+  return growths;
+}
+
+/** The statement that counts one more; it changes nothing if there has been another one since. */
+export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQuery {
+  return own
+    .updateTable('_sync_growth')
+    .set({ growths: growths + 1 })
+    .where('growths', '=', growths)
+    .compile();
+}
+
 /** The statements that remember a view as it is made; a column that it had keeps the time at which it came. */
 export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: TimestampText): CompiledQuery[] {
   const { columns, ...view } = made;
@@ -35,9 +50,36 @@ export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: Timesta
     const known = { ...column, position };
     return own
       .insertInto('_sync_view_columns')
-      .values({ ...known, view_name: view.view_name, first_seen: at })
+      .values({ ...known, view_name: view.view_name, first_seen: at, promised_at: null })
       .onConflict((conflict) => conflict.columns(['view_name', 'column_name']).doUpdateSet(known))
       .compile();
   });
   return [upsert, ...ofColumns];
+}
+
+/**
+ * The statements that forget how views were made, so that all are made again, and keep what they have promised:
+ * `since` is the walk of the resource that is forgotten with them.
+ */
+export function forgetViews(
+  own: Kysely<OwnTables>,
+  resource: string,
+  since: TimestampText | null,
+  at: TimestampText,
+): CompiledQuery[] {
+  const promise = own
+    .updateTable('_sync_view_columns')
+    .set({ promised_at: at })
+    .where('first_seen', '<', since ?? '')
+    .where('view_name', 'in', (views) =>
+      views.selectFrom('_sync_views').select('view_name').where('resource', '=', resource),
+    );
+  const forget = own.updateTable('_sync_views').set({ query: '' });
+  return [...(since === null ? [] : [promise.compile()]), forget.compile()];
+}
+
+/** The columns of all views in their order. */
+export async function viewColumns(own: Kysely<OwnTables>): Promise<Map<string, string[]>> {
+  const views = await readViews(own);
+  return new Map([...views].map(([name, { columns }]) => [name, columns.map(({ column_name }) => column_name)]));
 }

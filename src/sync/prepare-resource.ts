@@ -1,11 +1,13 @@
-import { sql } from 'kysely';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { deleteCheckpoint, readCheckpoint } from '../state/checkpoints.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { deleteCheckpoint, lastSuccesses, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
 import { forgetSeen } from '../state/seen.ts';
+import { forgetViews, viewColumns } from '../state/view-catalog.ts';
 import type { RunRow } from '../warehouse/own-tables.ts';
 import { feedPlace } from './feed/feed-place.ts';
 import { trustedPlan } from './filter/trusted-plan.ts';
@@ -88,9 +90,10 @@ function commandFor(resource: string, { command }: RunOptions): SyncCommand {
 
 /**
  * Takes a resource out of the warehouse, so that a backfill can build it anew under another profile: its tables,
- * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound.
+ * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
+ * empty until the tables are there again, with the columns that they have promised.
  */
-async function forgetResource({ warehouse, owned }: ResourceContext): Promise<void> {
+async function forgetResource({ warehouse, owned, clock }: ResourceContext): Promise<void> {
   const { own } = warehouse;
   const { resource } = owned;
   const tables = await own
@@ -99,19 +102,23 @@ async function forgetResource({ warehouse, owned }: ResourceContext): Promise<vo
     .distinct()
     .where('resource', '=', resource)
     .execute();
-  await warehouse.apply(
-    [
-      ...tables.map((table) => sql`DROP TABLE IF EXISTS ${sql.id(table.table_name)}`.compile(own)),
+  const walkedAt = (await lastSuccesses(own)).get(resource) ?? null;
+  await warehouse.dropTables({
+    lease: owned.lease(),
+    tables: tables.map(({ table_name }) => table_name),
+    views: await viewColumns(own),
+    statements: [
+      ...forgetViews(own, resource, walkedAt, timestampText(clock.now())),
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
+      forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),
       forgetFeeds(own, resource),
       deleteCheckpoint(own, resource),
     ],
-    owned.lease(),
-  );
+  });
 }
 
 /** Thrown if the database was set back behind what it had confirmed to a run, and the resource is owned again. */

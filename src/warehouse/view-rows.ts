@@ -21,4 +21,25 @@ export interface ViewColumnRow {
   /** `content.id` if it holds the key of another resource. */
   refers_to: string | null;
   first_seen: string;
+  /** When its resource was copied anew, from which on it shows this type whatever the walks say; null if it never was. */
+  promised_at: string | null;
+}
+
+/** A single row. */
+export interface GrowthRow {
+  id: 1;
+  /** How often tables and views have changed. */
+  growths: number;
+}
+
+/** One delete of a record. */
+export interface DeleteRow {
+  resource: string;
+  id: string;
+  /** The record's version that says it. */
+  version: number;
+  /** The service's own time where it has named one, else when it was asked. */
+  deleted_at: string;
+  /** When the service was asked and had the record again; null as long as it is gone. */
+  restored_at: string | null;
 }

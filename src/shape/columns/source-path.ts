@@ -33,3 +33,10 @@ export function pathText(path: SourcePath): string {
   const keys = keysOf(path);
   return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
 }
+
+/** The keys that `pathText` wrote. */
+export function keysOfText(text: string): string[] {
+  if (!text.startsWith('["')) return text.split('.');
+  const keys: unknown = JSON.parse(text);
+  return Array.isArray(keys) ? keys.map(String) : [text];
+}

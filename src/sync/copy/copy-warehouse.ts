@@ -116,7 +116,8 @@ async function makeTables(
     // One resource's tables are made together or not at all.
     if (after.tables.every(({ name }) => there.has(name))) continue;
     const changes = shapeChanges({ resource, tables: [] }, after);
-    await staging.warehouse.evolve({ lease: lease.proof(), before: null, after, changes, views: [], statements: [] });
+    const nothingElse = { views: [], statements: [], claim: null };
+    await staging.warehouse.evolve({ lease: lease.proof(), before: null, after, changes, ...nothingElse });
   }
   return made.flatMap(({ tables }) => tables.map(copiedTable));
 }

@@ -20,25 +20,44 @@ interface TableColumns {
   columns: readonly string[];
 }
 
-/** Views of ours, in their order, around a change of the tables that they stand on. */
+/**
+ * Views of ours, in their order, around a change of the tables that they stand on. `isCollated` if columns of theirs get
+ * another collation, which no view that stands can follow.
+ */
 export async function viewPlan(
   { execute }: Session,
   views: readonly ViewChange[],
   uses: readonly TableColumns[],
+  isCollated = false,
 ): Promise<ViewPlan> {
   if (views.length === 0) return { views, retyped: [], detached: new Map() };
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
-  const { rows } = await execute<StandingRow>(STANDING, [
+  const { rows } = await execute<StandingRow & { is_used: boolean }>(standingViews(USES_COLUMNS), [
     views.map(({ name }) => name),
     pairs.map(([table]) => table),
     pairs.map(([, column]) => column),
   ]);
   const wanted = new Map(views.map((view) => [view.name, view]));
-  const standing = rows.map((row) => ({ ...row, columns: z.array(standingColumn).parse(JSON.parse(row.columns)) }));
-  const retyped = standing.filter(({ name, columns }) => !isExtended(columns, wanted.get(name)?.columns ?? []));
+  const standing = rows.map(standingView);
+  const used = new Set(rows.filter(({ is_used }) => is_used).map(({ name }) => name));
+  const retyped = standing.filter(
+    ({ name, columns }) =>
+      (isCollated && (used.has(name) || wanted.get(name)?.isChanged)) ||
+      !isExtended(columns, wanted.get(name)?.columns ?? []),
+  );
   const names = retyped.map(({ name }) => name);
-  const detached = standing.filter(({ name, is_used }) => is_used && !names.includes(name));
+  const detached = standing.filter(({ name }) => used.has(name) && !names.includes(name));
   return { views, retyped: names, detached: new Map(detached.map((view) => [view.name, emptied(view)])) };
+}
+
+/** The statements that take those of the views off the tables that stand on one of them: they keep their columns. */
+export async function emptiedViews(
+  { execute }: Session,
+  views: readonly string[],
+  tables: readonly string[],
+): Promise<string[]> {
+  const { rows } = await execute<StandingRow & { is_used: boolean }>(standingViews(USES_TABLES), [views, tables]);
+  return rows.flatMap((row) => (row.is_used ? [emptied(standingView(row))] : []));
 }
 
 /**
@@ -82,23 +101,28 @@ export function viewComments(views: readonly ViewChange[]): string[] {
     .filter(({ isChanged }) => isChanged)
     .flatMap(({ name, description, columns }) => [
       `COMMENT ON VIEW ${quoted(name)} IS ${escapeLiteral(description)}`,
-      ...columns.map(
-        (column) =>
-          `COMMENT ON COLUMN ${quoted(name)}.${quoted(column.name)} IS ${escapeLiteral(column.description ?? '')}`,
-      ),
+      columns
+        .map(
+          (column) =>
+            `COMMENT ON COLUMN ${quoted(name)}.${quoted(column.name)} IS ${escapeLiteral(column.description ?? '')}`,
+        )
+        .join('; '),
     ]);
 }
 
 interface StandingView {
   name: string;
   columns: readonly z.output<typeof standingColumn>[];
-  /** True if it stands on one of the columns that change. */
-  is_used: boolean;
 }
 
-interface StandingRow extends Record<string, unknown>, Pick<StandingView, 'name' | 'is_used'> {
+interface StandingRow extends Record<string, unknown> {
+  name: string;
   /** JSON. */
   columns: string;
+}
+
+function standingView({ name, columns }: StandingRow): StandingView {
+  return { name, columns: z.array(standingColumn).parse(JSON.parse(columns)) };
 }
 
 const standingColumn = z.object({ name: z.string(), type: z.string(), collation: z.string().nullable() });
@@ -122,15 +146,25 @@ function emptied({ name, columns }: StandingView): string {
   return `CREATE OR REPLACE VIEW ${quoted(name)} AS SELECT ${list.join(', ')} WHERE false`;
 }
 
-const STANDING = `SELECT relname AS name,
+/** Those of the views `$1` that are there, and whether `isUsed`, an expression over `ev_class`, holds for each. */
+function standingViews(isUsed: string): string {
+  return `SELECT relname AS name,
       jsonb_agg(jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
         ELSE format_type(atttypid, atttypmod) END, 'collation', CASE WHEN attcollation NOT IN (0, typcollation)
         THEN attcollation::regcollation::text END) ORDER BY attnum)::json AS columns,
       EXISTS (SELECT FROM pg_rewrite JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
-        JOIN pg_attribute AS used ON used.attrelid = refobjid AND used.attnum = refobjsubid
-        JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS changed(table_name, column_name)
-          ON used.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name)) AND used.attname = column_name
-        WHERE ev_class = pg_class.oid AND refclassid = 'pg_class'::regclass) AS is_used
+        WHERE ev_class = pg_class.oid AND refclassid = 'pg_class'::regclass AND ${isUsed}) AS is_used
     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 JOIN pg_type ON pg_type.oid = atttypid
     WHERE relkind = 'v' AND relname = ANY($1) AND relnamespace = current_schema()::regnamespace
     GROUP BY pg_class.oid, relname`;
+}
+
+/** It stands on one of the columns `$3` of the tables `$2`. */
+const USES_COLUMNS = `EXISTS (SELECT FROM pg_attribute AS used
+  JOIN ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS changed(table_name, column_name)
+    ON used.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name)) AND used.attname = column_name
+  WHERE used.attrelid = refobjid AND used.attnum = refobjsubid)`;
+
+/** It stands on one of the tables `$2`. */
+const USES_TABLES = `refobjid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(used))
+  FROM unnest($2::text[]) AS used))`;

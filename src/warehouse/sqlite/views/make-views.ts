@@ -14,3 +14,23 @@ export function makeViews(db: Database, views: readonly ViewChange[]): void {
     db.exec(`CREATE VIEW ${view} AS ${query}`);
   }
 }
+
+/** Empties those of the views that stand on what is gone: they can be read, and what people built on them too. */
+export function emptyBrokenViews(db: Database, views: ReadonlyMap<string, readonly string[]>): void {
+  for (const [name, columns] of views) {
+    const view = VIEW_DIALECT.id(name);
+    if (canBeRead(db, view)) continue;
+    const list = columns.map((column) => `NULL AS ${VIEW_DIALECT.id(column)}`);
+    db.exec(`DROP VIEW IF EXISTS ${view}`);
+    db.exec(`CREATE VIEW ${view} AS SELECT ${list.join(', ')} WHERE 0`);
+  }
+}
+
+function canBeRead(db: Database, view: string): boolean {
+  try {
+    db.prepare(`SELECT * FROM ${view}`);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -4,16 +4,18 @@ import { ConfigError } from '../../../model/errors.ts';
 import type { ShapeChange } from '../../../model/table.ts';
 import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { ShapeGrowth } from '../../warehouse.ts';
+import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { makeViews } from '../views/make-views.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
-export function growTables(db: Database, own: Kysely<OwnTables>, { before, after, changes, views }: ShapeGrowth): void {
+export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
+  const { before, after, changes, views, claim } = growth;
+  if (claim !== null && db.prepare(claim.sql).run(...claim.parameters).changes === 0) throw growthOutdated();
   const known = new Set(before?.tables.map((table) => table.name));
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
-    run(db, createTable(own, table));
+    run(db, createTable(own, table, after.tables));
     if (table.path.length === 0) run(db, createDeletedIndex(own, table));
   }
   const altered = changes.filter(({ table }) => known.has(table));

@@ -114,6 +114,8 @@ describe.skipIf(POSTGRES.missing !== null)('tables that grow on Postgres', () =>
         ALTER SCHEMA blog OWNER TO ${owner}; ALTER SCHEMA content_sync OWNER TO ${owner}; GRANT USAGE ON SCHEMA blog TO ${other}; GRANT SELECT ON content TO ${other};
         DO $$ DECLARE t record; BEGIN FOR t IN SELECT * FROM pg_tables WHERE schemaname IN ('blog', 'content_sync') LOOP
           EXECUTE format('ALTER TABLE %I.%I OWNER TO ${owner}', t.schemaname, t.tablename); END LOOP; END $$;
+        DO $$ DECLARE v record; BEGIN FOR v IN SELECT * FROM pg_views WHERE schemaname = 'blog' LOOP
+          EXECUTE format('ALTER VIEW %I.%I OWNER TO ${owner}', v.schemaname, v.viewname); END LOOP; END $$;
         CREATE VIEW reports.mine AS SELECT score FROM content; ALTER VIEW reports.mine OWNER TO ${other}`),
       );
       const limited = await openWarehouse(address.replace('postgres@', `${owner}@`), systemClock);
