@@ -38,5 +38,6 @@ function askFile(file: string, query: string): TextRow[] {
 }
 
 function textOf(value: unknown): string | null {
-  return typeof value === 'string' || value === null ? value : `${value as number | bigint}`;
+  if (typeof value === 'number' || typeof value === 'bigint') return value.toString();
+  return typeof value === 'string' ? value : null;
 }
