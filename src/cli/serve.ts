@@ -106,6 +106,7 @@ function listen(parts: ListenParts, serve: ServeSettings, sources: readonly Sour
     pages: createPages({
       snapshot: () => served.snapshot(),
       ready: () => served.ready(),
+      tables: () => served.tables(),
       metrics: () => served.metrics(),
       door: doorFor(parts, serve),
       failed: (error) => log.error({ err: error }, 'a page could not be made'),

@@ -35,5 +35,5 @@ export async function danglingIn(
       ON ${compared(key)} = ${compared(value)} AND t."_deleted_at" IS NULL
     WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(own);
   const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
-  return { references: Number(n), dangling: Number(dangling), example };
+  return { references: n, dangling, example };
 }

@@ -91,10 +91,10 @@ export interface ShapeGrowth {
   changes: readonly ShapeChange[];
   /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
   views: readonly ViewChange[];
-  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
-  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
   references?: ReadonlySet<string>;
+  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
+  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
@@ -243,6 +243,8 @@ export interface Warehouse {
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 if it is not there yet. */
   count(table: string): Promise<number>;
+  /** All rows of a table; 0 if it is not there yet. */
+  countAll(table: string): Promise<number>;
   /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */
