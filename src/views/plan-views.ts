@@ -44,6 +44,12 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
   return [...planned.values()];
 }
 
+/** True if a view has this name for want of `wanted`, which was too long or not free; or is called so. */
+export function isNameOf(name: string, wanted: string): boolean {
+  const free = freeName(wanted, new Set());
+  return name === free || name === freeName(free, new Set([free]));
+}
+
 /** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return freeName(cutName(name), taken);

@@ -4,7 +4,10 @@ import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
-export interface WarehouseReader extends Pick<Warehouse, 'own' | 'count' | 'countDeleted' | 'close'> {
+export interface WarehouseReader extends Pick<
+  Warehouse,
+  'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'
+> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
@@ -33,7 +36,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
 
 type RowQueries = Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countDeleted'
+  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
 >;
 
 /** The parts of these queries in which the databases differ. */
@@ -94,6 +97,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const deleted = sql`SELECT count(*) FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL`;
       return numberOf(sql`SELECT (SELECT count(*) FROM ${named(table)}) - (${deleted}) AS n`);
     },
+    countAll: async (table) => ((await isThere(table)) ? numberOf(sql`SELECT count(*) AS n FROM ${named(table)}`) : 0),
     countDeleted: async (table, since) => {
       if (!(await isThere(table))) return 0;
       return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
