@@ -26,7 +26,9 @@ function summaryOf({ dialect }: ViewModel, resource: ViewedResource, live: Plann
   const added: ViewColumn[] = [];
   const joins: string[] = [];
   for (const [at, { rows, columns: wanted }] of facts.entries()) {
-    const named = wanted.map((column) => ({ ...column, name: freeColumn(column.name, taken) }));
+    const named = wanted.map(({ kind, type, sql, description, ...column }) => {
+      return { kind, type, sql, description, name: freeColumn(column.name, taken) };
+    });
     const { join, sqlOf } = dialect.perRow(`t${at}`, named, rows);
     joins.push(join);
     added.push(...named.map((column) => columnOf(column, sqlOf(column.name))));
