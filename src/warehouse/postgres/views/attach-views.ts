@@ -20,11 +20,15 @@ interface TableColumns {
   columns: readonly string[];
 }
 
-/** Views of ours, in their order, around a change of the tables that they stand on. */
+/**
+ * Views of ours, in their order, around a change of the tables that they stand on. `isCollated` if columns of theirs get
+ * another collation, which no view that stands can follow.
+ */
 export async function viewPlan(
   { execute }: Session,
   views: readonly ViewChange[],
   uses: readonly TableColumns[],
+  isCollated = false,
 ): Promise<ViewPlan> {
   if (views.length === 0) return { views, retyped: [], detached: new Map() };
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
@@ -36,7 +40,11 @@ export async function viewPlan(
   const wanted = new Map(views.map((view) => [view.name, view]));
   const standing = rows.map(standingView);
   const used = new Set(rows.filter(({ is_used }) => is_used).map(({ name }) => name));
-  const retyped = standing.filter(({ name, columns }) => !isExtended(columns, wanted.get(name)?.columns ?? []));
+  const retyped = standing.filter(
+    ({ name, columns }) =>
+      (isCollated && (used.has(name) || wanted.get(name)?.isChanged)) ||
+      !isExtended(columns, wanted.get(name)?.columns ?? []),
+  );
   const names = retyped.map(({ name }) => name);
   const detached = standing.filter(({ name }) => used.has(name) && !names.includes(name));
   return { views, retyped: names, detached: new Map(detached.map((view) => [view.name, emptied(view)])) };

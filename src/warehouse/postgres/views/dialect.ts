@@ -7,10 +7,12 @@ export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
   id: escapeIdentifier,
   literal: escapeLiteral,
-  moment: (sql) => `(${sql} AT TIME ZONE 'UTC')`,
+  moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : CONVERT[to](sql, from)),
   text: (sql, from) =>
     from === 'json' ? `(${sql} #>> '{}')` : from === 'timestamp' ? momentText(sql) : `${sql}::text`,
+  month: (sql, type) => `to_char(${sql}${type === 'date' ? '' : " AT TIME ZONE 'UTC'"}, 'YYYY-MM')`,
+  at: (text) => `TIMESTAMPTZ ${escapeLiteral(`${text}+00`)}`,
   shown: (type) => type,
 };
 

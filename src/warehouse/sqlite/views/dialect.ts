@@ -23,6 +23,8 @@ export const VIEW_DIALECT: ViewDialect = {
   moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : CONVERT[to](sql, from)),
   text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
+  month: (sql) => `substr(${sql}, 1, 7)`,
+  at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
 };
