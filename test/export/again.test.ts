@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { DATABASES } from '../support/databases.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 import type { OwnRecord } from '../support/record-service.ts';
-import { manifestIn, parquetRows, tableIn, viewRows } from './read-back.ts';
+import { tableIn } from './read-back.ts';
+import { expectSnapshot } from './standing.ts';
 
 const AT = '2024-03-01T08:00:00Z';
 const LATER = '2024-03-02T08:00:00Z';
@@ -19,24 +18,6 @@ const RECORDS: readonly OwnRecord[] = Array.from({ length: 50 }, (_, number) => 
   tags: [`t${number % 3}`],
 }));
 
-/** Every file that the manifest lists is there as it says, nothing else is, and the rows are those of the views. */
-async function expectSnapshot(database: TestDatabase, stage: OwnStage, folder: string): Promise<void> {
-  const listed: string[] = [];
-  for (const table of manifestIn(folder).tables) {
-    for (const { path: file, bytes, sha256 } of table.files) {
-      const content = readFileSync(path.join(folder, file));
-      expect([content.length, createHash('sha256').update(content).digest('hex')]).toEqual([bytes, sha256]);
-      listed.push(file);
-    }
-    expect(table.files.reduce((sum, { rows }) => sum + rows, 0)).toBe(table.rows);
-    const rows = await viewRows(database, stage.address, table);
-    expect(await parquetRows(folder, table.name), table.name).toEqual(rows);
-  }
-  const there = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const names = there.map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)));
-  expect(names.toSorted()).toEqual(['manifest.json', ...listed].toSorted());
-}
-
 interface Written {
   tables: { table: string; rows: number; files: number; written_files: number }[];
 }
@@ -48,8 +29,8 @@ async function exported(stage: OwnStage, ...args: string[]): Promise<Map<string,
   return new Map(report.tables.map((table) => [table.table, table]));
 }
 
-describe.for(DATABASES)('F181 a second export of $name', (database) => {
-  it('F181 writes the months that have changed, and is the snapshot after every kind of change', async () => {
+describe.for(DATABASES)('a second export of $name', (database) => {
+  it('writes the months that have changed, and is the snapshot after every kind of change', async () => {
     const stage = await ownStage(database, RECORDS);
     const folder = path.join(stage.folder, 'out');
     const first = await exported(stage);
@@ -89,7 +70,7 @@ describe.for(DATABASES)('F181 a second export of $name', (database) => {
     expect(tableIn(folder, 'content_live').files.map(({ month }) => month)).not.toContain('2025-12');
   });
 
-  it('F181 writes all of a table that shows other columns, or that is asked for otherwise', async () => {
+  it('writes all of a table that shows other columns, or that is asked for otherwise', async () => {
     const stage = await ownStage(database, RECORDS);
     const folder = path.join(stage.folder, 'out');
     await exported(stage);
@@ -111,7 +92,7 @@ describe.for(DATABASES)('F181 a second export of $name', (database) => {
     await expectSnapshot(database, stage, folder);
   });
 
-  it('F181 is the snapshot after all rows are gone, and after they came', async () => {
+  it('is the snapshot after all rows are gone, and after they came', async () => {
     const stage = await ownStage(database, RECORDS.slice(0, 3));
     const folder = path.join(stage.folder, 'out');
     await exported(stage);

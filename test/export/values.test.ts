@@ -42,8 +42,8 @@ const RECORDS: readonly OwnRecord[] = [
   { id: '"é,😀', updated_at: AT, body: 'a'.repeat(70_000) },
 ];
 
-describe.for(DATABASES)('F180 an export of odd values from $name', (database) => {
-  it('F180 holds in Parquet what the views show, row by row, with their types', async () => {
+describe.for(DATABASES)('an export of odd values from $name', (database) => {
+  it('holds in Parquet what the views show, row by row, with their types', async () => {
     const stage = await ownStage(database, RECORDS);
     const { code, stderr } = await stage.command('export', 'parquet', 'out');
     expect([code, stderr]).toEqual([0, '']);
@@ -73,7 +73,7 @@ describe.for(DATABASES)('F180 an export of odd values from $name', (database) =>
     expect(rows).toEqual([['9223372036854775807', '1234567890123456789012345678.1234567891']]);
   });
 
-  it('F180 keeps the digits of decimals that no decimal of Parquet holds', async () => {
+  it('keeps the digits of decimals that no decimal of Parquet holds', async () => {
     const digits = '12345678901234567890123456789012345678901234567890.25';
     const stage = await ownStage(database, [
       { id: 'a', decimal: raw(digits) },
@@ -89,7 +89,7 @@ describe.for(DATABASES)('F180 an export of odd values from $name', (database) =>
     expect(rows.map((row) => row[at])).toEqual([digits, '0.5']);
   });
 
-  it.for(['snappy', 'none'])('F180 compresses Parquet by %s as well', async (compression) => {
+  it.for(['snappy', 'none'])('compresses Parquet by %s as well', async (compression) => {
     const stage = await ownStage(database, RECORDS);
     const { code } = await stage.command('export', 'parquet', 'out', '--compression', compression);
     const folder = path.join(stage.folder, 'out');
@@ -97,7 +97,7 @@ describe.for(DATABASES)('F180 an export of odd values from $name', (database) =>
     expect([code, rows]).toEqual([0, await parquetRows(folder, 'content_live')]);
   });
 
-  it('F180 holds in CSV the texts of the views, NULL apart from an empty text', async () => {
+  it('holds in CSV the texts of the views, NULL apart from an empty text', async () => {
     const stage = await ownStage(database, RECORDS);
     expect((await stage.command('export', 'csv', 'out')).code).toBe(0);
     const folder = path.join(stage.folder, 'out');
@@ -128,7 +128,7 @@ describe.for(DATABASES)('F180 an export of odd values from $name', (database) =>
     );
   });
 
-  it('F180 holds in NDJSON long numbers by their digits, and JSON as JSON', async () => {
+  it('holds in NDJSON long numbers by their digits, and JSON as JSON', async () => {
     const stage = await ownStage(database, RECORDS);
     expect((await stage.command('export', 'ndjson', 'out')).code).toBe(0);
     const folder = path.join(stage.folder, 'out');
