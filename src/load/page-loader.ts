@@ -7,6 +7,7 @@ import { resolveRejects, saveRejects } from '../state/rejects.ts';
 import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
 import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
+import { sourceTexts } from './source-texts.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -142,6 +143,7 @@ async function loadPage(
         : []),
       ...restoreDeletes(warehouse.own, resource, restoredAmong(found, written), requestedAt),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
+      ...sourceTexts(context, written),
       ...statements(facts, outcome),
     ],
   });

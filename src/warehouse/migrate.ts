@@ -12,6 +12,7 @@ import * as tokens from '../../migrations/010-tokens.ts';
 import * as views from '../../migrations/011-views.ts';
 import * as timesDeletesCalendar from '../../migrations/012-times-deletes-calendar.ts';
 import * as growth from '../../migrations/015-growth.ts';
+import * as sourceTexts from '../../migrations/016-source-texts.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -37,6 +38,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '011-views': views,
   '012-times-deletes-calendar': timesDeletesCalendar,
   '015-growth': growth,
+  '016-source-texts': sourceTexts,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

@@ -112,6 +112,8 @@ export interface VersionRow {
   op: 'upsert' | 'delete';
   hash: string;
   body: string | null;
+  /** What the service sent, if the body has hidden fields and the profile keeps it. */
+  source_text: string | null;
 }
 
 export interface RejectRow {

@@ -93,6 +93,8 @@ export interface ShapeGrowth {
   views: readonly ViewChange[];
   /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
   references?: ReadonlySet<string>;
+  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
+  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */

@@ -50,5 +50,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   },
   // Experiments ask and judge; none of them knows how a profile is written.
   probe: { '.': ['ask', 'experiments', 'result'], ask: [], experiments: ['.', 'ask'], result: ['.'] },
+  // Formats and places know nothing of each other.
+  export: { '.': ['formats', 'places'], formats: [], places: [] },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
 };

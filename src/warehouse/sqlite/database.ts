@@ -10,6 +10,7 @@ import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
+import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
@@ -21,6 +22,10 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shared: null,
     openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => lookForWarehouse(file),
+    openSnapshot: async () => {
+      const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS);
+      return opened === null ? null : snapshotReader(opened);
+    },
     refuseMaking: () => refuseMaking(file),
     // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
     inbox: `sqlite:${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`,
