@@ -18,7 +18,10 @@ export function liveViews(model: ViewModel): View[] {
 }
 
 function descriptionOf({ resource, profile }: ViewedResource, { path }: TableShape): string {
-  if (path.length > 0) return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
+  const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
+  if (ofList !== undefined) return ofList;
+  if (path.length > 0)
+    return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
   return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
 }
 

@@ -3,12 +3,24 @@ import { liveViews } from './live.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
+import { calendarView } from './whole/calendar.ts';
+import { deletesView } from './whole/deletes.ts';
+import { dictionaryView } from './whole/dictionary.ts';
+import { freshnessView } from './whole/freshness.ts';
+import { schemaLogView } from './whole/schema-log.ts';
 
 /** Views of one kind; `above` holds those of the kinds before, by the name that they would have if it were free. */
 export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView>) => View[];
 
 /** All kinds, each above those that its views stand on. */
-const VIEW_KINDS: readonly ViewKind[] = [liveViews];
+const VIEW_KINDS: readonly ViewKind[] = [
+  liveViews,
+  freshnessView,
+  deletesView,
+  calendarView,
+  schemaLogView,
+  dictionaryView,
+];
 
 /** What stands and what may not be touched. */
 export interface Standing {
@@ -30,6 +42,12 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
     }
   }
   return [...planned.values()];
+}
+
+/** True if a view has this name for want of `wanted`, which was too long or not free; or is called so. */
+export function isNameOf(name: string, wanted: string): boolean {
+  const free = freeName(wanted, new Set());
+  return name === free || name === freeName(free, new Set([free]));
 }
 
 /** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */

@@ -1,6 +1,7 @@
+import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import type { GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
+import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
 export type TimestampText = string;
@@ -111,6 +112,8 @@ export interface VersionRow {
   op: 'upsert' | 'delete';
   hash: string;
   body: string | null;
+  /** What the service sent, if the body has hidden fields and the profile keeps it. */
+  source_text: string | null;
 }
 
 export interface RejectRow {
@@ -232,6 +235,8 @@ export interface OwnTables {
   _sync_columns: ColumnRow;
   _sync_schema_changes: SchemaChangeRow;
   _sync_versions: VersionRow;
+  _sync_deletes: DeleteRow;
+  _sync_calendar: CalendarDay;
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;

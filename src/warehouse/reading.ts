@@ -4,7 +4,10 @@ import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
-export interface WarehouseReader extends Pick<Warehouse, 'own' | 'count' | 'countDeleted' | 'close'> {
+export interface WarehouseReader extends Pick<
+  Warehouse,
+  'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'
+> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
@@ -33,7 +36,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
 
 type RowQueries = Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countDeleted'
+  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
 >;
 
 /** The parts of these queries in which the databases differ. */
@@ -60,6 +63,18 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
+    },
+    timeSpan: async ({ name }, columns, [from, to]) => {
+      const ends = columns.flatMap(({ name: column }, at) => {
+        const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
+        const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
+        return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
+      });
+      if (ends.length === 0) return null;
+      const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
+      const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
+      const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
+      return first === undefined || last === undefined ? null : [first, last];
     },
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {
@@ -93,6 +108,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const deleted = sql`SELECT count(*) FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL`;
       return numberOf(sql`SELECT (SELECT count(*) FROM ${named(table)}) - (${deleted}) AS n`);
     },
+    countAll: async (table) => ((await isThere(table)) ? numberOf(sql`SELECT count(*) AS n FROM ${named(table)}`) : 0),
     countDeleted: async (table, since) => {
       if (!(await isThere(table))) return 0;
       return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL

@@ -17,6 +17,10 @@ export interface ViewDialect {
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */
   text(sql: string, from: ColumnType): string;
+  /** The month of a date, or that of a moment in UTC, as a text such as `2026-11`. */
+  month(sql: string, type: ColumnType): string;
+  /** A moment of UTC, such as `2026-11-20 00:00:00`, as a literal that times can be compared with. */
+  at(text: string): string;
   /** The type that a view shows a column of `type` as: one that its readers know. */
   shown(type: ColumnType): ColumnType;
 }

@@ -93,6 +93,8 @@ export interface ShapeGrowth {
   views: readonly ViewChange[];
   /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
   references?: ReadonlySet<string>;
+  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
+  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
@@ -193,6 +195,15 @@ export interface Warehouse {
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
   /**
+   * The first and the last time in any of these columns of dates and moments, of those from the one day (`YYYY-MM-DD`) on
+   * and before the other; null if there is none. Reads the table.
+   */
+  timeSpan(
+    table: TableShape,
+    columns: readonly Column[],
+    within: readonly [from: string, to: string],
+  ): Promise<readonly [first: string, last: string] | null>;
+  /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
    * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
    */
@@ -232,6 +243,8 @@ export interface Warehouse {
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 if it is not there yet. */
   count(table: string): Promise<number>;
+  /** All rows of a table; 0 if it is not there yet. */
+  countAll(table: string): Promise<number>;
   /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */

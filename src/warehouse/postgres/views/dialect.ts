@@ -7,10 +7,12 @@ export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
   id: escapeIdentifier,
   literal: escapeLiteral,
-  moment: (sql) => `(${sql} AT TIME ZONE 'UTC')`,
+  moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : CONVERT[to](sql, from)),
   text: (sql, from) =>
     from === 'json' ? `(${sql} #>> '{}')` : from === 'timestamp' ? momentText(sql) : `${sql}::text`,
+  month: (sql, type) => `to_char(${sql}${type === 'date' ? '' : " AT TIME ZONE 'UTC'"}, 'YYYY-MM')`,
+  at: (text) => `TIMESTAMPTZ ${escapeLiteral(`${text}+00`)}`,
   shown: (type) => type,
 };
 
@@ -51,11 +53,20 @@ const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => st
     if (from === 'timestamp') return sql;
     if (from === 'date') return `(${sql}::timestamp AT TIME ZONE 'UTC')`;
     const value = plain(sql, from);
-    return `(CASE WHEN ${value} ~ ${MOMENT} THEN (${value})::timestamp AT TIME ZONE 'UTC' END)`;
+    return `(CASE WHEN ${value} ~ ${MOMENT} THEN (regexp_replace(${value}, ${BELOW_MS}, '\\1') || ${zoneFor(value)})::timestamptz END)`;
   },
   text: (sql, from) => VIEW_DIALECT.text(sql, from),
   json: (sql, from) => (from === 'json' ? sql : `to_jsonb(${sql})`),
 };
 
-/** The form in which tables keep times and dates as texts. */
-const MOMENT = String.raw`'^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])( ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?)?$'`;
+/** What has to stand behind a time for it to name its zone. */
+function zoneFor(value: string): string {
+  return `CASE WHEN length(${value}) = 10 THEN ' 00:00+00' WHEN ${value} ~ 'T.*(Z|[-+]..:?..)$| .*(Z|[-+]..:?..)$' THEN '' ELSE '+00' END`;
+}
+
+const LEAP_YEAR = String.raw`(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)`;
+const DATE = String.raw`(?!0000)(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))|${LEAP_YEAR}-02-29)`;
+/** Dates and times as services send them: a column that became a text has them as they were sent. */
+const MOMENT = String.raw`'^${DATE}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[-+](0\d|1[0-4]):?[0-5]\d)?)?$'`;
+/** Cut off, as tables do. */
+const BELOW_MS = String.raw`'(\.\d{3})\d+'`;

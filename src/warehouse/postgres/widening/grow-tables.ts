@@ -7,6 +7,7 @@ import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-right
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
 import { viewComments } from '../views/attach-views.ts';
+import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
@@ -53,6 +54,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));
+  await changeComments(database, growth.comments ?? []);
   const comments = viewComments(views);
   if (comments.length > 0) {
     await transact(database, async (session) => void (await session.execute(comments.join('; '))), { mayRepeat: true });

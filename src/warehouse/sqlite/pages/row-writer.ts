@@ -150,12 +150,16 @@ export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftD
   const mark = db.prepare<unknown[], DeletedRow>(markText(own, table));
   const children = deletion.children.map((child) => db.prepare(deleteStatement(own, child)));
   const remember = versionWriter(db, history);
+  const note = db.prepare(
+    'INSERT INTO "_sync_deletes" ("resource", "id", "version", "deleted_at") VALUES (?, ?, ?, ?)',
+  );
   const deleted: string[] = [];
   for (const { key, confirmedAt, deletedAt } of gone) {
     const row = mark.get(deletedAt ?? confirmedAt, confirmedAt, key, confirmedAt);
     if (row === undefined) continue;
     for (const child of children) child.run(key);
     remember(resource, key, row, confirmedAt);
+    note.run(resource, key, row.version, deletedAt ?? confirmedAt);
     deleted.push(key);
   }
   return deleted;
@@ -166,10 +170,12 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   const keys = db.prepare<[string, number], string>(oldText(own, table)).pluck().all(deletedBefore, limit);
   const row = db.prepare(deleteStatement(own, table));
   const versions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+  const deletes = db.prepare('DELETE FROM "_sync_deletes" WHERE "resource" = ? AND "id" = ?');
   const suspects = db.prepare('DELETE FROM "_sync_suspects" WHERE "resource" = ? AND "record_id" = ?');
   for (const key of keys) {
     row.run(key);
     versions.run(resource, key);
+    deletes.run(resource, key);
     suspects.run(resource, key);
   }
   return keys.length;

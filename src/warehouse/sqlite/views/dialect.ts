@@ -23,6 +23,8 @@ export const VIEW_DIALECT: ViewDialect = {
   moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : CONVERT[to](sql, from)),
   text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
+  month: (sql) => `substr(${sql}, 1, 7)`,
+  at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
 };
@@ -55,6 +57,20 @@ function number(sql: string, from: ColumnType, cast: string): string {
   return `CASE WHEN ${LOOKS_LIKE_NUMBER(value)} THEN CAST(${value} AS ${cast}) END`;
 }
 
+/**
+ * A date or time as services send it, as a timestamp: a column that became a text has them as they were sent. SQLite takes
+ * `now`, numbers and the 30th of February for times as well, and rounds below the millisecond, where tables cut off.
+ */
+function moment(value: string): string {
+  const day = `substr(${value}, 1, 10)`;
+  const isMoment = `${value} >= '0001' AND date(${day}) = ${day} AND datetime(${value}) IS NOT NULL AND substr(${value}, 12, 2) < '24'`;
+  const seconds = `CASE WHEN substr(${value}, 17, 1) = ':' THEN substr(${value}, 17, 3) ELSE '' END`;
+  const zone = `CASE WHEN substr(${value}, 11) GLOB '*[-+][0-9][0-9]:[0-9][0-9]' THEN substr(${value}, -6) ELSE '' END`;
+  const ms = `substr(substr(CAST('1' || substr(${value}, 21, 3) AS INTEGER), 2) || '00', 1, 3)`;
+  const fraction = `CASE WHEN substr(${value}, 20, 1) = '.' AND ${ms} <> '000' THEN '.' || ${ms} ELSE '' END`;
+  return `CASE WHEN ${isMoment} THEN datetime(substr(${value}, 1, 16) || ${seconds} || ${zone}) || ${fraction} END`;
+}
+
 const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
   boolean: (sql, from) => {
     const value = plain(sql, from);
@@ -67,11 +83,8 @@ const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => st
   },
   double: (sql, from) => number(sql, from, 'REAL'),
   numeric: (sql, from) => number(sql, from, 'REAL'),
-  date: (sql, from) => `date(${plain(sql, from)})`,
-  timestamp: (sql, from) => {
-    const value = plain(sql, from);
-    return `CASE WHEN ${value} LIKE '%.___%' THEN strftime('%Y-%m-%d %H:%M:%f', ${value}) ELSE datetime(${value}) END`;
-  },
+  date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
+  timestamp: (sql, from) => moment(plain(sql, from)),
   text: (sql, from) => VIEW_DIALECT.text(plain(sql, from), from),
   json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
 };
