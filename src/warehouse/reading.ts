@@ -1,5 +1,6 @@
 import { type Kysely, sql, type RawBuilder } from 'kysely';
 import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
+import type { Cell } from '../model/table.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -34,9 +35,20 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
   };
 }
 
+/** Of a text in a sample: enough to tell that it is long. */
+const SAMPLED_LETTERS = 40;
+
 type RowQueries = Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
+  | 'holdsBeyondDouble'
+  | 'sample'
+  | 'timeSpan'
+  | 'keysAfter'
+  | 'latestKeys'
+  | 'countUntimed'
+  | 'count'
+  | 'countAll'
+  | 'countDeleted'
 >;
 
 /** The parts of these queries in which the databases differ. */
@@ -75,6 +87,15 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
       const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
       return first === undefined || last === undefined ? null : [first, last];
+    },
+    sample: async ({ name, path }, columns, limit) => {
+      const cells = columns.map(({ name: column, type }) => {
+        const cell = sql`${sql.id(column)}`;
+        return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
+      });
+      const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
+      const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
+      return (await rows.execute(own)).rows;
     },
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {

@@ -42,26 +42,27 @@ const PROFILES = {
   },
 };
 
-/** Medians in milliseconds per query, before and after, as rows of a Markdown table. */
+/** Medians in milliseconds per query, before and after by turns, as rows of a Markdown table. */
 export async function benchQueries(database: BenchDatabase, stage: QueryStage, rounds: number): Promise<string> {
-  const { raw, setting } = await database.make('queries');
-  const read = await openReader(database.name, raw);
+  const readers: Record<string, Reader> = {};
   try {
-    const times: Record<string, Record<string, number>> = {};
     for (const [name, profile] of Object.entries(PROFILES)) {
-      await run(stage, setting, profile, name === 'before' ? 'backfill' : 'sync');
+      const { raw, setting } = await database.make(`queries_${name}`);
+      await run(stage, setting, profile);
+      readers[name] = await openReader(database.name, raw);
+      await readers[name].settle();
       await database.settle();
-      await read.settle();
-      times[name] = await timesOf(read.ask, rounds);
     }
-    return table(database.name, times);
+    return table(database.name, await timesOf(readers, rounds));
   } finally {
-    await read.close();
-    await database.drop('queries');
+    for (const [name, reader] of Object.entries(readers)) {
+      await reader.close();
+      await database.drop(`queries_${name}`);
+    }
   }
 }
 
-async function run(stage: QueryStage, warehouse: string, profile: object, command: string): Promise<void> {
+async function run(stage: QueryStage, warehouse: string, profile: object): Promise<void> {
   const { indexes, ...whole } = { indexes: 'auto', ...profile };
   const page = { size: 500 };
   const resources = Object.fromEntries(['content', 'images', 'analytics'].map((name) => [name, { page, indexes }]));
@@ -71,7 +72,7 @@ async function run(stage: QueryStage, warehouse: string, profile: object, comman
   const auth = { type: 'api_key', key: stage.key };
   const sources = { bench: { base_url: stage.url, auth, profile: file, rate: { share: 1 } } };
   writeFileSync(config, JSON.stringify({ warehouse, sources }));
-  await measure([stage.main, command, '--json', '--config', config, '--log-level', 'warn']);
+  await measure([stage.main, 'backfill', '--json', '--config', config, '--log-level', 'warn']);
 }
 
 interface Reader {
@@ -104,25 +105,27 @@ async function openReader(name: string, address: string): Promise<Reader> {
   };
 }
 
-async function timesOf(ask: Reader['ask'], rounds: number): Promise<Record<string, number>> {
-  const times: Record<string, number> = {};
-  for (const [name, query] of Object.entries(QUERIES)) {
-    // The first is for the caches.
-    await ask(query);
-    const taken: number[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      const started = performance.now();
-      await ask(query);
-      taken.push(performance.now() - started);
+type Times = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+async function timesOf(readers: Readonly<Record<string, Reader>>, rounds: number): Promise<Times> {
+  const times: Record<string, Record<string, number>> = {};
+  for (const [query, text] of Object.entries(QUERIES)) {
+    const taken = new Map(Object.keys(readers).map((name) => [name, new Array<number>()]));
+    // The first round is for the caches.
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const [name, { ask }] of Object.entries(readers)) {
+        const started = performance.now();
+        await ask(text);
+        if (round > 0) taken.get(name)?.push(performance.now() - started);
+      }
     }
-    times[name] = median(taken);
+    times[query] = Object.fromEntries(Array.from(taken, ([name, of]) => [name, median(of)]));
   }
   return times;
 }
 
-function table(database: string, times: Readonly<Record<string, Readonly<Record<string, number>>>>): string {
-  const rows = Object.keys(QUERIES).map((name) => {
-    const [before = Number.NaN, after = Number.NaN] = [times['before']?.[name], times['after']?.[name]];
+function table(database: string, times: Times): string {
+  const rows = Object.entries(times).map(([name, { before = Number.NaN, after = Number.NaN }]) => {
     return `| ${name} | ${before.toFixed(1)} | ${after.toFixed(1)} | ${(before / after).toFixed(1)} |`;
   });
   return [`| ${database} | before, ms | after, ms | times |`, '| --- | --- | --- | --- |', ...rows, ''].join('\n');
