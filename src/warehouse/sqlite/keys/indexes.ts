@@ -30,12 +30,9 @@ export async function tendIndexes(
 
 /**
  * Statements that build the indexes which are missing, and take away ours that nobody wants any more or that are not as
- * they should be. Each may run in a transaction of its own.
+ * they should be.
  */
-export function missingIndexes(
-  db: Database,
-  { tables, indexes, related }: Pick<KeyPlan, 'tables' | 'indexes' | 'related'>,
-): string[] {
+function missingIndexes(db: Database, { tables, indexes }: Planned): string[] {
   const standing = new Map(
     db
       .prepare<[string], [string, string]>(STANDING)
