@@ -1,5 +1,8 @@
 import { cutName } from './cut-name.ts';
 import { liveViews } from './live.ts';
+import { changesViews } from './history/changes.ts';
+import { historyViews } from './history/history.ts';
+import { statesViews } from './history/states.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
@@ -16,6 +19,9 @@ export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView
 /** All kinds, each above those that its views stand on. */
 const VIEW_KINDS: readonly ViewKind[] = [
   liveViews,
+  historyViews,
+  changesViews,
+  statesViews,
   summaryViews,
   freshnessView,
   deletesView,
@@ -40,10 +46,15 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
       names.add(name);
-      planned.set(view.name, planView({ ...view, name }, columns.get(name) ?? [], model.dialect));
+      planned.set(view.name, planView(named(view, name), columns.get(name) ?? [], model.dialect));
     }
   }
   return [...planned.values()];
+}
+
+/** Functions are named apart from tables and views. */
+function named(view: View, name: string): View {
+  return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
 }
 
 /** True if a view has this name for want of `wanted`, which was too long or not free; or is called so. */

@@ -36,9 +36,10 @@ export function planView(view: View, standing: readonly StandingColumn[], dialec
 }
 
 /** What the database is told of it. */
-export function asChange({ name, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
+export function asChange({ name, asOf, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
   return {
     name,
+    ...(asOf === undefined ? {} : { asOf }),
     isChanged,
     query,
     description,

@@ -25,4 +25,9 @@ export interface View {
   columns: readonly ViewColumn[];
   /** The query from FROM on, on one line, with its leading space; or an empty text. */
   from: string;
+  /**
+   * The name of a function of a moment that gives its rows of that moment, on databases that have such functions: those
+   * between `valid_from` and `valid_to`, without deleted ones.
+   */
+  asOf?: string;
 }

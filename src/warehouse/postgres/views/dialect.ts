@@ -1,7 +1,8 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { RowFact, ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, RowFact, ViewDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
+import { BODIES } from './bodies.ts';
 
 export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
@@ -9,12 +10,35 @@ export const VIEW_DIALECT: ViewDialect = {
   literal: escapeLiteral,
   moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : CONVERT[to](sql, from)),
-  text: (sql, from) =>
-    from === 'json' ? `(${sql} #>> '{}')` : from === 'timestamp' ? momentText(sql) : `${sql}::text`,
+  text: (sql, from) => TEXT_OF[from]?.(sql) ?? `${sql}::text`,
   month: (sql, type) => `to_char(${sql}${type === 'date' ? '' : " AT TIME ZONE 'UTC'"}, 'YYYY-MM')`,
   at: (text) => `TIMESTAMPTZ ${escapeLiteral(`${text}+00`)}`,
   shown: (type) => type,
+  no: 'false',
+  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
+  bodies: BODIES,
   perRow,
+  differing: (fields) => ({
+    join: ` CROSS JOIN LATERAL (VALUES ${fields.map(rowOf).join(', ') || NO_ROW}) AS f(field, before, after)`,
+    where: 'f.before IS DISTINCT FROM f.after',
+    field: 'f.field',
+    before: 'f.before',
+    after: 'f.after',
+  }),
+};
+
+/** Before the first column. */
+const NO_ROW = '(NULL::text, NULL::text, NULL::text)';
+
+function rowOf({ field, before, after }: FieldValues): string {
+  return `(${escapeLiteral(field)}::text, ${before}, ${after})`;
+}
+
+/** Whatever the reader's settings are. */
+const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
+  json: (sql) => `(${sql} #>> '{}')`,
+  timestamp: momentText,
+  date: (sql) => `to_char(${sql}::timestamp, 'YYYY-MM-DD')`,
 };
 
 /** As the warehouse writes times, whatever the reader's zone is. */

@@ -1,5 +1,6 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
+import { BODIES } from './bodies.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -27,8 +28,31 @@ export const VIEW_DIALECT: ViewDialect = {
   at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
+  no: '0',
+  // A limit keeps SQLite from writing the expression into each place that names it.
+  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
+  bodies: BODIES,
+  differing: (fields) => ({
+    join: `, json_each('[' || substr(${concatenated(fields.map(rowOf))}, 2) || ']') AS f`,
+    where: '1',
+    field: "f.value ->> '$[0]'",
+    before: "f.value ->> '$[1]'",
+    after: "f.value ->> '$[2]'",
+  }),
   perRow: (_, facts, rows) => ({ join: '', sqlOf: factsPerRow(facts, rows) }),
 };
+
+function rowOf({ field, before, after }: FieldValues): string {
+  const row = `CASE WHEN x IS NOT y THEN ',' || json_array(${VIEW_DIALECT.literal(field)}, x, y) ELSE '' END`;
+  return `(SELECT ${row} FROM (SELECT ${before} AS x, ${after} AS y LIMIT 1))`;
+}
+
+/** As a tree: an expression may not be deeper than 1,000. */
+function concatenated(texts: readonly string[]): string {
+  if (texts.length < 2) return texts[0] ?? "''";
+  const half = Math.ceil(texts.length / 2);
+  return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
+}
 
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 
@@ -38,8 +62,13 @@ const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
   date: (sql) => sql,
   timestamp: (sql) => sql,
   numeric: (sql) => sql,
-  json: (sql) => sql,
+  json: jsonText,
 };
+
+/** Texts without their quotes, as those of a column of texts. */
+function jsonText(sql: string): string {
+  return `CASE WHEN json_valid(${sql}) THEN ${sql} ->> '$' ELSE ${sql} END`;
+}
 
 /** A JSON text's value if it is none of JSON's own kinds. */
 function plain(sql: string, from: ColumnType): string {
@@ -86,7 +115,7 @@ const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => st
   numeric: (sql, from) => number(sql, from, 'REAL'),
   date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
   timestamp: (sql, from) => moment(plain(sql, from)),
-  text: (sql, from) => VIEW_DIALECT.text(plain(sql, from), from),
+  text: (sql, from) => VIEW_DIALECT.text(sql, from),
   json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
 };
 
