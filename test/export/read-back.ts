@@ -44,7 +44,7 @@ export async function parquetRows(folder: string, name: string): Promise<TextRow
   );
   const { rows } = await inDuckDb(`SELECT ${list.join(', ')} FROM ${source(folder, files)}`);
   return sorted(
-    rows.map((row) => row.map((cell, at) => (cell === null ? null : plain(String(cell), columns[at]?.stored ?? '')))),
+    rows.map((row) => row.map((cell, at) => (cell === null ? null : plain(textOf(cell), columns[at]?.stored ?? '')))),
   );
 }
 
@@ -82,7 +82,7 @@ function ofSqlite(database: TestDatabase, address: string, text: string): Promis
       .raw()
       .safeIntegers()
       .all()
-      .map((row) => row.map((cell) => (cell === null ? null : String(cell)))),
+      .map((row) => row.map((cell) => (cell === null ? null : textOf(cell)))),
   );
 }
 
@@ -92,6 +92,11 @@ function ofPostgres(address: string, text: string): Promise<TextRow[]> {
     const types = { getTypeParser: () => String };
     return (await client.query<TextRow>({ text, rowMode: 'array', types })).rows;
   });
+}
+
+/** Of a text or a number. */
+function textOf(cell: unknown): string {
+  return typeof cell === 'string' ? cell : String(Object(cell).valueOf());
 }
 
 /** A text of the warehouse as the one that is compared. */
