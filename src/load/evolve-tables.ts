@@ -19,13 +19,14 @@ export interface TableGrowth {
  * resource has changed its own meanwhile, in this process or another: the last of all plans knows of all tables.
  */
 export async function evolveTables(context: LoadContext, growth: TableGrowth): Promise<void> {
-  const { warehouse, owned } = context;
+  const { warehouse, owned, whole } = context;
+  const references = new Set(Object.keys(whole.relations));
   for (;;) {
-    const { views, statements, claim } = await viewGrowth(context, growth.after);
+    const { views, comments, statements, claim } = await viewGrowth(context, growth.after);
     const all = [...statements, ...growth.statements];
     if (all.length === 0 && growth.changes.length === 0) return;
     try {
-      await warehouse.evolve({ ...growth, lease: owned.lease(), views, statements: all, claim });
+      await warehouse.evolve({ ...growth, lease: owned.lease(), views, comments, references, statements: all, claim });
       return;
     } catch (error) {
       if (!(error instanceof SyncError) || error.code !== GROWTH_OUTDATED) throw error;

@@ -45,7 +45,7 @@ export async function growTables(
     after,
     changes,
     statements: [
-      ...rememberShape(warehouse.own, before, after, changes, at),
+      ...rememberShape(warehouse.own, before, after, changes, at, profile),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ],
   });

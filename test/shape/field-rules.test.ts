@@ -15,23 +15,42 @@ describe('a renamed field', () => {
     );
     expect(page.shape.tables.map(({ name }) => name)).toEqual(['content', 'labels', 'content_authors']);
     expect(page.shape.tables[0]?.key).toEqual(['post_id']);
-    expect(columnsOf(page.shape)).toEqual(['content.hero text', 'content.name text', 'labels.value text', 'content_authors.name text']);
+    expect(columnsOf(page.shape)).toEqual([
+      'content.hero text',
+      'content.name text',
+      'labels.value text',
+      'content_authors.name text',
+    ]);
   });
 
-  it.for([['{"title":"t","slug":"s"}'], ['{"slug":"s","title":"t"}']])('gives way to no field beside it: %s', ([text = '']) => {
-    const page = shapePage([text], { fields: { slug: { rename: 'title' } } });
-    expect(rowsOf(page, 'content')[0]).toMatchObject({ title: 's' });
-    expect(Object.keys(rowsOf(page, 'content')[0] ?? {})).toContainEqual(expect.stringMatching(/^title_[0-9a-f]{8}$/));
-  });
+  it.for([['{"title":"t","slug":"s"}'], ['{"slug":"s","title":"t"}']])(
+    'gives way to no field beside it: %s',
+    ([text = '']) => {
+      const page = shapePage([text], { fields: { slug: { rename: 'title' } } });
+      expect(rowsOf(page, 'content')[0]).toMatchObject({ title: 's' });
+      expect(Object.keys(rowsOf(page, 'content')[0] ?? {})).toContainEqual(
+        expect.stringMatching(/^title_[0-9a-f]{8}$/),
+      );
+    },
+  );
 });
 
-describe('a field with a type', () => {
-  const typed = (type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json', values: string[]) =>
-    shapePages(
-      values.map((value) => [`{"a":${value}}`]),
-      { fields: { a: { type } } },
-    );
+const typed = (
+  type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json',
+  values: string[],
+) =>
+  shapePages(
+    values.map((value) => [`{"a":${value}}`]),
+    { fields: { a: { type } } },
+  );
 
+const secondPage = (contract: 'evolve' | 'discard_row' | 'discard_value') =>
+  shapePages([['{"a":1,"b":1}'], ['{"a":"x","b":2,"c":3}', '{"a":"7","b":3}']], {
+    contract,
+    fields: { a: { type: 'integer' } },
+  })[1];
+
+describe('a field with a type', () => {
   it.for([
     ['double', '1', 1],
     ['double', '"2.5"', 2.5],
@@ -84,12 +103,7 @@ describe('a field with a type', () => {
   });
 
   it('sets a value aside after others fitted, as the contract says', () => {
-    const page = (contract: 'evolve' | 'discard_row' | 'discard_value') =>
-      shapePages([['{"a":1,"b":1}'], ['{"a":"x","b":2,"c":3}', '{"a":"7","b":3}']], {
-        contract,
-        fields: { a: { type: 'integer' } },
-      })[1];
-    const [evolve, row, value] = [page('evolve'), page('discard_row'), page('discard_value')];
+    const [evolve, row, value] = [secondPage('evolve'), secondPage('discard_row'), secondPage('discard_value')];
     expect(evolve?.rejects).toMatchObject([{ index: 0, reason: 'contract' }]);
     expect(evolve && rowsOf(evolve, 'content')).toEqual([{ id: '2', a: 7, b: 3 }]);
     // Nothing grows for a record that is set aside.
@@ -105,7 +119,9 @@ describe('a field with a type', () => {
 
   it('is that of the elements of a list, and of fields within', () => {
     const fields = { tags: { type: 'text' }, 'authors.age': { type: 'double' } } as const;
-    const page = shapePage(['{"tags":[1,"2024-01-01"],"authors":[{"age":"30"},{"age":31}]}', '{"tags":"x"}'], { fields });
+    const page = shapePage(['{"tags":[1,"2024-01-01"],"authors":[{"age":"30"},{"age":31}]}', '{"tags":"x"}'], {
+      fields,
+    });
     expect(columnsOf(page.shape)).toEqual(['content_tags.value text', 'content_authors.age double']);
     expect(page.rejects).toMatchObject([{ index: 1 }]);
     const other = shapePage(['{"tags":"x"}', '{"tags":["x"]}', '{"tags":[["x"]]}'], { fields });

@@ -24,6 +24,7 @@ import { execute, transact, type Database } from './connection/transact.ts';
 import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
@@ -67,6 +68,7 @@ async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise
   return {
     ...rowsIn(own, database.schema),
     own,
+    dialect: VIEW_DIALECT,
     isWritable: () => isWritable(database),
     server: () => serverText(own),
     close,

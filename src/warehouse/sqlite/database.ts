@@ -11,6 +11,7 @@ import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 /** A file of its own per source; one process does all the work on it. */
@@ -51,6 +52,7 @@ async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
   return {
     ...rowsIn(own),
     own,
+    dialect: VIEW_DIALECT,
     isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
     server: () => Promise.resolve(null),
     close,

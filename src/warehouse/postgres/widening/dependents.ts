@@ -123,7 +123,9 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Wid
     `SELECT DISTINCT pg_describe_object(classid, objid, objsubid) AS what FROM pg_depend
      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
      WHERE refclassid = 'pg_class'::regclass AND refobjid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) AND attname = ANY($2)
-       AND deptype = 'a' AND classid <> 'pg_class'::regclass`,
+       AND deptype = 'a' AND classid <> 'pg_class'::regclass
+       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
+         AND starts_with(conname, '_sync_'))`,
     [table.name, columns.map(({ column }) => column.name)],
   );
   if (rows.length === 0) return;
