@@ -42,7 +42,7 @@ describe.for(DATABASES)('a second export of $name', (database) => {
     await expectSnapshot(database, stage, folder);
     // Nothing has changed: only the manifest is new.
     const standing = tableIn(folder, 'content_live').files;
-    expect([...(await exported(stage)).values()].map((table) => table.written_files)).toEqual([0, 0]);
+    expect([...(await exported(stage)).values()].filter((table) => table.written_files > 0)).toEqual([]);
     expect(tableIn(folder, 'content_live').files).toEqual(standing);
 
     const { service } = stage;

@@ -113,6 +113,7 @@ function plain(text: string, stored: string): string {
   return stored.startsWith('DECIMAL') && text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-export function sorted(rows: TextRow[]): TextRow[] {
-  return rows.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+function sorted(rows: TextRow[]): TextRow[] {
+  const keyed = rows.map((row) => ({ key: JSON.stringify(row), row }));
+  return keyed.toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
 }
