@@ -1,6 +1,7 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../shape/columns/source-path.ts';
+import { publishedColumn } from './history/published.ts';
 import type { View, ViewColumn } from './view.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
 
@@ -44,7 +45,8 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
   const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
-  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources];
+  const published = table.path.length === 0 ? publishedColumn(model, resource, `${ROW}.`) : [];
+  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...published];
 }
 
 const SYNCED_AT = 'When the service was asked for this version of the record, UTC.';

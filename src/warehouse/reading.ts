@@ -76,18 +76,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
     },
-    timeSpan: async ({ name }, columns, [from, to]) => {
-      const ends = columns.flatMap(({ name: column }, at) => {
-        const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
-        const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
-        return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
-      });
-      if (ends.length === 0) return null;
-      const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
-      const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
-      const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
-      return first === undefined || last === undefined ? null : [first, last];
-    },
+    timeSpan: timeSpan(own, dialect),
     sample: async ({ name, path }, columns, limit) => {
       const cells = columns.map(({ name: column, type }) => {
         const cell = sql`${sql.id(column)}`;
@@ -135,5 +124,20 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
         AND "_synced_at" >= ${moment(since)}`);
     },
+  };
+}
+
+function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['timeSpan'] {
+  return async ({ name }, columns, [from, to]) => {
+    const ends = columns.flatMap(({ name: column }, at) => {
+      const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
+      const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
+      return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
+    });
+    if (ends.length === 0) return null;
+    const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
+    const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
+    const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
+    return first === undefined || last === undefined ? null : [first, last];
   };
 }

@@ -3,6 +3,7 @@ import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
+import type { GoneRecord } from './gone-record.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -131,15 +132,6 @@ export interface RowRewrite {
   /** All child tables of the resource: what the rewritten records had there goes. */
   children: readonly TableShape[];
   statements: readonly CompiledQuery[];
-}
-
-/** A record that is gone from the service. */
-export interface GoneRecord {
-  key: string;
-  /** When the service was asked: a row that was written later stays. Becomes `_synced_at`. */
-  confirmedAt: TimestampText;
-  /** The service's own time of the delete, which becomes `_deleted_at`; `confirmedAt` does if it is absent or null. */
-  deletedAt?: TimestampText | null;
 }
 
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
