@@ -27,14 +27,21 @@ export interface ViewGrowth {
   claim: CompiledQuery;
 }
 
-/** The views as they are once the resource has the tables of `after`. Changes nothing by itself. */
-export async function viewGrowth(context: LoadContext, after: ResourceShape): Promise<ViewGrowth> {
+/**
+ * The views as they are once the resource has the tables of `after`; those named in `held` show the types that they
+ * show now. Changes nothing by itself.
+ */
+export async function viewGrowth(
+  context: LoadContext,
+  after: ResourceShape,
+  held: ReadonlySet<string>,
+): Promise<ViewGrowth> {
   const { warehouse, clock } = context;
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
-  const standing = await whatStands(context, stored, names, after);
+  const standing = await whatStands(context, { stored, names, held }, after);
   const planned = planViews(await modelOf(context, after), standing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
@@ -47,10 +54,15 @@ export async function viewGrowth(context: LoadContext, after: ResourceShape): Pr
   };
 }
 
+interface WhatIsThere {
+  stored: ReadonlyMap<string, StoredView>;
+  names: ReadonlySet<string>;
+  held: ReadonlySet<string>;
+}
+
 async function whatStands(
   { warehouse }: LoadContext,
-  stored: ReadonlyMap<string, StoredView>,
-  names: ReadonlySet<string>,
+  { stored, names, held }: WhatIsThere,
   after: ResourceShape,
 ): Promise<Standing> {
   const successes = await lastSuccesses(warehouse.own);
@@ -60,7 +72,7 @@ async function whatStands(
     const standing = rows.map(({ column_name, type, first_seen, promised_at }): StandingColumn => ({
       name: column_name,
       type,
-      isPromised: first_seen < since || promised_at !== null,
+      isPromised: first_seen < since || promised_at !== null || held.has(name),
     }));
     return [name, standing] as const;
   });

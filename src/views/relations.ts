@@ -1,4 +1,5 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
+import { shownName } from '../shape/beside-column.ts';
 import type { Relations } from '../source/relations.ts';
 import type { Relation } from './view-model.ts';
 
@@ -20,6 +21,7 @@ export function resolveRelations(declared: Relations, shapes: readonly ResourceS
   });
 }
 
-function hasColumn({ key, columns }: TableShape, name: string): boolean {
-  return key.includes(name) || columns.some((column) => column.name === name);
+/** By the name that views show. */
+function hasColumn(table: TableShape, name: string): boolean {
+  return table.key.includes(name) || table.columns.some((column) => shownName(table, column) === name);
 }

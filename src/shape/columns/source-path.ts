@@ -33,3 +33,7 @@ export function pathText(path: SourcePath): string {
   const keys = keysOf(path);
   return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
 }
+
+export function samePath(a: SourcePath, b: SourcePath): boolean {
+  return a.length === b.length && a.every((part, at) => part === b[at]);
+}
