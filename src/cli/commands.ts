@@ -65,6 +65,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
   },
+  export: {
+    about: 'write what BI reads as files for other tools: export parquet, csv or ndjson',
+    load: async () => (await import('./export.ts')).exportCommand,
+  },
   demo: {
     about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
     load: async () => (await import('./demo/demo.ts')).demoCommand,

@@ -1,10 +1,11 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { TO_CELL, type CellNotes } from './columns/cells.ts';
+import { TO_CELL } from './columns/cells.ts';
 import { columnName, tableName } from './columns/column-name.ts';
 import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
 import { typeOf, widenFor } from './columns/type-lattice.ts';
+import { namesBeside } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 import {
   isFull,
@@ -13,8 +14,13 @@ import {
   openLevel,
   openList,
   openSlot,
+  pinnedSlot,
   shapeTree,
+  takesPinned,
+  hasRoomForTable,
+  isElement,
   isWholePath,
+  UNNOTED,
   type Level,
   type List,
   type ShapeProfile,
@@ -22,11 +28,6 @@ import {
   type Slot,
   type TableNode,
 } from './shape-tree.ts';
-
-/** Child tables of one resource; arrays beyond them become JSON columns. */
-const MAX_CHILD_TABLES = 64;
-/** Conversions are only tried here; their notes are not used. */
-const UNNOTED: CellNotes = { suspect: false, repaired: 0 };
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
 interface Draft {
@@ -82,7 +83,7 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
   for (const key of Object.keys(object)) {
     const value = object[key];
     if (value === undefined || value === null) continue;
-    const known = level.slots.get(key);
+    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, draft.tree.profile));
     if (known !== undefined) learnSlot(draft, known, value, closed);
     else if (closed || !isFieldWorthStoring(level, key, value, draft.tree.profile)) continue;
     else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
@@ -91,8 +92,8 @@ function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: bool
 }
 
 function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
-  if (slot.skip) return;
-  if (slot.column !== null) widenColumn(slot.column, value);
+  if (slot.skip || (slot.pin !== null && !takesPinned(slot, value, draft.tree))) return;
+  if (slot.column !== null) widenColumn(slot, slot.column, value);
   else if (!closed && isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
     placeValue(draft, slot, value);
   }
@@ -100,31 +101,26 @@ function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean):
 }
 
 /** A value without content fits every column: as null, unless it is one of JSON. */
-function widenColumn(column: Column, value: JsonValue): void {
-  if (TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
+function widenColumn({ pin }: Slot, column: Column, value: JsonValue): void {
+  if (pin !== null || TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
 }
 
 /** True if the value needs no column of its own, because its fields or elements have or get theirs. */
 function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
-  const { profile, tables } = draft.tree;
+  const { profile } = draft.tree;
   if (slot.json || slot.depth >= profile.depth) return false;
   if (isObject(value)) return slot.level !== null || slot.list === null;
   if (!Array.isArray(value)) return false;
   if (slot.list !== null) return true;
-  return slot.level === null && !isElement(slot) && tables.length <= MAX_CHILD_TABLES;
-}
-
-/** An array within an array is no table of its own. */
-function isElement(slot: Slot): boolean {
-  return slot.path.length === slot.table.shape.path.length;
+  return slot.level === null && !isElement(slot) && hasRoomForTable(draft.tree);
 }
 
 function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
   if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
   const names = draft.columnNames[slot.table.index] ?? new Set();
   const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
-  const name = columnName(keys, names);
+  const name = columnName(keys, takenBy(draft, slot, names), slot.rename);
   const whole = slot.json || slot.level !== null || slot.list !== null;
   const column: Column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
   names.add(name);
@@ -132,8 +128,15 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
   slot.table.shape.columns.push(column);
 }
 
+/** Names that this field may not have: those in use, and those that the profile gives to others beside it. */
+function takenBy({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
+  const given = rename === null ? namesBeside(keysOf(path), tree.profile) : [];
+  return given.length === 0 ? inUse : new Set([...inUse, ...given]);
+}
+
 /** A time that is none of a known zone stays as it is written. */
-function plainType({ isText }: Slot, value: JsonValue): ColumnType {
+function plainType({ isText, pin }: Slot, value: JsonValue): ColumnType {
+  if (pin !== null) return pin.type;
   return isText && typeof value === 'string' ? 'text' : (typeOf(value) ?? 'json');
 }
 
@@ -162,7 +165,12 @@ function openTable(draft: Draft, slot: Slot): List {
   if (slot.list !== null) return slot.list;
   const { tree, resource } = draft;
   const parent = slot.table.shape;
-  const name = tableName(parent.name, keysOf(slot.path.slice(parent.path.length)), draft.tableNames);
+  const name = tableName(
+    parent.name,
+    keysOf(slot.path.slice(parent.path.length)),
+    takenBy(draft, slot, draft.tableNames),
+    slot.rename,
+  );
   const above = parent.key.length > 1 || parent.path.length > 0 ? parent.key : [`${resource}_id`];
   const position = above.length === 1 ? 'position' : `position_${above.length}`;
   const path = [...slot.path, EACH];

@@ -3,7 +3,9 @@ import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { columnName } from './columns/column-name.ts';
+import { pathPart } from './columns/source-path.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
+import { ruleOf } from './field-rules.ts';
 import { isObject } from './records/field-at.ts';
 import { limitRejection } from './records/record-limits.ts';
 import { shapeTree, type ShapeProfile, type ShapeTree } from './shape-tree.ts';
@@ -26,8 +28,13 @@ export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
 
 /** A resource before its first record: its own table with its key and nothing else. */
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
-  const key = typeof profile.id === 'string' ? columnName(keysOfPath(profile.id) ?? [profile.id], new Set()) : '_id';
+  const key = typeof profile.id === 'string' ? keyName(profile.id, profile) : '_id';
   return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
+}
+
+function keyName(id: string, profile: ShapeProfile): string {
+  const keys = keysOfPath(id) ?? [id];
+  return columnName(keys, new Set(), ruleOf(keys.map(pathPart), profile).rename);
 }
 
 /**
@@ -51,7 +58,7 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
     const { misfit, spills, ...written } = writeRows(treeOf(current, profile), contract, checked);
     if (!misfit) return finished(shape, current, written);
     const names = new Set([...viewNames(shape), ...tableNames]);
-    const grown = evolveShape(current, profile, usable(checked), names, spills);
+    const grown = evolveShape(current, profile, usable(checked, written.rejects), names, spills);
     if (isSame(current, grown)) throw new Error(`the shape of ${shape.resource} does not settle`);
     current = grown;
   }
@@ -71,9 +78,10 @@ function finished(
   return { shape: after, changes: shapeChanges(before, after), rows, rejects, overflowed, discarded, repaired };
 }
 
-/** The values of the records that may be walked. */
-function usable(records: readonly CheckedRecord[]): JsonObject[] {
-  return records.flatMap(({ value, rejection }) => (rejection === null && isObject(value) ? [value] : []));
+/** The values of the records that may be walked; one that is set aside makes no table grow. */
+function usable(records: readonly CheckedRecord[], rejects: WrittenRows['rejects']): JsonObject[] {
+  const aside = new Set(rejects.map(({ index }) => index));
+  return records.flatMap(({ value }, index) => (!aside.has(index) && isObject(value) ? [value] : []));
 }
 
 /** Names that the views on the warehouse have or will have. */

@@ -3,9 +3,15 @@ import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { LOCAL, zoneAt } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
-import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { cellOf, TO_CELL, type CellNotes, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
+import { holdsRules, ruleOf, type FieldRule, type Pin } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
+
+/** Child tables of one resource; arrays beyond them become JSON columns. */
+const MAX_CHILD_TABLES = 64;
+/** Conversions are only tried with it; what it notes is not used. */
+export const UNNOTED: CellNotes = { suspect: false, repaired: 0 };
 
 /** The part of a resource's profile (`source/profile.ts`) that shaping needs. */
 export interface ShapeProfile {
@@ -20,6 +26,8 @@ export interface ShapeProfile {
   /** Columns per table made from source fields. */
   max_columns: number;
   contract: Contract;
+  /** What the profile says of single fields, by dotted path. */
+  fields?: Readonly<Record<string, FieldRule>>;
 }
 
 /** A table in the tree, by its place in `ResourceShape.tables`. */
@@ -50,6 +58,10 @@ export interface Slot {
   json: boolean;
   /** Its texts are never read as times. */
   isText: boolean;
+  /** The type that the profile gives its column; null if the values decide. */
+  pin: Pin | null;
+  /** The name that the profile gives its column or table. */
+  rename: string | null;
   column: Column | null;
   /** Place in the row; -1 without a column. */
   at: number;
@@ -87,9 +99,13 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
 
 function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
   const at = table.shape.key.length + index;
+  if (column.path.at(-1) === OVERFLOW) {
+    table.overflowAt = at;
+    return;
+  }
+  const slot = slotAt(tree, column.path);
   const zone = zoneAt(tree.profile.times, pathText(column.path));
-  if (column.path.at(-1) === OVERFLOW) table.overflowAt = at;
-  else Object.assign(slotAt(tree, column.path), { column, at, toCell: cellOf(column.type, zone) });
+  Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellOf(column.type, zone) });
 }
 
 /** The slot for `key` in `level`, made if it is not there. */
@@ -99,6 +115,33 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
   const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
   level.slots.set(key, slot);
   return slot;
+}
+
+/** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
+export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
+  if (!holdsRules(profile) || ruleOf([...level.path, pathPart(key)], profile).pin === null) return undefined;
+  return openSlot(level, key, profile);
+}
+
+/**
+ * True if a slot with a pinned type takes the value: one that its column holds exactly, or a list of such, if the first
+ * values were lists. What comes first decides, because neither may change the other.
+ */
+export function takesPinned({ pin, ...slot }: Slot, value: JsonValue, tree: ShapeTree): boolean {
+  if (isObject(value) || pin === null) return false;
+  if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, UNNOTED) !== undefined;
+  if (slot.column !== null) return false;
+  return slot.list !== null || (slot.depth < tree.profile.depth && !isElement(slot) && hasRoomForTable(tree));
+}
+
+/** True if arrays may still become child tables. */
+export function hasRoomForTable({ tables }: ShapeTree): boolean {
+  return tables.length <= MAX_CHILD_TABLES;
+}
+
+/** An array within an array is no table of its own. */
+export function isElement({ path, table }: Pick<Slot, 'path' | 'table'>): boolean {
+  return path.length === table.shape.path.length;
 }
 
 /** The level for the fields of the object in `slot`, made if it is not there. */
@@ -116,7 +159,7 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
-  const json = profile.json.includes(dotted);
+  const { json, pin, rename } = ruleOf(path, profile);
   const isText = profile.times[dotted] === LOCAL;
   return {
     table,
@@ -125,6 +168,8 @@ function newSlot(table: TableNode, path: SourcePath, depth: number, profile: Sha
     skip,
     json,
     isText,
+    pin,
+    rename,
     column: null,
     at: -1,
     toCell: TO_CELL.json,
@@ -178,7 +223,7 @@ function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): 
 
 /** True if objects and arrays at the path always go into one JSON column. */
 export function isWholePath(path: SourcePath, profile: ShapeProfile): boolean {
-  return path.length > profile.depth || (profile.json.length > 0 && profile.json.includes(pathText(path)));
+  return path.length > profile.depth || (holdsRules(profile) && ruleOf(path, profile).json);
 }
 
 /** True if the table has as many columns as the profile lets it have. */

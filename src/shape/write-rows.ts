@@ -1,7 +1,5 @@
-import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Cell, SourcePath, TableRows } from '../model/table.ts';
-import { visibleText } from '../model/visible-text.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { repairJson, type CellNotes } from './columns/cells.ts';
 import { columnsBeyondPage } from './columns/row-width.ts';
@@ -9,11 +7,14 @@ import { pathPart, pathText } from './columns/source-path.ts';
 import { jsonText } from './json/json-text.ts';
 import { BACKSLASH } from './json/scan-json.ts';
 import { hasContent, isObject } from './records/field-at.ts';
+import { ON_MISFIT, ON_PIN_MISFIT } from './misfit.ts';
 import { NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import {
   isFull,
   isWorthStoring,
   isFieldWorthStoring,
+  pinnedSlot,
+  takesPinned,
   type Level,
   type List,
   type ShapeTree,
@@ -65,34 +66,6 @@ interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
   rejection: Rejection | null;
 }
 
-/** The reaction to a value that fits no column. */
-const ON_MISFIT: Record<Contract, (run: Run, path: SourcePath) => void> = {
-  evolve: (run) => {
-    run.misfit = true;
-  },
-  freeze: (run, path) => {
-    throw new SyncError(
-      'contract_frozen',
-      `record ${run.key}: ${shownPath(path)} does not fit the tables as they are`,
-      {
-        recovery: 'stop',
-        hint: 'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.',
-      },
-    );
-  },
-  discard_row: (run, path) => {
-    run.rejection ??= { reason: 'contract', detail: `${shownPath(path)} does not fit the tables as they are` };
-  },
-  discard_value: (run) => {
-    run.discarded++;
-  },
-};
-
-/** A path for a message or a database: a key may hold anything, even a NUL. */
-function shownPath(path: SourcePath): string {
-  return visibleText(pathText(path).toWellFormed());
-}
-
 /** Writes the records into rows of the tree's tables, in order. Throws `SyncError('contract_frozen')`. */
 export function writeRows(tree: ShapeTree, contract: Contract, records: readonly CheckedRecord[]): WrittenRows {
   const run: Run = {
@@ -130,6 +103,7 @@ function tableRows({ tree, cells }: Run): TableRows[] {
 function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   const starts = run.cells.map((cells) => cells.length);
+  const { misfit } = run;
   run.key = key;
   // Finding a byte is much faster than finding a text.
   run.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
@@ -137,7 +111,10 @@ function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | 
   startRow(run, run.tree.root.table);
   writeLevel(run, run.tree.root, value, false);
   endRow(run, run.tree.root.table);
-  if (run.rejection !== null) run.cells.forEach((cells, index) => (cells.length = starts[index] ?? 0));
+  if (run.rejection === null) return null;
+  run.cells.forEach((cells, index) => (cells.length = starts[index] ?? 0));
+  // No table grows for a record that is set aside.
+  run.misfit = misfit;
   return run.rejection;
 }
 
@@ -186,7 +163,7 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
   for (const key in object) {
     const value = object[key];
     if (value === null || value === undefined) continue;
-    const slot = level.slots.get(key);
+    const slot = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, run.tree.profile));
     if (slot !== undefined) writeSlot(run, slot, value, closed);
     else if (!closed && isFieldWorthStoring(level, key, value, run.tree.profile))
       writeUnplaced(run, level.table, [...level.path, pathPart(key)], value);
@@ -194,6 +171,10 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
 }
 
 function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (slot.pin !== null && !takesPinned(slot, value, run.tree)) {
+    if (hasContent(value)) ON_PIN_MISFIT[run.tree.profile.contract](run, slot.path);
+    return;
+  }
   if (slot.at >= 0) {
     const cell = slot.toCell(value, run);
     // A value without content is null in every column but one of JSON.

@@ -1,3 +1,4 @@
+import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import { textHash } from '../records/fingerprint.ts';
 
 /** Where Postgres cuts names off. */
@@ -11,16 +12,28 @@ const HASH_LENGTH = 8;
  *
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
  * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
+ *
+ * `given` is the name that the profile gives the field, in place of that of its keys.
  */
-export function columnName(sourceKeyPath: readonly string[], taken: ReadonlySet<string>): string {
-  const name = snakeCase(sourceKeyPath);
+export function columnName(
+  sourceKeyPath: readonly string[],
+  taken: ReadonlySet<string>,
+  given: string | null = null,
+): string {
+  const name = given ?? snakeCase(sourceKeyPath);
   return uniqueName(RESERVED_NAMES.has(name) ? `${name}_` : name, 'field', sourceKeyPath, taken);
 }
 
 /** The table for the array at `sourceKeyPath` within `parent`'s rows, by the same rules. */
-export function tableName(parent: string, sourceKeyPath: readonly string[], taken: ReadonlySet<string>): string {
+export function tableName(
+  parent: string,
+  sourceKeyPath: readonly string[],
+  taken: ReadonlySet<string>,
+  given: string | null = null,
+): string {
   const name = snakeCase(sourceKeyPath);
-  return uniqueName(name === '' ? '' : `${parent}_${name}`, `${parent}_list`, [parent, ...sourceKeyPath], taken);
+  const whole = given ?? (name === '' ? '' : `${parent}_${name}`);
+  return uniqueName(whole, `${parent}_list`, [parent, ...sourceKeyPath], taken);
 }
 
 function snakeCase(keys: readonly string[]): string {
@@ -63,19 +76,3 @@ function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, space);
   return text.slice(0, read);
 }
-
-/**
- * Names that a column must not have: words that Postgres 15 or SQLite 3 refuse without quotes, so that an analyst need
- * not quote, and the columns that both keep for themselves.
- */
-const RESERVED_NAMES: ReadonlySet<string> = new Set(
-  `all analyse analyze and any array as asc asymmetric authorization between binary both case cast check collate
-  collation column commit concurrently constraint create cross current_catalog current_date current_role
-  current_schema current_time current_timestamp current_user default deferrable delete desc distinct do drop else end
-  escape except exists false fetch for foreign freeze from full grant group having ilike in index indexed initially
-  inner insert intersect into is isnull join lateral leading left like limit localtime localtimestamp natural not
-  notnull null nothing offset on only or order outer overlaps placing primary raise references returning right select
-  session_user set similar some symmetric table tablesample then to trailing transaction true union unique update user
-  using values variadic verbose when where window with
-  ctid cmin cmax xmin xmax tableoid oid rowid`.split(/\s+/),
-);

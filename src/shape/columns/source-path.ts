@@ -37,3 +37,10 @@ export function pathText(path: SourcePath): string {
 export function samePath(a: SourcePath, b: SourcePath): boolean {
   return a.length === b.length && a.every((part, at) => part === b[at]);
 }
+
+/** The keys that `pathText` wrote. */
+export function keysOfText(text: string): string[] {
+  if (!text.startsWith('["')) return text.split('.');
+  const keys: unknown = JSON.parse(text);
+  return Array.isArray(keys) ? keys.map(String) : [text];
+}
