@@ -32,7 +32,7 @@ export async function evolveTables(
   const { warehouse, owned } = context;
   const held = new Set<string>();
   const inUse: InUse[] = [];
-  for (let current = growth; ; ) {
+  for (let current = growth; ;) {
     const { views, statements, claim } = await viewGrowth(context, current.after, held);
     const all = [...statements, ...remembered(current)];
     if (all.length === 0 && current.changes.length === 0) return current.after;

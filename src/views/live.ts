@@ -19,7 +19,8 @@ export function liveViews(model: ViewModel): View[] {
 }
 
 function descriptionOf({ resource, profile }: ViewedResource, { path }: TableShape): string {
-  if (path.length > 0) return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
+  if (path.length > 0)
+    return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
   return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
 }
 

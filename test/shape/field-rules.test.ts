@@ -15,18 +15,31 @@ describe('a renamed field', () => {
     );
     expect(page.shape.tables.map(({ name }) => name)).toEqual(['content', 'labels', 'content_authors']);
     expect(page.shape.tables[0]?.key).toEqual(['post_id']);
-    expect(columnsOf(page.shape)).toEqual(['content.hero text', 'content.name text', 'labels.value text', 'content_authors.name text']);
+    expect(columnsOf(page.shape)).toEqual([
+      'content.hero text',
+      'content.name text',
+      'labels.value text',
+      'content_authors.name text',
+    ]);
   });
 
-  it.for([['{"title":"t","slug":"s"}'], ['{"slug":"s","title":"t"}']])('gives way to no field beside it: %s', ([text = '']) => {
-    const page = shapePage([text], { fields: { slug: { rename: 'title' } } });
-    expect(rowsOf(page, 'content')[0]).toMatchObject({ title: 's' });
-    expect(Object.keys(rowsOf(page, 'content')[0] ?? {})).toContainEqual(expect.stringMatching(/^title_[0-9a-f]{8}$/));
-  });
+  it.for([['{"title":"t","slug":"s"}'], ['{"slug":"s","title":"t"}']])(
+    'gives way to no field beside it: %s',
+    ([text = '']) => {
+      const page = shapePage([text], { fields: { slug: { rename: 'title' } } });
+      expect(rowsOf(page, 'content')[0]).toMatchObject({ title: 's' });
+      expect(Object.keys(rowsOf(page, 'content')[0] ?? {})).toContainEqual(
+        expect.stringMatching(/^title_[0-9a-f]{8}$/),
+      );
+    },
+  );
 });
 
 describe('a field with a type', () => {
-  const typed = (type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json', values: string[]) =>
+  const typed = (
+    type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json',
+    values: string[],
+  ) =>
     shapePages(
       values.map((value) => [`{"a":${value}}`]),
       { fields: { a: { type } } },
@@ -105,7 +118,9 @@ describe('a field with a type', () => {
 
   it('is that of the elements of a list, and of fields within', () => {
     const fields = { tags: { type: 'text' }, 'authors.age': { type: 'double' } } as const;
-    const page = shapePage(['{"tags":[1,"2024-01-01"],"authors":[{"age":"30"},{"age":31}]}', '{"tags":"x"}'], { fields });
+    const page = shapePage(['{"tags":[1,"2024-01-01"],"authors":[{"age":"30"},{"age":31}]}', '{"tags":"x"}'], {
+      fields,
+    });
     expect(columnsOf(page.shape)).toEqual(['content_tags.value text', 'content_authors.age double']);
     expect(page.rejects).toMatchObject([{ index: 1 }]);
     const other = shapePage(['{"tags":"x"}', '{"tags":["x"]}', '{"tags":[["x"]]}'], { fields });

@@ -22,7 +22,7 @@ export async function scoreTable(rows: number, server?: string): Promise<ScoreTa
   const address = server ?? (await POSTGRES.address());
   const warehouse = await openWarehouse(address, systemClock);
   onTestFinished(() => warehouse.close());
-  const load = (texts: readonly string[]): Promise<void> => loadOnce(warehouse, texts);
+  const load = async (texts: readonly string[]): Promise<void> => void (await loadOnce(warehouse, texts));
   await load(['{"id":"0","score":0,"body":"first","rate":0.5,"tags":["a"]}']);
   await asOtherClient(address, (client) =>
     client.query(

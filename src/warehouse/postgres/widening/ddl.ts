@@ -20,7 +20,9 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
   const stamps = ownColumns(table).map(
     (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
   );
-  const columns = [...table.columns, ...(table.kept ?? [])].map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
+  const columns = [...table.columns, ...(table.kept ?? [])].map(
+    (column) => sql`${sql.id(column.name)} ${declared(column)}`,
+  );
   // Named by us, because a child table may be called what Postgres would call it.
   const key = sql`CONSTRAINT ${sql.id(nameBehind('_sync_key_', table.name))} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
   return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);

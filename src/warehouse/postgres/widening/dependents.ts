@@ -50,7 +50,9 @@ export async function dependentsOf(
     retyped,
     [...detached.keys()],
   ]);
-  return rows.map(({ origins, ...row }) => ({ ...row, origins: z.array(originSchema).parse(JSON.parse(origins)) }));
+  return rows.map(({ name, view, kind, owner, ours, statements, origins }) => {
+    return { name, view, kind, owner, ours, statements, origins: z.array(originSchema).parse(JSON.parse(origins)) };
+  });
 }
 
 interface DependentRow extends Record<string, unknown>, Omit<Dependent, 'origins'> {

@@ -95,7 +95,8 @@ export async function swapStatements({ execute }: Session, { table, columns, isB
     const marks = await execute<{ statement: string }>(MARKS, [table.name, wider.source, second]);
     statements.push(
       ...marks.rows.map(({ statement }) => statement),
-      ...(isBeside ? [] : [`ALTER TABLE ${name} DROP COLUMN ${quoted(wider.source)}`]),
+      // A column that stays is empty where nothing fits it.
+      `ALTER TABLE ${name} ${isBeside ? 'ALTER' : 'DROP'} COLUMN ${quoted(wider.source)}${isBeside ? ' DROP NOT NULL' : ''}`,
       `ALTER TABLE ${name} RENAME COLUMN ${quoted(second)} TO ${quoted(wider.column.name)}`,
     );
   }

@@ -63,7 +63,12 @@ export async function widenColumns(
 }
 
 /** All by way of second columns. */
-async function slowly(database: Database, lease: LeaseProof, { big, small }: Plan, alongside: Alongside): Promise<void> {
+async function slowly(
+  database: Database,
+  lease: LeaseProof,
+  { big, small }: Plan,
+  alongside: Alongside,
+): Promise<void> {
   const widenings = [...big, ...small];
   try {
     for (const widening of small) await fillShadowColumns(database, lease, widening);

@@ -1,5 +1,6 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { ViewDialect } from '../../view-dialect.ts';
+import { converted, textOf } from './conversions.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -21,57 +22,8 @@ export const VIEW_DIALECT: ViewDialect = {
   id: (name) => `"${name.replaceAll('"', '""')}"`,
   literal: (text) => `'${text.replaceAll("'", "''")}'`,
   moment: (sql) => sql,
-  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : CONVERT[to](sql, from)),
-  text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
+  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
+  text: textOf,
   // The digits stand in a column of text; a number is what can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
-};
-
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
-
-const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
-  boolean: (sql) => `CASE ${sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END`,
-  text: (sql) => sql,
-  date: (sql) => sql,
-  timestamp: (sql) => sql,
-  numeric: (sql) => sql,
-  json: (sql) => sql,
-};
-
-/** A JSON text's value if it is none of JSON's own kinds. */
-function plain(sql: string, from: ColumnType): string {
-  return from === 'json'
-    ? `CASE WHEN json_valid(${sql}) THEN CASE WHEN json_type(${sql}) NOT IN ('object', 'array') THEN ${sql} ->> '$' END ELSE ${sql} END`
-    : sql;
-}
-
-/** A word to a number would be 0 by CAST: only what is written like a number is converted. */
-const LOOKS_LIKE_NUMBER = (sql: string): string =>
-  `trim(${sql}) GLOB '[-+0-9.]*' AND trim(${sql}) GLOB '*[0-9]*' AND NOT trim(${sql}) GLOB '*[^-+0-9.eE]*' AND NOT trim(${sql}) GLOB '?*[0-9.][-+]*'`;
-
-function number(sql: string, from: ColumnType, cast: string): string {
-  if (NUMBERS.has(from)) return `CAST(${sql} AS ${cast})`;
-  const value = plain(sql, from);
-  return `CASE WHEN ${LOOKS_LIKE_NUMBER(value)} THEN CAST(${value} AS ${cast}) END`;
-}
-
-const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
-  boolean: (sql, from) => {
-    const value = plain(sql, from);
-    return `CASE ${value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN 1 THEN 1 WHEN 0 THEN 0 END`;
-  },
-  // What a whole number cannot hold is none.
-  integer: (sql, from) => {
-    const value = number(sql, from, 'REAL');
-    return `CASE WHEN ${value} = CAST(${value} AS INTEGER) THEN CAST(${plain(sql, from)} AS INTEGER) END`;
-  },
-  double: (sql, from) => number(sql, from, 'REAL'),
-  numeric: (sql, from) => number(sql, from, 'REAL'),
-  date: (sql, from) => `date(${plain(sql, from)})`,
-  timestamp: (sql, from) => {
-    const value = plain(sql, from);
-    return `CASE WHEN ${value} LIKE '%.___%' THEN strftime('%Y-%m-%d %H:%M:%f', ${value}) ELSE datetime(${value}) END`;
-  },
-  text: (sql, from) => VIEW_DIALECT.text(plain(sql, from), from),
-  json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
 };

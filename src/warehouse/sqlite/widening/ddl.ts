@@ -33,7 +33,9 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
   const stamps = ownColumns(table).map(
     (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
   );
-  const columns = [...table.columns, ...(table.kept ?? [])].map((column) => sql`${sql.id(column.name)} ${declared(column)}`);
+  const columns = [...table.columns, ...(table.kept ?? [])].map(
+    (column) => sql`${sql.id(column.name)} ${declared(column)}`,
+  );
   const key = sql`PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
   return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);
 }

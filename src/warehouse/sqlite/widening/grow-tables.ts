@@ -102,7 +102,11 @@ function withoutDependents(
 }
 
 /** Throws `InUse` if it cannot stand on the wider columns: an index of an expression, whose value is none any more. */
-function makeAgain(db: Database, { type, name, tbl_name: table, sql: statement }: Dependent, changes: readonly ShapeChange[]): void {
+function makeAgain(
+  db: Database,
+  { type, name, tbl_name: table, sql: statement }: Dependent,
+  changes: readonly ShapeChange[],
+): void {
   try {
     db.exec(statement);
   } catch (error) {

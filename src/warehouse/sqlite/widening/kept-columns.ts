@@ -19,13 +19,14 @@ export function makeFillers(db: Database, tables: readonly TableShape[]): void {
   }
 }
 
+const id = (name: string): string => VIEW_DIALECT.id(name);
+
 /** By the name of the trigger. */
 function fillers({ name: table, key, columns, kept = [] }: TableShape): [string, string][] {
-  const { id, converted } = VIEW_DIALECT;
   const filled = kept.flatMap((column) => {
     const wider = columns.find(({ path }) => samePath(path, column.path));
     if (wider === undefined) return [];
-    const value = converted(`NEW.${id(wider.name)}`, wider.type, column.type);
+    const value = VIEW_DIALECT.converted(`NEW.${id(wider.name)}`, wider.type, column.type);
     return [{ wider: id(wider.name), assignment: `${id(column.name)} = ${value}` }];
   });
   if (filled.length === 0) return [];
