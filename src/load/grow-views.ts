@@ -27,12 +27,15 @@ export interface ViewGrowth {
   claim: CompiledQuery;
 }
 
+/** What views are planned from. */
+type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
+
 /**
  * The views as they are once the resource has the tables of `after`; those named in `held` show the types that they
  * show now. Changes nothing by itself.
  */
 export async function viewGrowth(
-  context: LoadContext,
+  context: ViewContext,
   after: ResourceShape,
   held: ReadonlySet<string>,
 ): Promise<ViewGrowth> {
@@ -61,7 +64,7 @@ interface WhatIsThere {
 }
 
 async function whatStands(
-  { warehouse }: LoadContext,
+  { warehouse }: ViewContext,
   { stored, names, held }: WhatIsThere,
   after: ResourceShape,
 ): Promise<Standing> {
@@ -83,7 +86,7 @@ async function whatStands(
 }
 
 /** Resources in the order of the profile; one that it no longer has keeps its views as they are. */
-async function modelOf({ warehouse, whole }: LoadContext, after: ResourceShape): Promise<ViewModel> {
+async function modelOf({ warehouse, whole }: ViewContext, after: ResourceShape): Promise<ViewModel> {
   const stored = await readShapes(warehouse.own);
   const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
