@@ -19,6 +19,7 @@ import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
 import type { RunReport } from './sync/report.ts';
+import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { openCoordination, openWarehouse } from './warehouse/databases.ts';
@@ -66,7 +67,8 @@ export interface App {
 /** The one place that builds things. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   await using opened = new AsyncDisposableStack();
-  const { source, clock, secrets, lingerMs } = options;
+  const { clock, secrets, lingerMs } = options;
+  const source = withMask(options.source);
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
@@ -103,6 +105,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   };
 }
 
+/** Records are only ever read through the profile that hides what is not to be copied. */
+function withMask(source: SourceSettings): SourceSettings {
+  return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
+}
+
 /** Sends requests to a source's service, and stores nothing. */
 export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
   /** What the service said meanwhile of the end of its API. */
@@ -115,7 +122,8 @@ export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'lis
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   await using opened = new AsyncDisposableStack();
-  const { source, clock } = options;
+  const { clock } = options;
+  const source = withMask(options.source);
   const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
   opened.defer(() => coordination?.close());
   const known = { coordination, own: reader?.own ?? null, isKept: false };

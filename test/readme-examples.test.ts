@@ -60,7 +60,8 @@ describe('what the READMEs say to type', () => {
 
   it('each subject of the profile has an example that loads', async () => {
     const { folder } = await journey();
-    const env = { CONTENT_PASSWORD: 'a-password-from-the-environment' };
+    const value = 'a-secret-from-the-environment';
+    const env = { CONTENT_PASSWORD: value, CONTENT_API_KEY: value, CONTENT_HASH_KEY: value };
     const subjects = [...reference.section('The profile').matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
     expect(subjects.length).toBeGreaterThan(8);
     for (const subject of subjects) {

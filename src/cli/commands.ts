@@ -45,6 +45,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
   },
+  dictionary: {
+    about:
+      'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
+    load: async () => (await import('./dictionary/dictionary.ts')).dictionaryCommand,
+  },
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,

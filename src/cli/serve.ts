@@ -8,6 +8,7 @@ import { isShared } from '../serve/cluster/join-cluster.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
+import { hiddenFields } from '../source/field-settings.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
 import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
@@ -105,6 +106,7 @@ function listen(parts: ListenParts, serve: ServeSettings, sources: readonly Sour
     pages: createPages({
       snapshot: () => served.snapshot(),
       ready: () => served.ready(),
+      tables: () => served.tables(),
       metrics: () => served.metrics(),
       door: doorFor(parts, serve),
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
@@ -129,5 +131,6 @@ function doorFor({ context, log, metrics }: ListenParts, { auth, host, hosts }: 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
   const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
-  return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks }];
+  const hidden = hiddenFields(profile);
+  return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
 }

@@ -23,6 +23,8 @@ export interface Difference {
   older: KeyedRecord[];
   /** Tombstones of live rows. */
   stated: KeyedRecord[];
+  /** Keys among the updates of rows that are deleted: they are back. */
+  restored: string[];
   /** When the page was asked for, as its rows will say it. */
   stampedAt: string;
   /** Among the updates: those whose own clock went back. */
@@ -42,7 +44,8 @@ export function difference(
   tombstones: ReadonlyMap<string, Tombstone> = new Map(),
 ): Difference {
   const stampedAt = stampFor(stored, requestedAt, now);
-  const result: Difference = { inserts: [], updates: [], unchanged: 0, older: [], stated: [], stampedAt, wentBack: 0 };
+  const lists = { inserts: [], updates: [], older: [], stated: [], restored: [] };
+  const result: Difference = { ...lists, unchanged: 0, stampedAt, wentBack: 0 };
   for (const record of records) {
     const sort = tombstones.has(record.key) ? sortTombstone : sortIn;
     sort(result, record, stored.get(record.key), policy);
@@ -74,8 +77,16 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
     return;
   }
   if (isOld) result.wentBack += 1;
+  if (isDeleted) result.restored.push(record.key);
   record.version = row.version + 1;
   result.updates.push(record);
+}
+
+/** Keys of deleted rows that these records bring back. */
+export function restoredAmong({ restored }: Difference, written: readonly KeyedRecord[]): string[] {
+  if (restored.length === 0) return [];
+  const keys = new Set(written.map(({ key }) => key));
+  return restored.filter((key) => keys.has(key));
 }
 
 function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {

@@ -29,15 +29,16 @@ export async function evolveTables(
   growth: TableGrowth,
   remembered: Remembered,
 ): Promise<ResourceShape> {
-  const { warehouse, owned } = context;
+  const { warehouse, owned, whole } = context;
+  const references = new Set(Object.keys(whole.relations));
   const held = new Set<string>();
   const inUse: InUse[] = [];
   for (let current = growth; ;) {
-    const { views, statements, claim } = await viewGrowth(context, current.after, held);
+    const { views, comments, statements, claim } = await viewGrowth(context, current.after, held);
     const all = [...statements, ...remembered(current)];
     if (all.length === 0 && current.changes.length === 0) return current.after;
     try {
-      await warehouse.evolve({ ...current, lease: owned.lease(), views, statements: all, claim });
+      await warehouse.evolve({ ...current, lease: owned.lease(), views, comments, references, statements: all, claim });
       for (const { columns } of inUse) owned.besides.push(...columns);
       return current.after;
     } catch (error) {

@@ -43,7 +43,7 @@ export async function growTables(
       profile.history !== 'none' &&
       growth.changes.some((change) => changesStoredRows(before, change, profile));
     return [
-      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at),
+      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at, profile),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ];
   });

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { columnComment, keyComment, readShapes } from '../state/column-catalog.ts';
+import { commentKey, readShapes, saveComment, storedComments } from '../state/column-catalog.ts';
+import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
 import {
   claimGrowth,
@@ -22,6 +23,8 @@ import type { LoadContext } from './load-context.ts';
 /** All views, those that must be made anew among them, and the statements that remember these. */
 export interface ViewGrowth {
   views: readonly ViewChange[];
+  /** Those of all tables and columns, as the profile has them now. */
+  comments: readonly Comment[];
   statements: readonly CompiledQuery[];
   /** Holds as long as nobody else changes what this was planned from. */
   claim: CompiledQuery;
@@ -37,7 +40,7 @@ type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
 export async function viewGrowth(
   context: ViewContext,
   after: ResourceShape,
-  held: ReadonlySet<string>,
+  held: ReadonlySet<string> = new Set(),
 ): Promise<ViewGrowth> {
   const { warehouse, clock } = context;
   const { own } = warehouse;
@@ -45,14 +48,20 @@ export async function viewGrowth(
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
   const standing = await whatStands(context, { stored, names, held }, after);
-  const planned = planViews(await modelOf(context, after), standing);
+  const model = await modelOf(context, after);
+  const planned = planViews(model, standing);
+  const comments = model.resources.flatMap((resource) => commentsOf(resource, resource.profile));
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
   const at = timestampText(clock.now());
   return {
     views: planned.map((view) => asChange(view, changed.has(view))),
-    statements: [...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
+    comments,
+    statements: [
+      ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
+      ...changedComments(own, comments, await storedComments(own)),
+    ],
     claim: claimGrowth(own, growths),
   };
 }
@@ -62,6 +71,9 @@ interface WhatIsThere {
   names: ReadonlySet<string>;
   held: ReadonlySet<string>;
 }
+
+/** A view that is there before any other. */
+const MADE_BY_MIGRATIONS = 'sync_freshness';
 
 async function whatStands(
   { warehouse }: ViewContext,
@@ -80,7 +92,7 @@ async function whatStands(
     return [name, standing] as const;
   });
   const taken = new Set(names);
-  for (const name of stored.keys()) taken.delete(name.toLowerCase());
+  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
   for (const { name } of after.tables) taken.add(name.toLowerCase());
   return { columns: new Map(columns), taken };
 }
@@ -91,17 +103,30 @@ async function modelOf({ warehouse, whole }: ViewContext, after: ResourceShape):
   const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
-    return shape === undefined ? [] : [{ ...shape, profile, comments: commentsOf(shape) }];
+    return shape === undefined ? [] : [{ ...shape, profile, comments: byColumn(commentsOf(shape, profile)) }];
   });
   return { resources, relations: resolveRelations(whole.relations, resources), dialect: warehouse.dialect };
 }
 
-function commentsOf({ resource, tables }: ResourceShape): ViewedResource['comments'] {
+/** The catalogue may say more behind it; what is not in it yet comes with its column. */
+function changedComments(
+  own: LoadContext['warehouse']['own'],
+  comments: readonly Comment[],
+  stored: ReadonlyMap<string, string | null>,
+): CompiledQuery[] {
+  return comments.flatMap(({ table, column, comment }) => {
+    const before = column === null ? undefined : stored.get(commentKey(table, column));
+    if (column === null || before === undefined || before?.startsWith(comment) === true) return [];
+    return [saveComment(own, table, column, comment)];
+  });
+}
+
+function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {
+  const tables = Map.groupBy(comments, ({ table }) => table);
   return new Map(
-    tables.map(({ name, path, key, columns }) => {
-      const keys = key.map((column, at) => [column, keyComment(resource, at)] as const);
-      const sources = columns.map((column) => [column.name, columnComment(resource, path, column)] as const);
-      return [name, new Map([...keys, ...sources])];
+    Array.from(tables, ([table, own]) => {
+      const columns = own.flatMap(({ column, comment }) => (column === null ? [] : [[column, comment] as const]));
+      return [table, new Map(columns)];
     }),
   );
 }

@@ -71,6 +71,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
+      ...(record.asSent === undefined ? {} : { asSent: record.asSent }),
       hash: hashOf(record, profile.history),
       updated: updatedTime(record.value, profile),
       version: 1,

@@ -1,12 +1,13 @@
 import type { CompiledQuery } from 'kysely';
 import { takenIn } from '../shape/records/as-record.ts';
-import { textHash } from '../shape/records/fingerprint.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
-import { resolveRejects, saveRejects, type Reject } from '../state/rejects.ts';
-import type { OlderPolicy } from './difference.ts';
+import { restoreDeletes } from '../state/deletes.ts';
+import { resolveRejects, saveRejects } from '../state/rejects.ts';
+import { restoredAmong, type OlderPolicy } from './difference.ts';
 import type { Updated } from '../shape/columns/updated-time.ts';
-import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
+import type { KeyClashes, KeyedRecord, LeftOut } from './key-records.ts';
+import { sourceTexts } from './source-texts.ts';
 import { growTables, shapeForWarehouse, finishReshape } from './grow-shape.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -19,6 +20,7 @@ import {
   type PreparedPage,
 } from './prepare-page.ts';
 import type { ResourceShape } from '../model/table.ts';
+import { rejected, rejectsOf } from './set-aside.ts';
 
 /** A record's key and the service's own time of change: its text, and the moment in epoch milliseconds. */
 export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
@@ -139,7 +141,9 @@ async function loadPage(
       ...(mayResolve
         ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
         : []),
+      ...restoreDeletes(warehouse.own, resource, restoredAmong(found, written), requestedAt),
       ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
+      ...sourceTexts(context, written),
       ...statements(facts, outcome),
     ],
   });
@@ -175,22 +179,6 @@ function outcomeOf(
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const rows = { records, inserted, updated, unchanged, rejected };
   return { ...rows, clashes, wentBack, overflowed, discarded, repaired };
-}
-
-function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
-  return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
-}
-
-function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[]): Reject[] {
-  return setAside.map(({ key, reason, detail, bytes }) => ({
-    resource,
-    hash: textHash(bytes),
-    reason,
-    record_id: key,
-    detail,
-    body: bytes.toString(),
-    run_id: runId,
-  }));
 }
 
 /** Notes when watched records were last listed, also those that say nothing new. */

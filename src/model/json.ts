@@ -17,6 +17,8 @@ export interface SourceRecord {
    * they are hashed and stored as they are, and half the size.
    */
   bytes: Buffer;
+  /** Its source as it came, if fields of it are hidden: `bytes` are then what is left of it. */
+  asSent?: Buffer;
   /** Why it cannot become a row: it has no value and is set aside with its body. Absent for one that can. */
   aside?: { readonly reason: string; readonly detail: string };
   /** True if the profile's filter leaves it out: the service lists it, and it gets no row. */

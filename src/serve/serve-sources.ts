@@ -12,6 +12,7 @@ import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { logWalks, sourceWatcher } from './source-watcher.ts';
+import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import type { StatusParts } from './status/source-status.ts';
@@ -36,6 +37,8 @@ export interface ServedSources extends Collector {
   wake(source: string): void;
   /** Called with everything that a receiver has answered for a source since it started. */
   received(source: string, answers: WebhookAnswers): void;
+  /** What each source's warehouse holds. Does not throw, and waits some seconds at most. */
+  tables(): Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics(): Promise<string>;
   /** Finishes or rolls back what is under way, and closes all sources. */
@@ -64,6 +67,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const activities = new Map(prepared.map(({ source, activity }) => [source.name, activity]));
   let isStopping = false;
   let collector: Collector | null = null;
+  let tables: ReturnType<typeof createTableReader>[] = [];
   const collected = (): Collector => {
     if (collector === null) throw new Error('the sources are not kept yet');
     return collector;
@@ -77,6 +81,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
         return statusParts(options, each, keeper, inbox);
       });
       collector = createCollector({ version, clock, startedAt, sources, refused, stopping: () => isStopping });
+      tables = sources.map((parts) => createTableReader(parts, clock));
       cluster.lead();
     },
     wake: (source) => keepers.get(source)?.wake(),
@@ -87,6 +92,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     },
     snapshot: () => collected().snapshot(),
     ready: () => collected().ready(),
+    tables: () => Promise.all(tables.map((read) => read())),
     metrics: async () => {
       exposeStatus(metrics.status, await collected().snapshot());
       return metrics.text();

@@ -45,6 +45,7 @@ function sourceFindings(name: string, source: SourcesFile[string], profile: Prof
     ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
     ...authFindings(source.auth, profile).map(below(name)),
     ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
+    ...hashFindings(source, profile).map(below(name)),
   ];
 }
 
@@ -59,6 +60,17 @@ function scheduleFindings(resource: string, schedule: ScheduleSettings, profile:
   if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
   const message = `expected times, because ${resource} has no filter for what changed and is only walked fully, got null`;
   return [{ path: ['schedule', 'full'], part: 'value', message }];
+}
+
+/** Hashes need a key: without one everybody could find the values by trying. */
+function hashFindings({ hash_key }: SourcesFile[string], { resources }: Profile): SettingsFinding[] {
+  if (hash_key !== undefined) return [];
+  const hashed = Object.entries(resources).flatMap(([resource, { fields }]) =>
+    Object.entries(fields).flatMap(([path, { hash }]) => (hash ? [`${resource}.${path}`] : [])),
+  );
+  if (hashed.length === 0) return [];
+  const message = `expected hash_key, a secret such as \${CONTENT_HASH_KEY} (openssl rand -hex 32), because the profile hashes ${hashed.join(', ')}, got none`;
+  return [{ path: [], part: 'key', message }];
 }
 
 /** Checks that deliveries signed by this scheme can be verified with the configured secrets. */

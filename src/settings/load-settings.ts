@@ -184,7 +184,8 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
 
 function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {
   const found = serve.auth === undefined ? [] : [serve.auth.password];
-  for (const { auth, webhook, ping } of Object.values(sources)) {
+  for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
+    if (hash_key !== undefined) found.push(hash_key);
     found.push(...(auth === undefined ? [] : secretsOf(auth)));
     for (const { value } of webhook?.secrets ?? []) found.push(value);
     // Whoever knows the address of a monitor can silence it.

@@ -126,6 +126,11 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
+  hash_key: z
+    .string()
+    .min(16, 'expected a secret of at least 16 characters')
+    .optional()
+    .meta({ description: 'The secret under which fields are hashed that the profile says `hash: true` of' }),
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),

@@ -120,7 +120,8 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
   if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
   const names = draft.columnNames[slot.table.index] ?? new Set();
   const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
-  const name = columnName(keys, takenBy(draft, slot, names), slot.rename);
+  const { path: within, key: above } = slot.table.shape;
+  const name = columnName(keys, takenBy(draft, slot, names), slot.rename, within.length === 0 ? [] : above);
   const whole = slot.json || slot.level !== null || slot.list !== null;
   const column: Column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
   names.add(name);

@@ -3,10 +3,12 @@ import { LOCAL } from '../model/time-zone.ts';
 import { PROOFS } from '../model/vocabulary.ts';
 import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth-scheme.ts';
-import { byteSize, duration } from './duration-and-size.ts';
 import { deleteFields } from './delete-fields.ts';
 import { feedKeyFault } from './feed-key.ts';
+import { fieldFaults } from './field-faults.ts';
 import { fieldFields } from './field-settings.ts';
+import { unsetMask } from './record-mask.ts';
+import { httpSchema } from './http-fields.ts';
 import { changeFeedSchema, type ChangeFeed } from './change-feed.ts';
 import { asksSince, asksUntil } from './filter-places.ts';
 import { incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
@@ -64,6 +66,7 @@ const resourceFields = z.strictObject({
 const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
   ...fields,
   ...changesBy(incremental),
+  mask: unsetMask(fields),
 }));
 
 function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
@@ -120,46 +123,9 @@ const resourceSchema = withPostBodies(dividedFields)
   })
   .transform(withPartitionKey)
   .superRefine((resource, context) => {
-    const fault = feedKeyFault(resource);
-    if (fault !== null) context.addIssue({ code: 'custom', ...fault });
+    const faults = [feedKeyFault(resource) ?? [], fieldFaults(resource)].flat();
+    for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
   });
-
-const httpSchema = z.strictObject({
-  /** Until the answer's headers are there. */
-  headers_timeout: duration.prefault('30s').meta({ examples: ['10s'] }),
-  /** For one attempt as a whole, body included. */
-  timeout: duration.prefault('2m').meta({ examples: ['5m'] }),
-  /** Attempts per request, the first one included. */
-  attempts: z
-    .int()
-    .min(1)
-    .max(20)
-    .default(6)
-    .meta({ examples: [3] }),
-  /** Unpacked bytes of one answer. */
-  max_body: byteSize.prefault('16MiB').meta({ examples: ['64MiB'] }),
-  /** Values of one answer, on all levels together: parsed, each may take a hundred bytes. */
-  max_values: z
-    .int()
-    .min(1)
-    .max(100_000_000)
-    .default(2_000_000)
-    .meta({ examples: [5_000_000] }),
-  /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
-  max_digits: z
-    .int()
-    .min(1)
-    .max(1_000_000_000)
-    .default(1_000_000)
-    .meta({ examples: [5_000_000] }),
-  /** Requests under way at once, to one origin. */
-  concurrency: z
-    .int()
-    .min(1)
-    .max(64)
-    .default(8)
-    .meta({ examples: [2] }),
-});
 
 const oauthSchema = z.strictObject({
   token_path: z.string().regex(/^\//).default('/oauth/token'),

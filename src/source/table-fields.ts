@@ -11,6 +11,8 @@ const zoneName = z
     'expected a time zone such as Europe/Zurich or +02:00, or local',
   );
 
+const INDEXED = /^[\p{L}\p{M}\p{N}_]+(\.[\p{L}\p{M}\p{N}_]+)?$/u;
+
 /** What becomes of the fields of a record: the fields of a resource. */
 export const tableFields = {
   history: z
@@ -41,6 +43,15 @@ export const tableFields = {
     .max(10)
     .default(4)
     .meta({ examples: [2] }),
+  /** Not part of what the rows are: may be changed at any time. */
+  indexes: z
+    .union([z.enum(['auto', 'none']), z.array(z.string().regex(INDEXED, 'expected a column, or table.column')).max(20)])
+    .default('auto')
+    .meta({
+      description:
+        'What rows can be found by quickly, besides their key: `auto` for the fields of `updated`, the time of publishing and what `relations` names, `none`, or columns by their names in the warehouse. They are built when a walk has ended.',
+      examples: ['none', ['published_at', 'content_tags.value']],
+    }),
   /** Columns made from source fields per table; further new fields are kept together in `_overflow`. */
   max_columns: z
     .int()

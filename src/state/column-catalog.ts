@@ -1,11 +1,10 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
-import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
+import type { Column, ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { OVERFLOW, pathText } from '../shape/columns/source-path.ts';
 import type { ColumnRow, OwnTables } from '../warehouse/own-tables.ts';
+import { columnComment, keyComment, NOTHING_SAID, type SaidOfFields } from './column-comments.ts';
 import type { Warehouse } from '../warehouse/warehouse.ts';
 
 const pathSchema = z.array(z.string());
@@ -57,11 +56,12 @@ export function rememberShape(
   after: ResourceShape,
   changes: readonly ShapeChange[],
   at: string,
+  said: SaidOfFields = NOTHING_SAID,
 ): CompiledQuery[] {
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter((table) => !known.has(table.name));
-  const keys = fresh.flatMap((table) => keyRows(after.resource, table, at));
-  const columns = changes.map((change) => columnRow(after, change, at));
+  const keys = fresh.flatMap((table) => keyRows(after.resource, table, at, said));
+  const columns = changes.map((change) => columnRow(after, change, at, said));
   const upserts = [...keys, ...columns].map((row) =>
     own
       .insertInto('_sync_columns')
@@ -137,7 +137,7 @@ function damaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-function keyRows(resource: string, table: TableShape, at: string): ColumnRow[] {
+function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
@@ -148,16 +148,16 @@ function keyRows(resource: string, table: TableShape, at: string): ColumnRow[] {
     source_path: '[]',
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
-    comment: keyComment(resource, position),
+    comment: keyComment(resource, position, said),
   }));
 }
 
-/** Of the key column at this place. */
-export function keyComment(resource: string, at: number): string {
-  return at === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.';
-}
-
-function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, at: string): ColumnRow {
+function columnRow(
+  shape: ResourceShape,
+  { table: name, column }: ShapeChange,
+  at: string,
+  said: SaidOfFields,
+): ColumnRow {
   const table = shape.tables.find((candidate) => candidate.name === name);
   const position = table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1;
   return {
@@ -170,23 +170,22 @@ function columnRow(shape: ResourceShape, { table: name, column }: ShapeChange, a
     source_path: JSON.stringify(column.path),
     type: column.type,
     first_seen: at,
-    comment: columnComment(shape.resource, table?.path ?? [], column),
+    comment: columnComment(shape.resource, table?.path ?? [], column, said),
   };
 }
 
-/** Shown to people who choose columns: the way from the record to the value. */
-export function columnComment(resource: string, tablePath: SourcePath, column: Column): string {
-  return visibleText(commentOf(resource, tablePath, column));
+/** What the catalogue says of the columns of all resources, by table and column. */
+export async function storedComments(own: Kysely<OwnTables>): Promise<Map<string, string | null>> {
+  const rows = await own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'comment']).execute();
+  return new Map(rows.map(({ table_name, column_name, comment }) => [commentKey(table_name, column_name), comment]));
 }
 
-function commentOf(resource: string, tablePath: SourcePath, { path }: Column): string {
-  const within = path.slice(tablePath.length);
-  const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
-  if (within.length === 0) return `${capital(list)}the ${resource} record.`;
-  if (within[0] === OVERFLOW) return `Fields of ${list}the ${resource} record for which there is no column left.`;
-  return `Field ${pathText(within)} of ${list}the ${resource} record.`;
+export function commentKey(table: string, column: string): string {
+  return JSON.stringify([table, column]);
 }
 
-function capital(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
+/** The statement that changes what the catalogue says of a column. */
+export function saveComment(own: Kysely<OwnTables>, table: string, column: string, comment: string): CompiledQuery {
+  const columns = own.updateTable('_sync_columns').set({ comment });
+  return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
 }

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { inParts } from './in-parts.ts';
 import type { OwnTables } from '../warehouse/own-tables.ts';
 
@@ -41,4 +41,42 @@ export async function bodiesAfter(
 function currentVersions(own: Kysely<OwnTables>, resource: string) {
   const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
   return versions.where('valid_to', 'is', null).where('op', '=', 'upsert');
+}
+
+/** Texts per statement. */
+const TEXTS_PER_STATEMENT = 100;
+
+/** Keeps texts beside the current versions of their records. */
+export function saveSourceTexts(
+  own: Kysely<OwnTables>,
+  resource: string,
+  texts: readonly { id: string; text: string }[],
+): CompiledQuery[] {
+  return inParts(texts, TEXTS_PER_STATEMENT).map((part) =>
+    own
+      .updateTable('_sync_versions')
+      .set(({ eb }) => {
+        const [first, ...others] = part;
+        const start = eb
+          .case('id')
+          .when(first?.id ?? '')
+          .then(first?.text ?? '');
+        return { source_text: others.reduce((cases, { id, text }) => cases.when(id).then(text), start).end() };
+      })
+      .where('resource', '=', resource)
+      .where(
+        'id',
+        'in',
+        part.map(({ id }) => id),
+      )
+      .where('valid_to', 'is', null)
+      .where('op', '=', 'upsert')
+      .compile(),
+  );
+}
+
+/** Takes away the texts of records that are deleted, where their versions stand for the delete. */
+export function forgetSourceTexts(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+  const deleted = own.updateTable('_sync_versions').set({ source_text: null }).where('resource', '=', resource);
+  return deleted.where('op', '=', 'delete').where('source_text', 'is not', null).compile();
 }

@@ -95,8 +95,17 @@ function fingerprintOf(profile: ResourceProfile): string {
   const later = Object.entries(profile).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
-  const rows = canonicalHash({ path, records, id, updated, query, depth, json, ...Object.fromEntries(later) });
+  const own = { path, records, id, updated, query, depth, json };
+  const rows = canonicalHash({ ...own, ...Object.fromEntries(later), ...fieldsOf(profile) });
   return `${rows}.${canonicalHash(cutOf(page))}`;
+}
+
+/** What is said of single fields that makes other rows: no descriptions. Nothing at all where nothing is said. */
+function fieldsOf({ fields, mask }: ResourceProfile): JsonObject {
+  const said = Object.entries(fields).flatMap(([path, { type = null, rename = null, exclude, hash }]) =>
+    type === null && rename === null && !exclude && !hash ? [] : [[path, { type, rename, exclude, hash }] as const],
+  );
+  return { ...(said.length === 0 ? {} : { fields: Object.fromEntries(said) }), ...(mask ? { mask: mask.mark } : {}) };
 }
 
 /** Fields of a page that came later are left out without a value. */
@@ -111,7 +120,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions or deleted is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, parts, partitions, deleted or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
     { hint: `put it back, or rebuild the table: content-sync backfill ${resource} --restart` },
   );
 }

@@ -2,6 +2,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { deleteCheckpoint, lastSuccesses, readCheckpoint } from '../state/checkpoints.ts';
 import { readTables } from '../state/column-catalog.ts';
+import { forgetDeletes } from '../state/deletes.ts';
 import { forgetFeeds } from '../state/feeds.ts';
 import { saveReshape } from '../state/reshapes.ts';
 import { beginRun, readRun, type RunStart } from '../state/runs.ts';
@@ -92,7 +93,7 @@ function commandFor(resource: string, { command }: RunOptions): SyncCommand {
  * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
  * empty until the tables are there again, with the columns that they have promised.
  */
-async function forgetResource({ warehouse, owned, clock }: ResourceContext): Promise<void> {
+async function forgetResource({ warehouse, owned, clock, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
   const { resource } = owned;
   const tables = await own
@@ -110,6 +111,9 @@ async function forgetResource({ warehouse, owned, clock }: ResourceContext): Pro
       ...forgetViews(own, resource, walkedAt, timestampText(clock.now())),
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
+      // From before fields of it were hidden.
+      ...(profile.mask === null ? [] : [own.deleteFrom('_sync_rejects').where('resource', '=', resource).compile()]),
+      forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),
       own.deleteFrom('_sync_suspects').where('resource', '=', resource).compile(),

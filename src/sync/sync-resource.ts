@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { refreshViews } from '../load/evolve-tables.ts';
+import { growCalendar } from '../load/grow-calendar.ts';
+import { tendKeys } from '../load/tend-keys.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { confirmDeletes } from './deletes/confirm-deletes.ts';
@@ -25,6 +27,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   watcher.started(owned.resource, planned);
 
   await context.owned.takeTurn(() => refreshViews(context));
+  await growCalendar(context, 'now');
   // A run that was killed when its walk had just ended has left this undone.
   const plan = knownUnder(planned, await sweepSeen(context));
   const { feed } = context.profile;
@@ -39,6 +42,8 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
     ...(await feedGaps(context, unnamed)),
   );
   await purgeDeleted(context);
+  if (progress.mode === 'full') await growCalendar(context, 'data');
+  await owned.takeTurn(() => tendKeys(context));
 }
 
 /** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */

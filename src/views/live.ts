@@ -2,6 +2,7 @@ import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { shownName } from '../shape/beside-column.ts';
 import { pathText } from '../shape/columns/source-path.ts';
+import { publishedColumn } from './history/published.ts';
 import type { View, ViewColumn } from './view.ts';
 import type { ViewedResource, ViewModel } from './view-model.ts';
 
@@ -19,6 +20,8 @@ export function liveViews(model: ViewModel): View[] {
 }
 
 function descriptionOf({ resource, profile }: ViewedResource, { path }: TableShape): string {
+  const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
+  if (ofList !== undefined) return ofList;
   if (path.length > 0)
     return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
   return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
@@ -47,7 +50,8 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     const shown = column(each.name, each.type, visibleText(pathText(each.path)));
     return { ...shown, name, references: referenceOf(model, table, name) };
   });
-  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources];
+  const published = table.path.length === 0 ? publishedColumn(model, resource, `${ROW}.`) : [];
+  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...published];
 }
 
 const SYNCED_AT = 'When the service was asked for this version of the record, UTC.';

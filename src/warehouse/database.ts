@@ -4,6 +4,7 @@ import type { Coordination } from './coordination.ts';
 import type { Inbox } from './inbox.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { InboxViewer, WarehouseReader } from './reading.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /**
@@ -22,6 +23,8 @@ export interface Database {
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
+  /** The warehouse as it stands now, for those who read much of it. Null if nothing of ours is there. */
+  openSnapshot(clock: Clock): Promise<SnapshotReader | null>;
   /** Throws `ConfigError` if no warehouse could be made if none is. */
   refuseMaking(clock: Clock): Promise<void>;
   /** Address of the inbox that belongs to the warehouse. */

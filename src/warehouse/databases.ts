@@ -7,6 +7,7 @@ import type { Inbox } from './inbox.ts';
 import { declareDatabase as postgres } from './postgres/database.ts';
 import type { InboxViewer, WarehouseReader } from './reading.ts';
 import { declareDatabase as sqlite } from './sqlite/database.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** All kinds of database: a further one is a folder beside these, and a line here. */
@@ -75,9 +76,17 @@ export async function openInbox(address: string, clock: Clock, options?: InboxOp
  */
 export async function openWarehouseToRead(address: string, clock: Clock): Promise<WarehouseReader> {
   const database = databaseAt(address);
-  const reader = await database.lookForWarehouse(clock);
-  if (reader !== null) return reader;
-  throw new ConfigError('warehouse_missing', `${database.shown}: there is no warehouse yet`, {
+  return (await database.lookForWarehouse(clock)) ?? refuseMissing(database);
+}
+
+/** The same for those who read much of it, all as of one moment. */
+export async function openSnapshot(address: string, clock: Clock): Promise<SnapshotReader> {
+  const database = databaseAt(address);
+  return (await database.openSnapshot(clock)) ?? refuseMissing(database);
+}
+
+function refuseMissing({ shown }: Database): never {
+  throw new ConfigError('warehouse_missing', `${shown}: there is no warehouse yet`, {
     hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
   });
 }

@@ -10,9 +10,13 @@ import * as statedDeletes from '../../migrations/008-stated-deletes.ts';
 import * as serviceNotices from '../../migrations/009-service-notices.ts';
 import * as tokens from '../../migrations/010-tokens.ts';
 import * as views from '../../migrations/011-views.ts';
+import * as timesDeletesCalendar from '../../migrations/012-times-deletes-calendar.ts';
+import * as history from '../../migrations/014-history.ts';
 import * as growth from '../../migrations/015-growth.ts';
+import * as sourceTexts from '../../migrations/016-source-texts.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
+import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
 import type { MigrationDialect } from '../../migrations/dialect.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 
@@ -33,11 +37,15 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '009-service-notices': serviceNotices,
   '010-tokens': tokens,
   '011-views': views,
+  '012-times-deletes-calendar': timesDeletesCalendar,
+  '014-history': history,
   '015-growth': growth,
+  '016-source-texts': sourceTexts,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,
   '002-room-and-differences': roomAndDifferences,
+  '003-zoned-times': zonedTimes,
 };
 
 /** The last step that this version knows of: they are done in the order of their names. */

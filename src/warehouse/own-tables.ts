@@ -1,6 +1,8 @@
+import type { LimitRow, TokenRow } from './account-rows.ts';
+import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import type { GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
+import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
 export type TimestampText = string;
@@ -112,6 +114,8 @@ export interface VersionRow {
   op: 'upsert' | 'delete';
   hash: string;
   body: string | null;
+  /** What the service sent, if the body has hidden fields and the profile keeps it. */
+  source_text: string | null;
 }
 
 export interface RejectRow {
@@ -140,25 +144,6 @@ export interface LeaseRow {
   pid: number;
   acquired_at: TimestampText;
   expires_at: TimestampText;
-}
-
-export interface LimitRow {
-  name: string;
-  state: string;
-  updated_at: TimestampText;
-}
-
-export interface TokenRow {
-  name: string;
-  /** Grows with every token; 0 before the first. */
-  version: number;
-  /** Encrypted by those who have the secret of the settings; null before the first. */
-  sealed: string | null;
-  /** Epoch milliseconds of the warehouse's clock. */
-  expires_at: number | null;
-  /** Who asks the service for the next one, and until when nobody else does. */
-  asker: string | null;
-  asked_until: number | null;
 }
 
 export interface ReshapeRow {
@@ -233,6 +218,8 @@ export interface OwnTables {
   _sync_columns: ColumnRow;
   _sync_schema_changes: SchemaChangeRow;
   _sync_versions: VersionRow;
+  _sync_deletes: DeleteRow;
+  _sync_calendar: CalendarDay;
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
   _sync_limits: LimitRow;

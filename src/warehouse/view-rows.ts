@@ -31,3 +31,15 @@ export interface GrowthRow {
   /** How often tables and views have changed. */
   growths: number;
 }
+
+/** One delete of a record. */
+export interface DeleteRow {
+  resource: string;
+  id: string;
+  /** The record's version that says it. */
+  version: number;
+  /** The service's own time where it has named one, else when it was asked. */
+  deleted_at: string;
+  /** When the service was asked and had the record again; null as long as it is gone. */
+  restored_at: string | null;
+}

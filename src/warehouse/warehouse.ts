@@ -2,6 +2,8 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { KeyPlan } from './key-plan.ts';
+import type { GoneRecord } from './gone-record.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -90,6 +92,10 @@ export interface ShapeGrowth {
   changes: readonly ShapeChange[];
   /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
   views: readonly ViewChange[];
+  /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
+  references?: ReadonlySet<string>;
+  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
+  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
   /** Statements on own tables that remember it. */
   statements: readonly CompiledQuery[];
   /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
@@ -126,15 +132,6 @@ export interface RowRewrite {
   /** All child tables of the resource: what the rewritten records had there goes. */
   children: readonly TableShape[];
   statements: readonly CompiledQuery[];
-}
-
-/** A record that is gone from the service. */
-export interface GoneRecord {
-  key: string;
-  /** When the service was asked: a row that was written later stays. Becomes `_synced_at`. */
-  confirmedAt: TimestampText;
-  /** The service's own time of the delete, which becomes `_deleted_at`; `confirmedAt` does if it is absent or null. */
-  deletedAt?: TimestampText | null;
 }
 
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
@@ -190,11 +187,25 @@ export interface Warehouse {
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
   /**
+   * The first and the last time in any of these columns of dates and moments, of those from the one day (`YYYY-MM-DD`) on
+   * and before the other; null if there is none. Reads the table.
+   */
+  timeSpan(
+    table: TableShape,
+    columns: readonly Column[],
+    within: readonly [from: string, to: string],
+  ): Promise<readonly [first: string, last: string] | null>;
+  /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
    * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
    * nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
+  /**
+   * Makes the keys, collations and indexes that are missing, and takes away ours that nobody wants any more; quick if
+   * there is nothing to do. What others' locks, views or rights do not let it do is left for the next time.
+   */
+  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /**
    * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.
    * Throws `table_in_use` if views of others stand on the tables themselves.
@@ -225,6 +236,8 @@ export interface Warehouse {
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
   /** Live rows of a resource's own table; 0 if it is not there yet. */
   count(table: string): Promise<number>;
+  /** All rows of a table; 0 if it is not there yet. */
+  countAll(table: string): Promise<number>;
   /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */

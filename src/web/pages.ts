@@ -5,10 +5,13 @@ import { attentionOf, headlineOf } from '../serve/status/attention.ts';
 import { renderStatusPage } from './page/status-page.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 import type { Readiness } from '../serve/status/collect.ts';
+import type { SourceTables } from '../serve/dictionary/table-reader.ts';
+import { renderDictionaryPage } from './page/dictionary-page.ts';
 
 export interface PagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   ready: () => Promise<Readiness>;
+  tables: () => Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
   /** Decides who may see the pages. */
@@ -25,6 +28,7 @@ interface Page {
 
 const PAGES: Readonly<Record<string, Page>> = {
   '/': { guarded: true, answer: statusPage },
+  '/tables': { guarded: true, answer: tablesPage },
   '/status.json': { guarded: true, answer: statusJson },
   '/metrics': { guarded: true, answer: metricsPage },
   '/readyz': { guarded: false, answer: readyPage },
@@ -81,6 +85,20 @@ async function statusPage({ snapshot }: PagesOptions): Promise<PageAnswer> {
     status: 200,
     headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy },
     body,
+  };
+}
+
+/** `snapshot` says which version this is, and of which moment. */
+async function tablesPage({ snapshot, tables }: PagesOptions): Promise<PageAnswer> {
+  const nonce = randomBytes(18).toString('base64');
+  const { at, version } = await snapshot();
+  return {
+    status: 200,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; img-src data:`,
+    },
+    body: renderDictionaryPage(await tables(), { version, at, nonce }),
   };
 }
 

@@ -10,7 +10,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ['settings', 'source', 'observe', 'shape'],
   ['queue', 'warehouse'],
   ['http', 'state', 'views'],
-  ['extract', 'load'],
+  ['extract', 'load', 'export'],
   ['sync', 'probe'],
   ['trigger'],
   ['app.ts'],

@@ -13,29 +13,32 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['cluster', 'work-items', 'status'],
+    '.': ['cluster', 'work-items', 'status', 'dictionary'],
     cluster: ['.', 'work-items'],
     'work-items': [],
     status: [],
+    dictionary: ['status'],
   },
   // What signs a delivery, what drains the inbox and what keeps the time know nothing of each other.
   trigger: { '.': [], drain: ['.'], schedule: ['.'], signature: ['.'] },
   warehouse: { '.': ['sqlite', 'postgres'], sqlite: ['.'], postgres: ['.'], copy: ['.', 'sqlite', 'postgres'] },
   'warehouse/postgres': {
-    '.': ['connection', 'pages', 'widening', 'views', 'inbox', 'coordination'],
+    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox', 'coordination'],
     connection: [],
     pages: ['connection', 'widening'],
     widening: ['connection', 'views'],
     views: ['connection'],
+    keys: ['connection', 'widening', 'views'],
     inbox: ['connection'],
     coordination: ['connection'],
   },
   'warehouse/sqlite': {
-    '.': ['connection', 'pages', 'widening', 'views', 'inbox'],
+    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox'],
     connection: [],
     pages: ['connection', 'widening'],
     widening: ['connection', 'views'],
     views: ['connection'],
+    keys: [],
     inbox: ['connection'],
   },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
@@ -47,5 +50,7 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   },
   // Experiments ask and judge; none of them knows how a profile is written.
   probe: { '.': ['ask', 'experiments', 'result'], ask: [], experiments: ['.', 'ask'], result: ['.'] },
+  // Formats and places know nothing of each other.
+  export: { '.': ['formats', 'places'], formats: [], places: [] },
   queue: { '.': ['budget', 'limits'], budget: ['.', 'limits'], limits: [] },
 };

@@ -48,4 +48,4 @@ export function sumsOf(rows: number, more = 0): Record<string, unknown> {
 /** What a widening must not leave behind. */
 export const LEFT_OVER = `SELECT attname FROM pg_attribute WHERE attrelid = 'content'::regclass AND attname LIKE '\\_sync\\_wider%'
   UNION ALL SELECT relname FROM pg_class WHERE relname LIKE '\\_sync\\_wider%'
-  UNION ALL SELECT proname FROM pg_proc WHERE proname LIKE '\\_sync%'`;
+  UNION ALL SELECT proname FROM pg_proc WHERE proname LIKE '\\_sync%' AND 'float8'::regtype = ANY(proargtypes)`;

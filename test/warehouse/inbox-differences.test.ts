@@ -112,7 +112,7 @@ describe.for(DATABASES)('an inbox of the version before on $name', (database) =>
       'ALTER TABLE _sync_deliveries DROP COLUMN size',
       'ALTER TABLE _sync_deliveries DROP COLUMN differs_from',
       `CREATE INDEX _sync_deliveries_waiting ON _sync_deliveries (seq) WHERE state = 'waiting'`,
-      `DELETE FROM ${migrations} WHERE name LIKE '002%'`,
+      `DELETE FROM ${migrations} WHERE name LIKE '002%' OR name LIKE '003%'`,
     ]) {
       await database.write(address, statement);
     }

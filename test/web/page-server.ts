@@ -16,6 +16,7 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
   return createPages({
     snapshot: async () => snapshot(),
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
+    tables: () => Promise.resolve([]),
     metrics: async () => 'up 1\n',
     door: () => Promise.resolve('in'),
     failed: (error) => {

@@ -36,6 +36,7 @@ describe('pages', () => {
   it.each([
     ['/', 200, 'text/html; charset=utf-8'],
     ['/?x=1', 200, 'text/html; charset=utf-8'],
+    ['/tables', 200, 'text/html; charset=utf-8'],
     ['/status.json', 200, 'application/json; charset=utf-8'],
     ['/metrics', 200, 'text/plain; version=0.0.4; charset=utf-8'],
     ['/readyz', 200, 'application/json; charset=utf-8'],
@@ -58,7 +59,7 @@ describe('pages', () => {
     expect(other.headers['content-security-policy']).not.toBe(policy);
   });
 
-  it.each(['/', '/status.json', '/metrics', '/readyz', '/nothing'])(
+  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz', '/nothing'])(
     '%s is not cached, sniffed or framed',
     async (path) => {
       expect((await get(path)).headers).toMatchObject({
@@ -93,7 +94,7 @@ describe('pages', () => {
     });
   });
 
-  it.each(['/', '/status.json', '/metrics', '/readyz'])(
+  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz'])(
     '%s answers also when putting it together fails',
     async (path) => {
       const errors: unknown[] = [];
@@ -121,7 +122,7 @@ describe('basic authentication', () => {
     ['a prefix of it', basic('ops:pässword:with colo')],
     ['junk behind the base64', { authorization: `${basic(`ops:${AUTH.password}`)['authorization']}!!` }],
   ])('refuses %s', async (_, headers: Record<string, string>) => {
-    for (const path of ['/', '/status.json', '/metrics']) {
+    for (const path of ['/', '/tables', '/status.json', '/metrics']) {
       const answer = await get(path, { door: guarded() }, headers);
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
@@ -199,7 +200,7 @@ describe('a page that everybody may see', () => {
   it.each(['rebound.example.com', 'rebound.example.com:8080', '127.0.0.1.example.com', 'example.com.'])(
     'is not given to a browser that was led here under the name "%s"',
     async (host) => {
-      for (const path of ['/', '/status.json', '/metrics']) {
+      for (const path of ['/', '/tables', '/status.json', '/metrics']) {
         const answer = await get(path, { door: open() }, { host });
         expect([answer.status, String(answer.body)]).toEqual([421, expect.stringContaining('serve.hosts')]);
       }

@@ -37,7 +37,7 @@ export interface StatusParts {
   };
   activity: SourceActivity;
   /** Throws the reason if the source is not open. */
-  warehouse: () => Pick<Warehouse, 'own' | 'count' | 'countDeleted'>;
+  warehouse: () => Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -241,7 +241,8 @@ function fullness({ waiting, waitingBytes }: WaitingFigures, webhook: SourceSett
   return Math.min(1, Math.max(waiting / webhook.max_waiting, waitingBytes / webhook.max_waiting_size));
 }
 
-function problemOf(error: unknown, scrub: (text: string) => string): Problem {
+/** An error as it is shown, without secrets. */
+export function problemOf(error: unknown, scrub: (text: string) => string): Problem {
   const isOurs = error instanceof SyncError;
   const hint = isOurs ? (error.hint ?? null) : null;
   return scrubProblem({ code: isOurs ? error.code : 'bug', message: messageOf(error), hint }, scrub);

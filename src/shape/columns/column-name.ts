@@ -13,15 +13,18 @@ const HASH_LENGTH = 8;
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
  * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
  *
- * `given` is the name that the profile gives the field, in place of that of its keys.
+ * `given` is the name that the profile gives the field, in place of that of its keys. A field that would be called as one
+ * of `keys`, what we call the keys of a child table, is `source_position`.
  */
 export function columnName(
   sourceKeyPath: readonly string[],
   taken: ReadonlySet<string>,
   given: string | null = null,
+  keys: readonly string[] = [],
 ): string {
   const name = given ?? snakeCase(sourceKeyPath);
-  return uniqueName(RESERVED_NAMES.has(name) ? `${name}_` : name, 'field', sourceKeyPath, taken);
+  const free = keys.includes(name) ? `source_${name}` : RESERVED_NAMES.has(name) ? `${name}_` : name;
+  return uniqueName(free, 'field', sourceKeyPath, taken);
 }
 
 /** The table for the array at `sourceKeyPath` within `parent`'s rows, by the same rules. */

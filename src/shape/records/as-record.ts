@@ -12,10 +12,20 @@ export interface RecordSight {
   partition?: { readonly field: string; readonly value: string } | null;
   unwrap?: readonly UnwrapRule[];
   filter?: readonly FieldCondition[];
+  /** Hides fields; null if none are hidden. */
+  mask?: ((record: SourceRecord) => SourceRecord) | null;
 }
 
-/** A record of an answer as ids, times and tables see it. Its bytes stay what the service sent. */
+/**
+ * A record of an answer as ids, times and tables see it. Its bytes stay what the service sent, unless fields are hidden:
+ * then they are what is left, and what was sent stands beside.
+ */
 export function asRecord(sent: SourceRecord, sight: RecordSight): SourceRecord {
+  const seen = seenAs(sent, sight);
+  return sight.mask == null ? seen : sight.mask(seen);
+}
+
+function seenAs(sent: SourceRecord, sight: RecordSight): SourceRecord {
   const { unwrap = [], filter = [], partition = null } = sight;
   if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
@@ -39,9 +49,9 @@ function strange(field: string): NonNullable<SourceRecord['aside']> {
   return { reason: 'partition_other', detail: `${field} is not that of the listing in which the record is` };
 }
 
-/** A stored body as ids, times and tables see it. */
-export function storedValue(body: string, { unwrap = [] }: RecordSight): JsonValue {
-  return unwrapped(parseJson(body), unwrap);
+/** A stored body as ids, times and tables see it: one with hidden fields was stored as they see it. */
+export function storedValue(body: string, { unwrap = [], mask = null }: RecordSight): JsonValue {
+  return mask === null ? unwrapped(parseJson(body), unwrap) : parseJson(body);
 }
 
 /** The records that are to be rows: those that the profile's filter does not leave out. */

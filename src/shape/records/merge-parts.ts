@@ -17,9 +17,9 @@ export function mergeParts(parts: readonly [SourceRecord, ...SourceRecord[]]): S
   return { value, bytes: Buffer.from(JSON.stringify(value)) };
 }
 
-/** As it was sent, whatever has been unwrapped in it since. */
-function sourceOf({ bytes }: SourceRecord): JsonValue {
-  return parseJson(bytes.toString());
+/** As it was sent, whatever has been unwrapped and hidden in it since. */
+function sourceOf({ bytes, asSent = bytes }: SourceRecord): JsonValue {
+  return parseJson(asSent.toString());
 }
 
 function mergeValues(before: JsonValue, after: JsonValue): JsonValue {

@@ -132,8 +132,11 @@ async function makeTables(
 }
 
 /** The views of all tables that are there, as this database writes them, with the columns that they have in the source. */
-async function makeViews({ staging: { warehouse }, lease, whole, clock }: CopyPlace, shape: ResourceShape): Promise<void> {
-  const growth = await viewGrowth({ warehouse, whole, clock }, shape, new Set());
+async function makeViews(
+  { staging: { warehouse }, lease, whole, clock }: CopyPlace,
+  shape: ResourceShape,
+): Promise<void> {
+  const growth = await viewGrowth({ warehouse, whole, clock }, shape);
   await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
 }
 

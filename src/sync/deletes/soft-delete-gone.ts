@@ -5,8 +5,10 @@ import type { Lane } from '../../model/vocabulary.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
+import { forgetSourceTexts } from '../../state/versions.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
-import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
+import type { StoredRow } from '../../warehouse/warehouse.ts';
+import type { GoneRecord } from '../../warehouse/gone-record.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import {
   corroborate,
@@ -228,6 +230,7 @@ function softDeleteAll(context: SoftDeleteContext, table: TableShape, gone: read
   const statements = evidence.isReleased
     ? markConfirmed(own, owned.resource, keys, timestampText(clock.now()))
     : forgetSuspects(own, owned.resource, keys);
+  if (profile.mask !== null) statements.push(forgetSourceTexts(own, owned.resource));
   const children = owned.shape?.tables.slice(1) ?? [];
   const { resource } = owned;
   const { history } = profile;

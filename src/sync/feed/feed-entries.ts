@@ -20,7 +20,7 @@ export interface FeedChanges {
 type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
 
 /** The part of a resource's profile by which the entries of its feed are read. */
-type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'>;
+type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'> & Partial<Pick<ResourceProfile, 'mask'>>;
 
 /**
  * A record that the filter leaves out is gone. Throws `SyncError` (`bad_feed_entry`) for an entry that says of no record

@@ -14,6 +14,7 @@ export interface CopiedTable {
 /** Own tables of a source, copied beside its resources. Leases are left out: nobody holds any in the new place. */
 export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_versions', key: ['resource', 'id', 'version'] },
+  { name: '_sync_deletes', key: ['resource', 'id', 'version'] },
   { name: '_sync_rejects', key: ['resource', 'hash', 'reason'] },
   { name: '_sync_runs', key: ['run_id', 'resource'] },
   { name: '_sync_seen', key: ['resource', 'walk_started_at', 'page'] },

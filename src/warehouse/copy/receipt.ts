@@ -27,8 +27,8 @@ export interface Progress {
 }
 
 const TABLES = [
-  `CREATE TABLE IF NOT EXISTS "_sync_copy" ("fingerprint" text NOT NULL, "started_at" timestamp NOT NULL,
-    "finished_at" timestamp)`,
+  `CREATE TABLE IF NOT EXISTS "_sync_copy" ("fingerprint" text NOT NULL, "started_at" timestamptz NOT NULL,
+    "finished_at" timestamptz)`,
   `CREATE TABLE IF NOT EXISTS "_sync_copy_tables" ("table_name" text PRIMARY KEY, "done_up_to" text,
     "rows" bigint NOT NULL, "is_whole" boolean NOT NULL, "digest" text)`,
 ];
@@ -58,7 +58,7 @@ export async function resumeOrBegin(database: Database, before: string, now: str
     const isSame = rows[0]?.fingerprint === before;
     if (!isSame) await empty(session, database.schema);
     await session.execute('DELETE FROM "_sync_copy"');
-    await session.execute(`INSERT INTO "_sync_copy" VALUES ($1, now() AT TIME ZONE 'UTC')`, [now]);
+    await session.execute(`INSERT INTO "_sync_copy" VALUES ($1, now())`, [now]);
     return isSame;
   });
 }

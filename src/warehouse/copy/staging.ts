@@ -112,7 +112,7 @@ export async function publish(staging: Staging, lease: () => LeaseProof, lastDel
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       if ((await relationsIn(session, schema)).length > 0) throw targetUsed(staging.address);
       await session.execute(`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`);
-      await session.execute(`UPDATE "_sync_copy" SET "finished_at" = now() AT TIME ZONE 'UTC'`);
+      await session.execute(`UPDATE "_sync_copy" SET "finished_at" = now()`);
       await session.execute('TRUNCATE "_sync_leases"');
       await numberDeliveriesFrom(session, lastDelivery);
       for (const { name, kind } of await relationsIn(session, database.schema)) {

@@ -23,6 +23,8 @@ import { grantReading, revokeReading, refuseWithoutCreate } from './connection/s
 import { execute, transact, type Database } from './connection/transact.ts';
 import { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 import { openInbox } from './inbox/open-inbox.ts';
+import { snapshotReader } from './snapshot-reader.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 const OPEN_MS = 5_000;
@@ -41,6 +43,10 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     },
     openWarehouse: (clock) => openWarehouse(address, clock),
     lookForWarehouse: (clock) => lookForWarehouse(address, clock),
+    openSnapshot: async (clock) => {
+      const opened = await look<OwnTables>(address, clock, WAREHOUSE_TABLES);
+      return opened === null ? null : snapshotReader(opened.database, opened.close);
+    },
     refuseMaking: (clock) => refuseMaking(address, clock),
     // In the same schema, so that a delivery and what asks for its work are one transaction.
     inbox: address.text,
@@ -62,6 +68,7 @@ async function lookForWarehouse(address: PostgresAddress, clock: Clock): Promise
   return {
     ...rowsIn(own, database.schema),
     own,
+    dialect: VIEW_DIALECT,
     isWritable: () => isWritable(database),
     server: () => serverText(own),
     close,

@@ -8,6 +8,7 @@ import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { tendKeys } from './keys/tend-keys.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
@@ -56,6 +57,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     tableNames: () => tableNames(own, schema),
     evolve: (growth) => growTables(database, own, growth),
     dropTables: (removal) => dropTables(database, removal),
+    tendKeys: (plan, lease) => tendKeys(database, plan, lease),
     rewrite: (rewrite) =>
       underLease(rewrite.lease, async (session) => {
         await rewriteRows(session, rewrite);
@@ -108,5 +110,6 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
     },
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
+    compared: (text) => sql`${text} COLLATE "C"`,
   });
 }

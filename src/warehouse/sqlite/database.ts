@@ -10,6 +10,8 @@ import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
+import { snapshotReader } from './snapshot-reader.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
 /** A file of its own per source; one process does all the work on it. */
@@ -20,6 +22,10 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shared: null,
     openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => lookForWarehouse(file),
+    openSnapshot: async () => {
+      const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS);
+      return opened === null ? null : snapshotReader(opened);
+    },
     refuseMaking: () => refuseMaking(file),
     // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
     inbox: `sqlite:${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`,
@@ -46,6 +52,7 @@ async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
   return {
     ...rowsIn(own),
     own,
+    dialect: VIEW_DIALECT,
     isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
     server: () => Promise.resolve(null),
     close,

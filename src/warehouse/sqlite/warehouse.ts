@@ -10,6 +10,7 @@ import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
+import { tendIndexes } from './keys/indexes.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
@@ -38,6 +39,8 @@ function configure(db: Database): void {
   // Each multi-row insert keeps a journal of its own to undo it alone; in a file it costs more than the rows.
   db.pragma('temp_store = MEMORY');
   db.pragma('journal_size_limit = 67108864');
+  // Child rows come and go with their record in one transaction: to look each of them up would only cost.
+  db.pragma('foreign_keys = OFF');
   db.function(NUMBER_TEXT, { deterministic: true }, String);
 }
 
@@ -65,6 +68,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         growTables(db, own, growth);
         runAll(growth.statements);
       }),
+    tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
@@ -117,6 +121,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     },
     moment: (text) => sql`${text}`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
+    compared: (text) => text,
   });
 }
 

@@ -96,7 +96,7 @@ function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatu
 
 function pageFoot({ version, at, started_at }: StatusSnapshot): Markup {
   return markup`<footer><p>content-sync ${version} · running for ${durationText((at - started_at) / 1_000)} · all times UTC</p>
-<nav aria-label="The same for programs"><a href="status.json">status.json</a> <a href="metrics">metrics</a>
+<nav aria-label="Other pages, and the same for programs"><a href="tables">tables</a> <a href="status.json">status.json</a> <a href="metrics">metrics</a>
 <a href="readyz">readyz</a></nav></footer>`;
 }
 

@@ -13,6 +13,8 @@ export interface ReceivedSource {
   asks?: Asks;
   webhook: WebhookSettings;
   profile: WebhookProfile;
+  /** Paths of fields that are not copied as they are sent, in records that a delivery may hold; none if absent. */
+  hidden?: readonly string[];
 }
 
 export interface ReceiverSetup {

@@ -11,6 +11,7 @@ import { borrowDatabase } from './pools.ts';
 import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { execute, transact, type Database } from './transact.ts';
+import { zoneTimes } from './zoned-times.ts';
 
 /** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
 const OPEN_MS = 5_000;
@@ -157,9 +158,17 @@ export async function stepsDone(database: Database, { table: name }: TableSet): 
 
 const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'bytea',
+  timestamp: sql`timestamptz`,
+  zoneTimes,
+  hasColumn: async (db, table, column) => {
+    const { rows } = await sql`SELECT 1 FROM pg_attribute
+      WHERE attrelid = to_regclass(quote_ident(${table})) AND attname = ${column} AND NOT attisdropped`.execute(db);
+    return rows.length > 0;
+  },
   growing: { type: 'bigint', number: (column) => column.generatedAlwaysAsIdentity() },
   moment: (expression) => sql`(${expression} AT TIME ZONE 'UTC')`,
   replaceView: async (db, name, query) => {
     await sql`CREATE OR REPLACE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
+  hasFunctions: true,
 };

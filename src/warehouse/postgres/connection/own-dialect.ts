@@ -9,11 +9,25 @@ import {
 } from 'kysely';
 import type { ExecuteSql } from '../../database.ts';
 import type { Session } from './session.ts';
-import { execute, type Database } from './transact.ts';
+import { execute, transact, type Database } from './transact.ts';
 
-/** Kysely's Postgres for single statements, which wait for the server as our transactions do. */
+/**
+ * Kysely's Postgres for single statements, which wait for the server as our transactions do. One with a time gets
+ * a transaction, because only that is sure to be in UTC: a session outside of it may be in any zone.
+ */
 export function ownDialect(database: Database): Dialect {
-  return statementDialect(execute(database));
+  const run = execute(database);
+  return statementDialect((text, values) =>
+    values?.some(isTime) === true
+      ? transact(database, (session) => session.execute(text, values), { mayRepeat: true })
+      : run(text, values),
+  );
+}
+
+const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/;
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'string' && TIME.test(value);
 }
 
 /**

@@ -178,7 +178,7 @@ async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean
 function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
   return {
     // One step may take several transactions under one proof: the lease's own renewals in between stay.
-    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamp), "commits" = "commits" + 1
+    text: `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
       WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "lastDone"`,
     values: [expiresAt, name, token, fence, commits()],
     refuse: ({ lastDone }) => migratedMeanwhile(lastDone),

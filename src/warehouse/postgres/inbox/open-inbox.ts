@@ -71,7 +71,7 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
 /** Rows that another transaction has locked are left for the next time. */
 function purgeStatement(table: string): string {
   const gone = (state: string, before: string): string => `SELECT "seq" FROM (SELECT "seq" FROM ${table}
-    WHERE "state" <> 'waiting' AND "state" = '${state}' AND "finished_at" < ${before}::timestamp
+    WHERE "state" <> 'waiting' AND "state" = '${state}' AND "finished_at" < ${before}::timestamp AT TIME ZONE 'UTC'
     LIMIT $3 FOR UPDATE SKIP LOCKED) AS "${state}"`;
   const all = [gone('done', '$1'), gone('ignored', '$1'), gone('dead', '$2')].join(' UNION ALL ');
   return `DELETE FROM ${table} WHERE "seq" IN (${all})`;
@@ -82,7 +82,7 @@ function inboxReader(database: Database, table: string): Pick<Inbox, 'waiting' |
   const ask = execute(database);
   const askOnce = execute(database, { retryForMs: 0 });
   const waiting = `SELECT * FROM ${table}
-    WHERE "state" = 'waiting' AND "seq" > $1 AND ("due_at" IS NULL OR "due_at" <= $2) ORDER BY "seq" LIMIT $3`;
+    WHERE "state" = 'waiting' AND "seq" > $1 AND ("due_at" IS NULL OR "due_at" <= $2::timestamp AT TIME ZONE 'UTC') ORDER BY "seq" LIMIT $3`;
   // All counts are answered by an index alone. `state <> 'waiting'` tells the planner that it may use the second one.
   const counts = `SELECT count(*) AS "waiting", coalesce(sum("size"), 0)::bigint AS "waitingBytes",
     min("received_at") AS "oldest", 0 AS "walBytes",

@@ -170,16 +170,16 @@ interface DeletedRow extends Record<string, unknown> {
   hash: string;
 }
 
-const DELETED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamp[]) AS b("id", "version", "hash", "at")`;
+const DELETED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[]) AS b("id", "version", "hash", "at")`;
 
 /**
- * A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. Parameters:
+ * A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body. Parameters:
  * the resource, then the deleted rows, column by column.
  */
 const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
   none: [],
   latest: [
-    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete' FROM ${DELETED}
+    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete', "body" = NULL, "source_text" = NULL FROM ${DELETED}
      WHERE v."resource" = $1 AND v."id" = b."id"`,
   ],
   all: [
@@ -190,8 +190,11 @@ const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
   ],
 };
 
+const NOTE_DELETES = `INSERT INTO "_sync_deletes" ("resource", "id", "version", "deleted_at")
+  SELECT $1, gone.* FROM unnest($2::text[], $3::bigint[], $4::timestamptz[]) AS gone`;
+
 /**
- * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
+ * Marks live rows as deleted and takes their child rows away; what the record held stays in the versions before. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
 export async function softDelete(session: Session, deletion: SoftDelete): Promise<string[]> {
@@ -207,6 +210,7 @@ export async function softDelete(session: Session, deletion: SoftDelete): Promis
   const hashes = rows.map(({ hash }) => hash);
   const moments = keys.map((key) => confirmed.get(key));
   for (const text of REMEMBER[history]) await session.execute(text, [resource, keys, versions, hashes, moments]);
+  await session.execute(NOTE_DELETES, [resource, keys, versions, keys.map((key) => deleted.get(key))]);
   return keys;
 }
 
@@ -216,6 +220,7 @@ export async function purge(session: Session, { resource, table, deletedBefore, 
   const keys = rows.map(({ key }) => key);
   await session.execute(deleteStatement(table), [keys]);
   await session.execute('DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)', [resource, keys]);
+  await session.execute('DELETE FROM "_sync_deletes" WHERE "resource" = $1 AND "id" = ANY($2)', [resource, keys]);
   await session.execute('DELETE FROM "_sync_suspects" WHERE "resource" = $1 AND "record_id" = ANY($2)', [
     resource,
     keys,

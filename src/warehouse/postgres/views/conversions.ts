@@ -34,7 +34,7 @@ const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
 
 /** `body` over a value that is computed once and has a name in it. */
 function given(value: string, body: string): string {
-  return `(SELECT ${body} FROM (SELECT ${value} AS v) AS given)`;
+  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS given)`;
 }
 
 /** As JSON writes numbers: a text of any other form is a word, or the name of something. */
@@ -82,7 +82,7 @@ function moment(sql: string, from: ColumnType): string {
   const offset = String.raw`replace(substring(v from ':[0-9]{2}(?:[.][0-9]+)?([-+][0-9:]+)$'), ':', '')`;
   const minutes = `(left(o, 1) || rpad(substr(o, 4), 2, '0'))::int`;
   const shift = `coalesce(make_interval(0, 0, 0, 0, left(o, 3)::int, ${minutes}), interval '0')`;
-  const read = `(SELECT coalesce(${clock}, v)::timestamp - ${shift} FROM (SELECT ${offset} AS o) AS zone)`;
+  const read = `(SELECT coalesce(${clock}, v)::timestamp - ${shift} FROM (SELECT ${offset} AS o OFFSET 0) AS zone)`;
   return given(textOf(sql, from), `CASE WHEN v ~ ${MOMENT} THEN ${read} END`);
 }
 

@@ -11,8 +11,11 @@ type NamedColumn = Pick<Column, 'name' | 'type'>;
 /** Where Postgres cuts names off. */
 const MAX_NAME_BYTES = 63;
 
+/** Columns that hold keys, as `table.column`. */
+type References = ReadonlySet<string>;
+
 /** `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. */
-export function createTable(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+export function createTable(own: Kysely<OwnTables>, table: TableShape, references: References): CompiledQuery {
   // By bytes, as SQLite compares: both walk the keys in one order.
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'text COLLATE "C"' : 'bigint')} NOT NULL`,
@@ -21,7 +24,7 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
     (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
   );
   const columns = [...table.columns, ...(table.kept ?? [])].map(
-    (column) => sql`${sql.id(column.name)} ${declared(column)}`,
+    (column) => sql`${sql.id(column.name)} ${sourceColumn(table.name, column, references)}`,
   );
   // Named by us, because a child table may be called what Postgres would call it.
   const key = sql`CONSTRAINT ${sql.id(nameBehind('_sync_key_', table.name))} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
@@ -40,8 +43,15 @@ export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): C
 }
 
 /** In one statement: hundreds may come with one record. */
-export function addColumns(own: Kysely<OwnTables>, table: string, columns: readonly NamedColumn[]): CompiledQuery {
-  const actions = columns.map((column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column.name)} ${declared(column)}`);
+export function addColumns(
+  own: Kysely<OwnTables>,
+  table: string,
+  columns: readonly NamedColumn[],
+  references: References,
+): CompiledQuery {
+  const actions = columns.map(
+    (column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column.name)} ${sourceColumn(table, column, references)}`,
+  );
   return sql`ALTER TABLE ${sql.id(table)} ${sql.join(actions)}`.compile(own);
 }
 
@@ -49,8 +59,14 @@ function declared(column: NamedColumn): RawBuilder<unknown> {
   return sql.raw(DECLARED_TYPES[column.type]);
 }
 
+/** What holds keys compares as they do, or no index could serve a join. */
+function sourceColumn(table: string, column: NamedColumn, references: References): RawBuilder<unknown> {
+  const isKey = column.type === 'text' && references.has(`${table}.${column.name}`);
+  return isKey ? sql`${declared(column)} COLLATE "C"` : declared(column);
+}
+
 /** A name made of a table's, which may itself be as long as names get. */
-function nameBehind(prefix: string, table: string): string {
+export function nameBehind(prefix: string, table: string): string {
   const name = `${prefix}${table}`;
   return Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : `${prefix}${textHash(table)}`;
 }

@@ -154,7 +154,9 @@ export async function refuseLosses({ execute }: Session, { table, columns }: Wid
      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
      WHERE refclassid = 'pg_class'::regclass AND refobjid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) AND attname = ANY($2)
        AND classid <> 'pg_rewrite'::regclass
-       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))`,
+       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
+       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
+         AND starts_with(conname, '_sync_'))`,
     [table.name, columns.map(({ source }) => source)],
   );
   if (rows.length === 0) return;

@@ -1,6 +1,7 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
 import type { TableRemoval } from '../../warehouse.ts';
+import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 import { emptiedViews } from '../views/attach-views.ts';
 import { causeCode } from './exclusive-step.ts';
@@ -18,6 +19,7 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
       async (session) => {
         for (const statement of await emptiedViews(session, [...views.keys()], tables))
           await session.execute(statement);
+        for (const statement of await keysTo(session, tables)) await session.execute(statement);
         if (tables.length > 0) await session.execute(`DROP TABLE IF EXISTS ${tables.map(quoted).join(', ')}`);
         for (const table of tables) await session.execute(`DROP FUNCTION IF EXISTS ${quoted(fillerName(table))}()`);
         for (const { sql, parameters } of statements) await session.execute(sql, parameters);
@@ -27,6 +29,17 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
   } catch (error) {
     throw causeCode(error) === IN_USE ? tableInUse(error) : error;
   }
+}
+
+/** Takes keys of ours off that lead to the tables: they come back with them. */
+async function keysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
+  const { rows } = await execute<{ statement: string }>(
+    `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
+      WHERE contype = 'f' AND starts_with(conname, '_sync_')
+        AND confrelid = ANY(ARRAY(SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name))`,
+    [tables],
+  );
+  return rows.map(({ statement }) => statement);
 }
 
 function tableInUse(error: unknown): ConfigError {

@@ -7,6 +7,7 @@ import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-right
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
 import { viewComments } from '../views/attach-views.ts';
+import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
 import { wideningsOf } from './widening.ts';
@@ -18,7 +19,7 @@ import { wideningsOf } from './widening.ts';
  * `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): Promise<void> {
-  const { before, after, changes, views, statements, lease, claim } = growth;
+  const { before, after, changes, views, statements, lease, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter(({ name }) => !known.has(name));
   const added = changes.filter(({ table, from }) => known.has(table) && from === null);
@@ -27,7 +28,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   const freshNames = fresh.map(({ name }) => name);
   const alter = altered.map(([table, more]) => {
     const columns = more.map(({ column }) => column);
-    return addColumns(own, table, columns).sql;
+    return addColumns(own, table, columns, references).sql;
   });
   const widenings = wideningsOf(growth);
   const ask = asking(database);
@@ -42,7 +43,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
       if (claim !== null) await claimGrowth(session, claim);
       for (const table of fresh) {
         await refuseForeignTable(session, database.schema, table.name);
-        await execute(session, createTable(own, table));
+        await execute(session, createTable(own, table, references));
         if (table.path.length === 0) await execute(session, createDeletedIndex(own, table));
       }
       for (const statement of statements) await execute(session, statement);
@@ -54,6 +55,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));
+  await changeComments(database, growth.comments ?? []);
   const comments = viewComments(views);
   if (comments.length > 0) {
     await transact(database, async (session) => void (await session.execute(comments.join('; '))), { mayRepeat: true });
@@ -78,7 +80,7 @@ export async function growOwnColumns(database: Database, own: Kysely<OwnTables>)
   const grow = async (session: Session): Promise<void> => {
     for (const [table, lacking] of missing) {
       const columns = grown.filter((column) => lacking.some(({ name }) => name === column.name));
-      await execute(session, addColumns(own, table, columns));
+      await execute(session, addColumns(own, table, columns, new Set()));
     }
     await writeComments(session, [...missing.keys()]);
   };
@@ -97,7 +99,7 @@ async function refuseForeignTable(session: Session, schema: string, name: string
   });
 }
 
-async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
+export async function claimGrowth(session: Session, claim: CompiledQuery): Promise<void> {
   const { rowCount } = await session.execute(claim.sql, claim.parameters);
   if (rowCount === 0) throw growthOutdated();
 }

@@ -170,7 +170,7 @@ async function indexesOn(execute: Session['execute'], { table, columns }: Wideni
        AND EXISTS (
          SELECT 1 FROM pg_depend d JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
          WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND refobjid = indrelid AND attname = ANY($2)
-           AND NOT starts_with(relname, '_sync_')
+           AND NOT starts_with(relname, '_sync_wider_')
        ) ORDER BY c.oid`,
     [table.name, columns.map(({ column }) => column.name)],
   );

@@ -5,7 +5,7 @@ import type { ViewChange } from '../../view-dialect.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { attachViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
+import { attachViews, dropFunctions, viewPlan, type ViewPlan } from '../views/attach-views.ts';
 import { InUse } from '../../in-use.ts';
 import {
   dependentsOf,
@@ -55,7 +55,11 @@ export async function widenColumns(
   const small = widenings.filter((widening) => !big.includes(widening));
   try {
     for (const widening of big) await fillShadowColumns(database, lease, widening);
-    await alterTables(database, lease, { big, small }, alongside);
+    await alterTables(database, lease, { big, small }, alongside).catch((error: unknown) => {
+      // A view does not change the collation of its columns: it is made anew.
+      if (causeCode(error) !== '42P16') throw error;
+      return alterTables(database, lease, { big, small, isCollated: true }, alongside);
+    });
   } catch (error) {
     if (!isTooSlow(error) || small.length === 0) throw explained(error, widenings);
     await slowly(database, lease, { big, small }, alongside);
@@ -83,10 +87,11 @@ async function remakeable(
   session: Session,
   widenings: readonly Widening[],
   ours: readonly ViewChange[],
+  isCollated = false,
 ): Promise<{ views: ViewPlan; dependents: Dependent[] }> {
   const replaced = widenings.filter(({ isBeside }) => !isBeside);
   const uses = replaced.map(usesOf);
-  const views = await viewPlan(session, ours, uses);
+  const views = await viewPlan(session, ours, uses, isCollated);
   const dependents = await dependentsOf(session, uses, views);
   refuseOthersViews(dependents);
   for (const widening of replaced) await refuseLosses(session, widening);
@@ -106,6 +111,8 @@ async function isBigTable(database: Database, widenings: readonly Widening[]): P
 interface Plan {
   big: readonly Widening[];
   small: readonly Widening[];
+  /** True if views of ours are dropped and made again, because a column has another collation. */
+  isCollated?: true;
 }
 
 function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongside: Alongside): Promise<void> {
@@ -117,13 +124,17 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     const { session } = step;
     await alongside.prepare(session);
     await makeNumberText(session, widenings);
-    const { views, dependents } = await remakeable(session, widenings, alongside.views);
+    const { views, dependents } = await remakeable(session, widenings, alongside.views, plan.isCollated);
     const swaps = await swapsOf(session, plan, tables);
+    const keys = await keysOn(session, widenings);
     // Outer views first and tables last, in the order in which readers lock them: no deadlock.
-    const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
+    const drops = [
+      ...dropFunctions(views, dependents),
+      ...dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`),
+    ];
     await step.lock([...tables], [...drops, ...views.detached.values()]);
     const fillers = await fillerStatements(session, alongside.filled);
-    await step.run([...plan.small.map(alterInPlace), ...swaps, ...alongside.alter, ...fillers]);
+    await step.run([...keys, ...plan.small.map(alterInPlace), ...swaps, ...alongside.alter, ...fillers]);
     const ours = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
     await step.run(attachViews(views, ours));
     await remake(
@@ -147,6 +158,23 @@ async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<stri
     statements.push(...(await swapStatements(session, widening)), ...renames);
   }
   return statements;
+}
+
+/** Takes keys of ours to other resources off the columns: a wider one holds none any more. */
+async function keysOn({ execute }: Session, widenings: readonly Widening[]): Promise<string[]> {
+  const uses = widenings.flatMap(({ table, columns, isBeside }) =>
+    isBeside ? [] : columns.map(({ source }) => [table.name, source] as const),
+  );
+  if (uses.length === 0) return [];
+  const { rows } = await execute<{ statement: string }>(
+    `SELECT DISTINCT format('ALTER TABLE %I DROP CONSTRAINT %I', used.table_name, conname) AS statement
+     FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS used(table_name, column_name)
+     JOIN pg_attribute ON attrelid = to_regclass(quote_ident(used.table_name)) AND attname = used.column_name
+     JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY(conkey)
+     WHERE contype = 'f' AND starts_with(conname, '_sync_')`,
+    [uses.map(([table]) => table), uses.map(([, column]) => column)],
+  );
+  return rows.map(({ statement }) => statement);
 }
 
 async function remake(step: ExclusiveStep, dependents: readonly Dependent[]): Promise<void> {

@@ -134,6 +134,13 @@ function stateTables(db: Database.Database): string[] {
 
 const MIGRATION_DIALECT: MigrationDialect = {
   bytes: 'blob',
+  timestamp: sql`timestamp`,
+  // A text tells no zone: all of ours are UTC.
+  zoneTimes: () => Promise.resolve(),
+  hasColumn: async (db, table, column) => {
+    const { rows } = await sql`SELECT 1 FROM pragma_table_info(${table}) WHERE name = ${column}`.execute(db);
+    return rows.length > 0;
+  },
   growing: { type: 'integer', number: (column) => column.autoIncrement() },
   // Bare, it keeps its declared type; a CAST would make a number or a plain text of it.
   moment: (expression) => expression,
@@ -141,4 +148,5 @@ const MIGRATION_DIALECT: MigrationDialect = {
     await sql`DROP VIEW ${sql.id(name)}`.execute(db);
     await sql`CREATE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
+  hasFunctions: false,
 };

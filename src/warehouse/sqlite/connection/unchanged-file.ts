@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { Kysely, SqliteDialect } from 'kysely';
-import { ConfigError, messageOf } from '../../../model/errors.ts';
+import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { databaseError } from './errors.ts';
 
 /** A writer that is just starting holds the file for a moment. */
@@ -13,6 +13,13 @@ export interface UnchangedFile<Tables> {
   own: Kysely<Tables>;
   /** Names of the migrations that the file has seen; null if it is none of ours. */
   stepsDone: () => string[] | null;
+  /** Begins to read it as it stands now, whatever is written to it meanwhile. */
+  freeze: () => void;
+  /**
+   * Rows of a query as they are read, integers as bigint. Throws `snapshot_lost` if somebody has begun to write to a file
+   * that nobody was at work on.
+   */
+  rows: (query: string) => Iterable<SQLOutputValue[]>;
   close: () => Promise<void>;
 }
 
@@ -50,8 +57,46 @@ export function openUnchanged<Tables>(file: string): UnchangedFile<Tables> {
           .all()
           .map(({ name }) => String(name));
       }),
+    freeze: () =>
+      told(() => {
+        db.exec('BEGIN');
+        // The moment is that of the first read.
+        db.prepare('SELECT 1 FROM sqlite_schema').get();
+      }),
+    rows: (query) => rowsOf(db, query, told, hasLog ? null : file),
     close: () => own.destroy(),
   };
+}
+
+/** `unlogged`: a file that is read as one that does not change. Whoever writes to it begins a log first. */
+function* rowsOf(
+  db: DatabaseSync,
+  query: string,
+  told: <T>(work: () => T) => T,
+  unlogged: string | null,
+): Generator<SQLOutputValue[]> {
+  const statement = told(() => db.prepare(query));
+  statement.setReadBigInts(true);
+  statement.setReturnArrays(true);
+  // With `setReturnArrays`, which the types do not follow.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const rows = statement.iterate() as unknown as Iterator<SQLOutputValue[]>;
+  for (let read = 0; ; read += 1) {
+    const { value, done } = told(() => rows.next());
+    const isChecked = done === true || read % CHECKED_ROWS === 0;
+    if (isChecked && unlogged !== null && existsSync(`${unlogged}-wal`)) throw snapshotLost(unlogged);
+    if (done === true) return;
+    yield value;
+  }
+}
+
+const CHECKED_ROWS = 100;
+
+function snapshotLost(file: string): SyncError {
+  return new SyncError('snapshot_lost', `${file}: another process has begun to write to it while it was read`, {
+    recovery: 'retry',
+    hint: 'run the same command again: it reads beside that process then',
+  });
 }
 
 /** As Kysely takes it. */

@@ -140,7 +140,7 @@ interface DeletedRow {
 }
 
 /**
- * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
+ * Marks live rows as deleted and takes their child rows away; what the record held stays in the versions before. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
 export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftDelete): string[] {
@@ -150,12 +150,16 @@ export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftD
   const mark = db.prepare<unknown[], DeletedRow>(markText(own, table));
   const children = deletion.children.map((child) => db.prepare(deleteStatement(own, child)));
   const remember = versionWriter(db, history);
+  const note = db.prepare(
+    'INSERT INTO "_sync_deletes" ("resource", "id", "version", "deleted_at") VALUES (?, ?, ?, ?)',
+  );
   const deleted: string[] = [];
   for (const { key, confirmedAt, deletedAt } of gone) {
     const row = mark.get(deletedAt ?? confirmedAt, confirmedAt, key, confirmedAt);
     if (row === undefined) continue;
     for (const child of children) child.run(key);
     remember(resource, key, row, confirmedAt);
+    note.run(resource, key, row.version, deletedAt ?? confirmedAt);
     deleted.push(key);
   }
   return deleted;
@@ -166,16 +170,18 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   const keys = db.prepare<[string, number], string>(oldText(own, table)).pluck().all(deletedBefore, limit);
   const row = db.prepare(deleteStatement(own, table));
   const versions = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+  const deletes = db.prepare('DELETE FROM "_sync_deletes" WHERE "resource" = ? AND "id" = ?');
   const suspects = db.prepare('DELETE FROM "_sync_suspects" WHERE "resource" = ? AND "record_id" = ?');
   for (const key of keys) {
     row.run(key);
     versions.run(resource, key);
+    deletes.run(resource, key);
     suspects.run(resource, key);
   }
   return keys.length;
 }
 
-/** A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. */
+/** A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body. */
 function versionWriter(
   db: Database,
   history: SoftDelete['history'],
@@ -183,7 +189,7 @@ function versionWriter(
   if (history === 'none') return () => undefined;
   if (history === 'latest') {
     const mark = db.prepare(
-      `UPDATE "_sync_versions" SET "version" = ?, "valid_from" = ?, "op" = 'delete' WHERE "resource" = ? AND "id" = ?`,
+      `UPDATE "_sync_versions" SET "version" = ?, "valid_from" = ?, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE "resource" = ? AND "id" = ?`,
     );
     return (resource, key, { version }, at) => void mark.run(version, at, resource, key);
   }

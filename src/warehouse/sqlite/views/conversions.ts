@@ -15,9 +15,9 @@ export function textOf(sql: string, from: ColumnType): string {
   return AS_TEXT[from](sql);
 }
 
-/** `body` over a value that is computed once and is called `v` in it. */
+/** `body` over a value that is called `v` in it; the limit keeps SQLite from writing the value into each place. */
 function given(value: string, body: string): string {
-  return `(SELECT ${body} FROM (SELECT ${value} AS v))`;
+  return `(SELECT ${body} FROM (SELECT ${value} AS v LIMIT 1))`;
 }
 
 function asIs(sql: string): string {
@@ -79,7 +79,7 @@ function integer(sql: string, from: ColumnType): string {
   const isLost = `length(v) > 15 OR CAST(v AS REAL) <> CAST(CAST(v AS REAL) AS INTEGER) OR abs(CAST(v AS REAL)) > 9007199254740992 OR CAST(v AS REAL) = 0 AND v GLOB '*[1-9]*[eE]*'`;
   const powered = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
   const isPowered = `v GLOB '*[eE]*'`;
-  const digits = `(SELECT ${plain} FROM (SELECT ${whole} AS v))`;
+  const digits = `(SELECT ${plain} FROM (SELECT ${whole} AS v LIMIT 1))`;
   return given(number(sql, from), `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
 }
 
@@ -103,7 +103,7 @@ const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]$
 function moment(sql: string, from: ColumnType): string {
   const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;
   const read = `replace(strftime('%Y-%m-%d %H:%M:%f', v), '.000', '')`;
-  const zoned = `(SELECT ${read} FROM (SELECT ${ZONE} AS v FROM (SELECT ${written} AS v FROM (SELECT ${CLOCK} AS v))))`;
+  const zoned = `(SELECT ${read} FROM (SELECT ${ZONE} AS v FROM (SELECT ${written} AS v FROM (SELECT ${CLOCK} AS v LIMIT 1) LIMIT 1) LIMIT 1))`;
   const body = `CASE WHEN ${IS_DAY} THEN CASE WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END END`;
   return given(textOf(sql, from), body);
 }

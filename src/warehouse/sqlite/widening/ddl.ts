@@ -3,6 +3,7 @@ import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
 
 /** A column of a source or of ours. */
 type NamedColumn = Pick<Column, 'name' | 'type'>;
@@ -25,8 +26,11 @@ const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
 /** The SQL function (made at opening) that writes a number as JSON and JavaScript do. */
 export const NUMBER_TEXT = '_sync_number_text';
 
-/** `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. */
-export function createTable(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+/**
+ * `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. `tables` are
+ * all of its resource. The key to the parent is for those who read: our own connection does not check it.
+ */
+export function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly TableShape[]): CompiledQuery {
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
   );
@@ -36,8 +40,21 @@ export function createTable(own: Kysely<OwnTables>, table: TableShape): Compiled
   const columns = [...table.columns, ...(table.kept ?? [])].map(
     (column) => sql`${sql.id(column.name)} ${declared(column)}`,
   );
-  const key = sql`PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
-  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);
+  const key = sql`PRIMARY KEY (${names(table.key)})`;
+  const parent = parentTable(table, tables);
+  const above = parent === null ? [] : [foreignKey(table, parent)];
+  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key, ...above])})`.compile(
+    own,
+  );
+}
+
+function foreignKey(table: TableShape, parent: TableShape): RawBuilder<unknown> {
+  return sql`CONSTRAINT ${sql.id(`${PARENT_KEY}${table.name}`)} FOREIGN KEY (${names(parentKey(table))})
+    REFERENCES ${sql.id(parent.name)} (${names(parent.key)}) DEFERRABLE INITIALLY DEFERRED`;
+}
+
+function names(columns: readonly string[]): RawBuilder<unknown> {
+  return sql.join(columns.map((name) => sql.id(name)));
 }
 
 /**

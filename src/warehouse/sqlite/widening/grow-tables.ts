@@ -17,7 +17,7 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
   const known = new Set(before?.tables.map((table) => table.name));
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
-    run(db, createTable(own, table));
+    run(db, createTable(own, table, after.tables));
     if (table.path.length === 0) run(db, createDeletedIndex(own, table));
   }
   const altered = changes.filter(({ table }) => known.has(table));

@@ -5,6 +5,7 @@ import type { Delivery } from '../../../trigger/signature/delivery.ts';
 import type { InboxEffect, NewDelivery } from '../../../warehouse/inbox.ts';
 import type { ReceivedSource } from '../setup.ts';
 import { admissionOf, type Admission } from './admission.ts';
+import { withoutFields } from './hide-fields.ts';
 import { deliveryMask } from './mask-delivery.ts';
 
 /** A source as the receiver of its deliveries, made ready once. */
@@ -21,15 +22,17 @@ export interface Recipient {
 }
 
 /** A source's recipient without its inbox; the `masked` secrets do not get there. Throws `ConfigError` for secrets that its scheme cannot use. */
-export function recipientOf({ webhook, profile }: ReceivedSource, masked: readonly string[]): Omit<Recipient, 'store'> {
+export function recipientOf(source: ReceivedSource, masked: readonly string[]): Omit<Recipient, 'store'> {
+  const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
   const scheme = profile.signature;
+  const maskSecrets = deliveryMask(masked, scheme, webhook);
   return {
     admission: admissionOf(scheme, webhook.max_body),
     verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
     challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
     keptHeaders: headersWithEvents(profile),
-    mask: deliveryMask(masked, scheme, webhook),
+    mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
   };
 }
 

@@ -1,0 +1,87 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command, Option } from 'commander';
+import { ConfigError, messageOf } from '../../model/errors.ts';
+import { scrubOwn } from '../../observe/scrub/scrub.ts';
+import { countDictionary } from '../../serve/dictionary/count-rows.ts';
+import type { Dictionary, RowCounts } from '../../serve/dictionary/dictionary.ts';
+import { readDictionary } from '../../serve/dictionary/read-dictionary.ts';
+import { scrubTexts } from '../../serve/dictionary/scrub-texts.ts';
+import { openWarehouseToRead, shownPlace } from '../../warehouse/databases.ts';
+import { renderDictionaryPage } from '../../web/page/dictionary-page.ts';
+import type { CliContext } from '../command/context.ts';
+import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
+import { whileOpen } from '../command/with-app.ts';
+import { markdownOf } from './markdown.ts';
+
+type Options = SourceOptions & { html?: true; md?: true; json?: true; out?: string };
+
+/** What is known of one source. */
+interface Described {
+  dictionary: Dictionary;
+  counts: RowCounts;
+}
+
+type Format = (described: readonly Described[], context: CliContext) => string;
+
+const FORMATS: Readonly<Record<'html' | 'md' | 'json', Format>> = {
+  html: (described, { version, clock }) => renderDictionaryPage(described, { version, at: clock.now() }),
+  md: (described) => described.map(({ dictionary, counts }) => markdownOf(dictionary, counts)).join('\n'),
+  json: (described) =>
+    described.map(({ dictionary, counts }) => `${JSON.stringify(withRows(dictionary, counts))}\n`).join(''),
+};
+
+/** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
+export function dictionaryCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('dictionary'))
+    .addOption(
+      new Option('--md', 'as Markdown, with a diagram for Mermaid; the usual form').conflicts(['html', 'json']),
+    )
+    .addOption(new Option('--html', 'as one HTML page that needs nothing else').conflicts(['md', 'json']))
+    .addOption(new Option('--json', 'as one JSON object per source').conflicts(['md', 'html']))
+    .option('-o, --out <file>', 'write it to a file instead of stdout')
+    .action(async (options: Options) => {
+      const described: Described[] = [];
+      await forEachSource(context, options, [], async (chosen) => {
+        described.push(await describe(chosen, context));
+      });
+      if (described.length === 0) return;
+      const format = options.html === true ? 'html' : options.json === true ? 'json' : 'md';
+      await give(context, FORMATS[format](described, context), options.out);
+    });
+}
+
+async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<Described> {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
+    const about = { source: source.name, warehouse: shownPlace(source.warehouse), at: clock.now() };
+    const dictionary = await readDictionary(about, warehouse);
+    const counts = await countDictionary(dictionary, warehouse);
+    return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));
+  });
+}
+
+/** The same with each table's rows beside it, and times that programs read. */
+function withRows(dictionary: Dictionary, counts: RowCounts): object {
+  const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
+  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
+}
+
+function timesAsText(key: string, value: unknown): unknown {
+  return /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
+}
+
+async function give({ stdout, cwd }: CliContext, text: string, out: string | undefined): Promise<void> {
+  if (out === undefined) {
+    stdout.write(text);
+    return;
+  }
+  const file = path.resolve(cwd, out);
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new ConfigError('usage', `${file} cannot be written: ${messageOf(error)}`, {
+      hint: 'name a file in a folder that is there and that this user may write to',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,72 @@
+import { ConfigError } from '../model/errors.ts';
+import { readViews } from '../state/view-catalog.ts';
+import type { ReadColumn, SnapshotReader } from '../warehouse/snapshot-reader.ts';
+
+/** A column of a table to export, with what is known of it. */
+export interface ChosenColumn extends ReadColumn {
+  description: string | null;
+  /** True of one that the service's records have. */
+  isSource: boolean;
+  /** `content.id` if it holds a key. */
+  refersTo: string | null;
+}
+
+/** A view, or a table for people, that is to be exported. */
+export interface ChosenTable {
+  name: string;
+  description: string;
+  columns: readonly ChosenColumn[];
+}
+
+/** Those of the whole source, which need not all be there. */
+const GLOBAL = ['sync_deletes', 'sync_dictionary', 'sync_schema_log', 'sync_freshness', 'calendar'] as const;
+/** Of them, those that are exported where no table is named. */
+const USUAL: ReadonlySet<string> = new Set(['sync_deletes', 'sync_dictionary']);
+const LIVE = /_live(?:_view)?$/;
+
+/**
+ * The tables of these names, in the order of their names; the live rows of all resources, what was deleted and the
+ * dictionary if none is named. Throws `ConfigError`.
+ */
+export async function chooseTables(snapshot: SnapshotReader, names: readonly string[]): Promise<ChosenTable[]> {
+  const there = await tablesThere(snapshot);
+  const wanted = names.length > 0 ? names : [...there.keys()].filter((name) => LIVE.test(name) || USUAL.has(name));
+  const unknown = wanted.filter((name) => !there.has(name));
+  if (unknown.length > 0) {
+    throw new ConfigError('export_unknown_table', `there is no view "${unknown.join('", "')}" to export`, {
+      hint: there.size === 0 ? NOTHING_YET : `there are ${[...there.keys()].join(', ')}`,
+    });
+  }
+  if (wanted.length === 0) {
+    throw new ConfigError('export_unknown_table', 'there are no views to export yet', { hint: NOTHING_YET });
+  }
+  return [...there.values()].filter(({ name }) => wanted.includes(name));
+}
+
+const NOTHING_YET = 'they come with the first rows that are copied: run content-sync backfill, or sync';
+
+async function tablesThere(snapshot: SnapshotReader): Promise<Map<string, ChosenTable>> {
+  const views = await readViews(snapshot.own);
+  const tables: ChosenTable[] = [];
+  for (const name of new Set([...views.keys(), ...GLOBAL])) {
+    const declared = await snapshot.columns(name);
+    if (declared === null) continue;
+    const stored = views.get(name);
+    const known = stored?.columns.map(({ column_name, type, description, source_path, refers_to }) => ({
+      name: column_name,
+      type,
+      description,
+      isSource: source_path !== null,
+      refersTo: refers_to,
+    }));
+    const bare = declared.map(({ name: column, type }) => ({
+      name: column,
+      type,
+      description: null,
+      isSource: false,
+      refersTo: null,
+    }));
+    tables.push({ name, description: stored?.view.description ?? '', columns: known ?? bare });
+  }
+  return new Map(tables.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((table) => [table.name, table]));
+}

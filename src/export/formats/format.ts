@@ -1,0 +1,34 @@
+import type { DecimalSpan, ReadColumn, ViewCell } from '../../warehouse/snapshot-reader.ts';
+
+/** A column as files hold it. */
+export interface ExportColumn extends ReadColumn {
+  /** In the words of the format, such as `TIMESTAMP(MICROS,UTC)`; for readers of the manifest. */
+  stored: string;
+}
+
+/** Rows into the bytes of one file. */
+export interface PartEncoder {
+  /** Takes rows; returns the bytes that are ready by then, which may be none. */
+  add(rows: readonly (readonly ViewCell[])[]): Uint8Array;
+  /** The rest of the file. */
+  end(): Uint8Array;
+}
+
+/** A kind of file. */
+export interface Format {
+  name: FormatName;
+  /** What becomes of a column; `span` of the digits of its numerics, null if that is not known. */
+  stored(column: ReadColumn, span: DecimalSpan | null): string;
+  /** Begins a file. `compression` is one of those that the format has. */
+  begin(columns: readonly ExportColumn[], compression: string): PartEncoder;
+  /** Ways to compress, the usual one first. */
+  compressions: readonly string[];
+}
+
+export const FORMAT_NAMES = ['parquet', 'csv', 'ndjson'] as const;
+export type FormatName = (typeof FORMAT_NAMES)[number];
+
+/** `2024-01-01 08:49:39.676` as `2024-01-01T08:49:39.676Z`. */
+export function isoText(moment: string): string {
+  return `${moment.replace(' ', 'T')}Z`;
+}

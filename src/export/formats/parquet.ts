@@ -1,0 +1,154 @@
+import { constants, zstdCompressSync } from 'node:zlib';
+import { ByteWriter, ParquetWriter, type SchemaElement } from 'hyparquet-writer';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { misfit, type ReadColumn, type ViewCell } from '../../warehouse/snapshot-reader.ts';
+import type { ExportColumn, Format, PartEncoder } from './format.ts';
+
+/** What is held in memory at once, a few times over. */
+const GROUP_ROWS = 50_000;
+const GROUP_BYTES = 16 * 1_048_576;
+
+const CODECS = { zstd: 'ZSTD', snappy: 'SNAPPY', none: 'UNCOMPRESSED' } as const;
+
+/** Digits of a decimal that all readers know. */
+const DECIMAL_DIGITS = 38;
+const DECIMAL_BYTES = 16;
+
+export const PARQUET: Format = {
+  name: 'parquet',
+  compressions: Object.keys(CODECS),
+  stored: ({ type }, span) => {
+    if (type !== 'numeric') return STORED[type];
+    // The scale alone varies: it is told how often files must be written anew.
+    return span === null || span.whole + span.scale > DECIMAL_DIGITS
+      ? STORED.text
+      : `DECIMAL(${DECIMAL_DIGITS},${span.scale})`;
+  },
+  begin,
+};
+
+const STORED: Readonly<Record<ColumnType, string>> = {
+  boolean: 'BOOLEAN',
+  integer: 'INT64',
+  double: 'DOUBLE',
+  numeric: 'DECIMAL',
+  date: 'DATE',
+  timestamp: 'TIMESTAMP(MICROS,UTC)',
+  text: 'STRING',
+  json: 'JSON',
+};
+
+function begin(columns: readonly ExportColumn[], compression: string): PartEncoder {
+  const writer = new ByteWriter();
+  const kinds = columns.map(kindOf);
+  const parquet = new ParquetWriter({
+    writer,
+    schema: [
+      { name: 'root', num_children: columns.length },
+      ...columns.map(({ name }, at): SchemaElement => ({ name, repetition_type: 'OPTIONAL', ...kinds[at]?.element })),
+    ],
+    codec: Object.entries(CODECS).find(([name]) => name === compression)?.[1] ?? CODECS.zstd,
+    compressors: { ZSTD: (bytes) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }) },
+    createdBy: 'content-sync',
+  });
+  let group = columns.map((): unknown[] => []);
+  let [rowCount, size] = [0, 0];
+  const writeGroup = (): void => {
+    // Bounds of JSON say nothing, and are as long as their values.
+    const columnData = columns.map(({ name, type }, at) => ({
+      name,
+      data: group[at] ?? [],
+      statistics: type !== 'json',
+    }));
+    if (rowCount > 0) void parquet.write({ columnData, rowGroupSize: rowCount });
+    group = columns.map((): unknown[] => []);
+    [rowCount, size] = [0, 0];
+  };
+  return {
+    add: (rows) => {
+      for (const row of rows) {
+        row.forEach((cell, at) => group[at]?.push(cell === null ? null : kinds[at]?.value(cell)));
+        for (const cell of row) size += typeof cell === 'string' ? cell.length : 8;
+        rowCount += 1;
+        if (rowCount >= GROUP_ROWS || size >= GROUP_BYTES) writeGroup();
+      }
+      return taken(writer);
+    },
+    end: () => {
+      writeGroup();
+      // Not before: the writer would parse what is so marked and print it anew, without its digits.
+      for (const element of parquet.schema) if (element.logical_type?.type === 'JSON') element.converted_type = 'JSON';
+      void parquet.finish();
+      return taken(writer);
+    },
+  };
+}
+
+/** What was written since the last time. */
+function taken(writer: ByteWriter): Uint8Array {
+  const bytes = new Uint8Array(writer.buffer, 0, writer.index).slice();
+  writer.index = 0;
+  return bytes;
+}
+
+interface Kind {
+  element: Omit<SchemaElement, 'name'>;
+  value: (cell: Exclude<ViewCell, null>) => unknown;
+}
+
+function kindOf(column: ExportColumn): Kind {
+  const scale = /^DECIMAL\(\d+,(\d+)\)$/.exec(column.stored)?.[1];
+  if (scale !== undefined) return decimal(Number(scale));
+  return column.type === 'numeric' ? KINDS.text(column) : KINDS[column.type](column);
+}
+
+const KINDS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn) => Kind>> = {
+  boolean: () => ({ element: { type: 'BOOLEAN' }, value: (cell) => cell }),
+  integer: () => ({ element: { type: 'INT64' }, value: (cell) => cell }),
+  double: () => ({ element: { type: 'DOUBLE' }, value: (cell) => cell }),
+  date: (column) => ({
+    element: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
+    value: (cell) => Number(microseconds(`${cell.toString()} 00:00:00`, column) / DAY_MICROS),
+  }),
+  timestamp: (column) => ({
+    element: {
+      type: 'INT64',
+      converted_type: 'TIMESTAMP_MICROS',
+      logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+    },
+    value: (cell) => microseconds(cell.toString(), column),
+  }),
+  text: () => ({
+    element: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+    value: String,
+  }),
+  json: () => ({ element: { type: 'BYTE_ARRAY', logical_type: { type: 'JSON' } }, value: String }),
+};
+
+const DAY_MICROS = 86_400_000_000n;
+const MOMENT = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?$/;
+
+/** Since 1970, of a UTC text. */
+function microseconds(text: string, column: ReadColumn): bigint {
+  const [, day = '', time = '00:00:00', fraction = ''] = MOMENT.exec(text) ?? [];
+  const at = Date.parse(`${day}T${time}Z`);
+  if (Number.isNaN(at)) throw misfit(text, column);
+  return BigInt(at) * 1_000n + BigInt(fraction.padEnd(6, '0'));
+}
+
+function decimal(scale: number): Kind {
+  return {
+    element: {
+      type: 'FIXED_LEN_BYTE_ARRAY',
+      type_length: DECIMAL_BYTES,
+      converted_type: 'DECIMAL',
+      logical_type: { type: 'DECIMAL', precision: DECIMAL_DIGITS, scale },
+      precision: DECIMAL_DIGITS,
+      scale,
+    },
+    value: (cell) => {
+      const [whole = '', fraction = ''] = String(cell).split('.');
+      return BigInt(whole + fraction.padEnd(scale, '0'));
+    },
+  };
+}

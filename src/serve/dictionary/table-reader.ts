@@ -1,0 +1,51 @@
+import type { Clock } from '../../model/clock.ts';
+import { shownPlace } from '../../warehouse/databases.ts';
+import type { WarehouseReader } from '../../warehouse/reading.ts';
+import { createCachedReader } from '../status/cached-reader.ts';
+import type { Problem } from '../status/snapshot.ts';
+import { problemOf } from '../status/source-status.ts';
+import { countDictionary } from './count-rows.ts';
+import type { Dictionary, RowCounts } from './dictionary.ts';
+import { readDictionary } from './read-dictionary.ts';
+import { scrubTexts } from './scrub-texts.ts';
+
+/** A source that is being served, as its tables are read. */
+export interface TableParts {
+  source: { name: string; warehouse: string };
+  /** Throws the reason if the source is not open. */
+  warehouse: () => Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+  /** Takes secrets out of a text. */
+  scrub: (text: string) => string;
+}
+
+/** The tables of one source: `counts` is null until they are counted. */
+export type SourceTables = { dictionary: Dictionary; counts: RowCounts | null } | { source: string; problem: Problem };
+
+/** What is read is kept for a while; reading takes at most a twentieth of the time, counting a fiftieth. */
+const READ = { keepMs: 5_000, keepTimes: 20, patienceMs: 3_000 };
+const COUNT = { keepMs: 30_000, keepTimes: 50, patienceMs: 150 };
+
+/** Reads nothing before it is asked; the returned function does not throw, and waits some seconds at most. */
+export function createTableReader({ source, warehouse, scrub }: TableParts, clock: Clock): () => Promise<SourceTables> {
+  const read = createCachedReader(
+    () => {
+      const about = { source: source.name, warehouse: shownPlace(source.warehouse), at: clock.now() };
+      return readDictionary(about, warehouse());
+    },
+    { clock, ...READ },
+  );
+  let tables: Dictionary | null = null;
+  const count = createCachedReader(
+    () => (tables === null ? Promise.resolve({}) : countDictionary(tables, warehouse())),
+    { clock, ...COUNT },
+  );
+  return async () => {
+    const { value, error, isLate } = await read();
+    if (value === null || error !== null) {
+      const cause = error ?? new Error(isLate ? 'they are still being read' : 'they were not read');
+      return { source: source.name, problem: problemOf(cause, scrub) };
+    }
+    tables = value;
+    return scrubTexts({ dictionary: value, counts: (await count()).value }, scrub);
+  };
+}

@@ -1,0 +1,110 @@
+import { createHmac } from 'node:crypto';
+import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
+import { keysOfText } from '../columns/source-path.ts';
+import { isExact } from '../json/exact-number.ts';
+import { parseJson } from '../json/parse-json.ts';
+import { isObject } from './field-at.ts';
+import { limitRejection } from './record-limits.ts';
+
+/** What becomes of a field: nothing of it is left, or a hash in place of each value. */
+export interface HiddenField {
+  exclude: boolean;
+  hash: boolean;
+}
+
+/** Digits of a hash: 128 bits, so that no two values meet. */
+const HASH_DIGITS = 32;
+/** A hidden field is cut below so many levels; a record that deep is set aside in any case. */
+const MOST_LEVELS = 110;
+
+/** Paths as a tree: lists are passed through, because each of their elements is meant. */
+interface Place {
+  act: 'exclude' | 'hash' | null;
+  below: Map<string, Place>;
+}
+
+type Hash = (text: string) => string;
+
+/**
+ * Hides fields of records, by their paths as columns have them. The record's bytes are written anew from what is left,
+ * so that whatever is made of them agrees with the value; `asSent` has them as they came. A text of a record without
+ * fields, of which nobody knows what it holds, is hashed whole.
+ */
+export function fieldMask(
+  fields: Readonly<Record<string, HiddenField>>,
+  key: string,
+): (record: SourceRecord) => SourceRecord {
+  const root = placesOf(fields);
+  const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
+  return (record) => {
+    const { value, bytes } = record;
+    const isWhole = record.aside === undefined && isObject(value);
+    if (isWhole && limitRejection(value, 0) !== null) {
+      // Nobody can say what lies where in it: it is set aside, for what its value shows, without its text.
+      return { ...record, bytes: encoded({ left_out: hash(bytes.toString()) }) };
+    }
+    const masked = isWhole ? maskedAt(value, root, hash) : hashed(parseJson(bytes.toString()), hash, 0);
+    return { ...record, value: record.aside === undefined ? masked : null, bytes: encoded(masked), asSent: bytes };
+  };
+}
+
+/** The same for the same key, and tells nothing of it. */
+export function keyMark(key: string): string {
+  return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);
+}
+
+function encoded(value: JsonValue): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+function placesOf(fields: Readonly<Record<string, HiddenField>>): Place {
+  const root: Place = { act: null, below: new Map() };
+  for (const [path, { exclude, hash }] of Object.entries(fields)) {
+    if (!exclude && !hash) continue;
+    let place = root;
+    for (const key of keysOfText(path)) {
+      const next: Place = place.below.get(key) ?? { act: null, below: new Map() };
+      place.below.set(key, next);
+      place = next;
+    }
+    place.act = exclude ? 'exclude' : 'hash';
+  }
+  return root;
+}
+
+/** Returns the same object if nothing in it is hidden. */
+function maskedAt(value: JsonValue, place: Place, hash: Hash): JsonValue {
+  if (Array.isArray(value)) return value.map((element) => maskedAt(element, place, hash));
+  return isObject(value) ? maskedObject(value, place, hash) : value;
+}
+
+function maskedObject(object: JsonObject, { below }: Place, hash: Hash): JsonObject {
+  const members = Object.entries(object);
+  if (!members.some(([key]) => below.has(key))) return object;
+  return Object.fromEntries(
+    members.flatMap(([key, member]): [string, JsonValue][] => {
+      const place = below.get(key);
+      if (place?.act === 'exclude') return [];
+      if (place?.act === 'hash') return [[key, hashedOnly(member, place, hash)]];
+      return [[key, place === undefined ? member : maskedAt(member, place, hash)]];
+    }),
+  );
+}
+
+/** What is excluded within a hashed field goes as well. */
+function hashedOnly(member: JsonValue, place: Place, hash: Hash): JsonValue {
+  return hashed(place.below.size === 0 ? member : maskedAt(member, withoutHashes(place), hash), hash, 0);
+}
+
+function withoutHashes({ act, below }: Place): Place {
+  const places = Array.from(below, ([key, place]) => [key, withoutHashes(place)] as const);
+  return { act: act === 'hash' ? null : act, below: new Map(places) };
+}
+
+/** Each value in it hashed; a number and a text of the same digits have the same hash, as they are one key. */
+function hashed(value: JsonValue, hash: Hash, level: number): JsonValue {
+  if (value === null || level > MOST_LEVELS) return null;
+  if (Array.isArray(value)) return value.map((element) => hashed(element, hash, level + 1));
+  if (!isObject(value)) return hash(isExact(value) ? value.rawJSON : String(value));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashed(member, hash, level + 1)]));
+}

@@ -1,0 +1,35 @@
+import { sql, type CompiledQuery, type Kysely } from 'kysely';
+import { daysOfYears } from '../model/calendar-day.ts';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import { inParts } from './in-parts.ts';
+
+/** The first and the last year, both with it. */
+export type Years = readonly [first: number, last: number];
+
+/** Days per statement: each binds six values. */
+const DAYS_PER_STATEMENT = 1_000;
+
+/** The years of which the calendar has all days; null if it has none. */
+export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | null> {
+  const ends = own
+    .selectFrom('_sync_calendar')
+    .select(({ fn }) => [fn.min('date').as('first'), fn.max('date').as('last')]);
+  const { first, last } = await ends.executeTakeFirstOrThrow();
+  // Null where there is no row.
+  return first ? [Number(first.slice(0, 4)), Number(last.slice(0, 4))] : null;
+}
+
+/** The statements that add the days of `wanted` that are not there yet. Two processes may do it at the same time. */
+export function addYears(own: Kysely<OwnTables>, stored: Years | null, wanted: Years): CompiledQuery[] {
+  const [first, last] = wanted;
+  const [from, to] = stored ?? [last + 1, last];
+  const days = [...daysOfYears(first, Math.min(from - 1, last)), ...daysOfYears(Math.max(to + 1, first), last)];
+  return inParts(days, DAYS_PER_STATEMENT).map((part) =>
+    own
+      .insertInto('_sync_calendar')
+      // SQLite binds no truth values.
+      .values(part.map((day) => ({ ...day, is_weekend: sql<boolean>`${sql.lit(day.is_weekend)}` })))
+      .onConflict((conflict) => conflict.column('date').doNothing())
+      .compile(),
+  );
+}

@@ -1,0 +1,71 @@
+import type { Column, ResourceShape, TableShape } from '../model/table.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import { updatedColumns } from '../shape/columns/updated-time.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Relations } from '../source/relations.ts';
+import type { ColumnIndex, KeyPlan } from '../warehouse/key-plan.ts';
+
+type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes' | 'related'>;
+type References = KeyPlan['references'];
+
+/**
+ * How a resource's tables hang together and what they are found by; `shapes` are those of all resources. A column that is
+ * declared to hold keys is found by them before the other resource has any table.
+ */
+export function planKeys(
+  { resource, tables }: ResourceShape,
+  profile: Pick<ResourceProfile, 'updated' | 'indexes'>,
+  relations: Relations,
+  shapes: readonly ResourceShape[],
+): Planned {
+  const all = shapes.flatMap((shape) => referencesOf(shape, relations, shapes));
+  const related = all.filter(({ table }) => table.path.length === 0).map(({ table }) => table.name);
+  const references = referencesOf({ resource, tables }, relations, shapes);
+  return { tables, references, indexes: indexesOf(tables, profile, references), related: [...new Set(related)] };
+}
+
+function referencesOf({ tables }: ResourceShape, relations: Relations, shapes: readonly ResourceShape[]): References {
+  return Object.entries(relations).flatMap(([source, target]) => {
+    const [from = '', column = ''] = source.split('.');
+    const [name = '', key = ''] = target.split('.');
+    const table = tables.find((each) => each.name === from);
+    if (table === undefined || ![...table.columns.map((each) => each.name), ...table.key].includes(column)) return [];
+    const isThere = shapes.some(({ tables: [own] }) => own?.name === name && own.key[0] === key);
+    return [{ table, column, to: isThere ? { table: name, column: key } : null }];
+  });
+}
+
+function indexesOf(
+  tables: readonly TableShape[],
+  { updated, indexes }: Pick<ResourceProfile, 'updated' | 'indexes'>,
+  references: References,
+): ColumnIndex[] {
+  if (indexes === 'none') return [];
+  if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);
+  const [own] = tables;
+  if (own === undefined) return [];
+  const columns = [...updatedColumns(own.columns, { updated }), ...published(own)];
+  const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
+  const filters = [...names].map((column): ColumnIndex => ({ table: own, column, why: 'filter' }));
+  // The key has its index.
+  const others = references.filter(({ table, column }) => table.key[0] !== column && !names.has(column));
+  return [...filters, ...others.map(({ table, column }): ColumnIndex => ({ table, column, why: 'reference' }))];
+}
+
+/** Types of which rows are chosen by their order; a text may be longer than an index holds. */
+const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
+const MOMENTS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
+const PUBLISHED = /(^|_)published(_|$)/;
+
+/** The first column that says when a record was published. */
+function published({ columns }: TableShape): Column[] {
+  return columns.filter(({ name, type }) => MOMENTS.has(type) && PUBLISHED.test(name)).slice(0, 1);
+}
+
+/** `published_at` of the resource's own table, or `content_tags.value`; null if there is no such column (yet). */
+function chosenIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
+  const [first = '', second] = text.split('.');
+  const table = second === undefined ? tables[0] : tables.find(({ name }) => name === first);
+  const column = table?.columns.find(({ name, type }) => name === (second ?? first) && type !== 'json');
+  return table === undefined || column === undefined ? null : { table, column: column.name, why: 'chosen' };
+}

@@ -1,0 +1,52 @@
+import { OWN_COLUMNS } from '../../warehouse/own-columns.ts';
+import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { PlannedView } from '../planned-view.ts';
+import type { View } from '../view.ts';
+import type { ViewModel } from '../view-model.ts';
+import { ownView } from './own-view.ts';
+import { typeWord } from './type-words.ts';
+
+/** `sync_dictionary`: every column of every copied table and of every view of ours. */
+export function dictionaryView({ resources, dialect }: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
+  const tables = resources.flatMap((resource) => resource.tables.map(({ name }) => name));
+  // Where the name was free, there is nothing to be told apart.
+  const renamed = tables.flatMap((table) => {
+    const view = above.get(`${table}_live`)?.name;
+    return view === undefined || view === `${table}_live` ? [] : [[table, view] as const];
+  });
+  const columns = [
+    ['table_name', 'text', 'd."table_name"', 'The table or view.'],
+    ['column_name', 'text', 'd."column_name"', 'Its column.'],
+    ['type', 'text', 'd."type"', 'The type of the column.'],
+    ['first_seen', 'timestamp', 'd."first_seen"', 'When the column came, UTC.'],
+    ['description', 'text', 'd."description"', 'What it holds.'],
+    ['source_path', 'text', 'd."source_path"', 'The way from the record of the service to the value, dotted.'],
+    ['references', 'text', 'd."references"', 'The key that its values name, such as content.id.'],
+  ] as const;
+  // SQLite takes the types of a union from the last part, which has bare columns, or from casts in the first.
+  const parts = [ownColumns(dialect), tableColumns(dialect, renamed), viewColumns(dialect)];
+  const from = ` FROM (${parts.join(' UNION ALL ')}) AS d`;
+  return [ownView('sync_dictionary', 'Every column of the copied tables and of the views over them.', columns, from)];
+}
+
+function viewColumns(dialect: ViewDialect): string {
+  return `SELECT v."view_name", v."column_name", ${typeWord(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
+}
+
+/** What a table's column means is said by its view. */
+function tableColumns(dialect: ViewDialect, renamed: readonly (readonly [table: string, view: string])[]): string {
+  const cases = renamed.map(([table, view]) => `WHEN ${dialect.literal(table)} THEN ${dialect.literal(view)}`);
+  const usual = `c."table_name" || '_live'`;
+  const live = cases.length === 0 ? usual : `CASE c."table_name" ${cases.join(' ')} ELSE ${usual} END`;
+  return `SELECT c."table_name", c."column_name", ${typeWord(dialect, 'c."type"')}, c."first_seen", CAST(coalesce(l."description", c."comment") AS TEXT), l."source_path", l."refers_to" FROM "_sync_columns" AS c LEFT JOIN "_sync_view_columns" AS l ON l."view_name" = ${live} AND l."column_name" = c."column_name"`;
+}
+
+function ownColumns(dialect: ViewDialect): string {
+  const text = (value: string): string => `CAST(${dialect.literal(value)} AS TEXT)`;
+  const rows = OWN_COLUMNS.map(
+    ({ name, type, comment }) =>
+      `SELECT ${text(name)} AS "column_name", ${text(dialect.types[type])} AS "type", ${text(comment)} AS "description"`,
+  );
+  const nothing = 'CAST(NULL AS TEXT)';
+  return `SELECT t."table_name", o."column_name", o."type", t."first_seen", o."description", ${nothing} AS "source_path", ${nothing} AS "references" FROM "_sync_columns" AS t CROSS JOIN (${rows.join(' UNION ALL ')}) AS o WHERE t."table_path" = '[]' AND t."role" = 'key'`;
+}

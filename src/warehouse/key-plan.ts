@@ -1,0 +1,42 @@
+import type { CompiledQuery } from 'kysely';
+import type { TableShape } from '../model/table.ts';
+import type { ViewChange } from './view-dialect.ts';
+
+/** How the tables of one resource belong to each other and to others, and what they are to be found by. */
+export interface KeyPlan {
+  /** All tables of the resource, its own first. */
+  tables: readonly TableShape[];
+  /** Columns of these tables that hold the key of a resource. */
+  references: readonly Reference[];
+  /** Indexes of single columns of these tables that should be there; of all others, ours go. */
+  indexes: readonly ColumnIndex[];
+  /** Of all resources, the own tables that hold keys of others. */
+  related: readonly string[];
+  /** All views of ours, each behind those that it stands on, and what holds as long as they are so: asked for if some have to be made again. */
+  views: () => Promise<{ views: readonly ViewChange[]; claim: CompiledQuery | null }>;
+}
+
+/** A column and the key that it holds. */
+export interface Reference {
+  table: TableShape;
+  column: string;
+  /** Null if that resource has no table yet. */
+  to: { table: string; column: string } | null;
+}
+
+export interface ColumnIndex {
+  table: TableShape;
+  column: string;
+  /**
+   * `chosen` by a person; `filter` by which people choose and sort rows; `reference` by which they join them, of which
+   * databases differ in what pays.
+   */
+  why: 'chosen' | 'filter' | 'reference';
+}
+
+/** How our indexes begin; behind it, `table.column`: no name has a dot in it. */
+export const INDEX = '_sync_index_';
+
+export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
+  return `${table.name}.${column}`;
+}

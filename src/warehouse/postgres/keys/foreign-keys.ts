@@ -1,0 +1,94 @@
+import { escapeIdentifier as quoted } from 'pg';
+import type { TableShape } from '../../../model/table.ts';
+import { columnText, type Reference } from '../../key-plan.ts';
+import { PARENT_KEY, parentKey, parentTable } from '../../parent-table.ts';
+import type { KeyPlan } from '../../key-plan.ts';
+import type { LeaseProof } from '../../warehouse.ts';
+import { execute, type Database } from '../connection/transact.ts';
+import { nameBehind } from '../widening/ddl.ts';
+import { alone } from './one-by-one.ts';
+
+/** How keys of ours begin that lead to another resource. */
+export const REFERENCE_KEY = '_sync_reference_';
+
+interface StandingKey {
+  table: string;
+  name: string;
+  target: string;
+}
+
+interface ForeignKey extends StandingKey {
+  /** What stands behind `ADD CONSTRAINT` and its name. */
+  text: string;
+}
+
+/** Since this version a key can be told without being held: NOT ENFORCED. */
+const NOT_ENFORCED_SINCE = 180_000;
+
+/**
+ * The keys of child tables to their parents, held: their rows come and go in one transaction. And, where the server
+ * knows keys that are told and not held, those to other resources, whose records may be missing.
+ */
+export async function makeForeignKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
+  const standing = await standingKeys(database, plan.tables);
+  const wanted = [...parentKeys(plan.tables), ...(await referenceKeys(database, plan.references))];
+  for (const { table, name } of standing.filter((key) => !wanted.some((other) => isSame(key, other)))) {
+    await alone(database, lease, `ALTER TABLE ${quoted(table)} DROP CONSTRAINT ${quoted(name)}`);
+  }
+  for (const { table, name, text } of wanted.filter((key) => !standing.some((other) => isSame(key, other)))) {
+    await alone(database, lease, `ALTER TABLE ${quoted(table)} ADD CONSTRAINT ${quoted(name)} ${text}`);
+  }
+}
+
+function isSame(a: StandingKey, b: StandingKey): boolean {
+  return a.table === b.table && a.name === b.name && a.target === b.target;
+}
+
+function parentKeys(tables: readonly TableShape[]): ForeignKey[] {
+  return tables.flatMap((table) => {
+    const parent = parentTable(table, tables);
+    if (parent === null) return [];
+    // Deferred: in which order the tables of a record are written is nobody's concern.
+    const text = `FOREIGN KEY (${list(parentKey(table))}) REFERENCES ${quoted(parent.name)} (${list(parent.key)}) DEFERRABLE INITIALLY DEFERRED`;
+    return [{ table: table.name, name: nameBehind(PARENT_KEY, table.name), target: parent.name, text }];
+  });
+}
+
+/** Of texts: keys are, and nothing else can point to them. */
+async function referenceKeys(database: Database, references: readonly Reference[]): Promise<ForeignKey[]> {
+  const keys = references.flatMap(({ table, column, to }): ForeignKey[] => {
+    if (to === null || !isText(table, column)) return [];
+    const name = nameBehind(REFERENCE_KEY, columnText({ table, column }));
+    const text = `FOREIGN KEY (${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)}) NOT ENFORCED`;
+    return [{ table: table.name, name, target: to.table, text }];
+  });
+  return keys.length === 0 || (await serverVersion(database)) < NOT_ENFORCED_SINCE ? [] : keys;
+}
+
+function isText({ key, columns }: TableShape, name: string): boolean {
+  return key[0] === name || columns.some((column) => column.name === name && column.type === 'text');
+}
+
+async function serverVersion(database: Database): Promise<number> {
+  const { rows } = await execute(database)<{ version: number }>(
+    "SELECT current_setting('server_version_num')::int AS version",
+  );
+  return rows[0]?.version ?? 0;
+}
+
+async function standingKeys(database: Database, tables: readonly TableShape[]): Promise<StandingKey[]> {
+  const { rows } = await execute(database)<StandingKey & Record<string, unknown>>(STANDING, [
+    database.schema,
+    tables.map(({ name }) => name),
+  ]);
+  return rows;
+}
+
+const STANDING = `SELECT child.relname AS table, conname AS name, parent.relname AS target
+  FROM pg_constraint JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
+  WHERE contype = 'f' AND starts_with(conname, '_sync_')
+    AND connamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND child.relname = ANY($2)`;
+
+function list(columns: readonly string[]): string {
+  return columns.map((name) => quoted(name)).join(', ');
+}

@@ -1,0 +1,51 @@
+import type { Kysely } from 'kysely';
+import type { ColumnType } from '../model/vocabulary.ts';
+import type { OwnTables } from './own-tables.ts';
+
+/**
+ * A value of a view: an integer as bigint, a double as number; numerics by their digits, dates as `YYYY-MM-DD`, moments as
+ * `YYYY-MM-DD HH:MM:SS` in UTC with up to six decimals, JSON and texts as texts.
+ */
+export type ViewCell = null | boolean | bigint | number | string;
+
+export interface ReadColumn {
+  name: string;
+  type: ColumnType;
+}
+
+/** What is read of a view, or of a table that people read. */
+export interface ViewQuery {
+  view: string;
+  columns: readonly ReadColumn[];
+  /** Rows come in the order of these, texts in that of their bytes in UTF-8. */
+  orderBy: readonly ReadColumn[];
+  /** Only rows whose value is `from` or greater (any if null) and less than `below` (any if null). */
+  within?: { column: ReadColumn; from: string | null; below: string | null };
+}
+
+/** Digits of the numerics of a column: the most before and behind the point. */
+export interface DecimalSpan {
+  whole: number;
+  scale: number;
+}
+
+/**
+ * What people read of a warehouse, all of it as it stood at one moment, whatever is written to it meanwhile. Nothing is
+ * made or changed. All methods throw `SyncError`; `snapshot_lost` asks to begin again.
+ */
+export interface SnapshotReader {
+  /** Queries on our own tables, of the same moment: one after the other. */
+  readonly own: Kysely<OwnTables>;
+  /** Columns of a view or table as the database declares them; null if there is none of that name. */
+  columns(view: string): Promise<ReadColumn[] | null>;
+  /** Batches of some megabytes at most, rows as large as that aside; one query at a time. */
+  rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
+  /** Null if all are NULL, or some have no digits. */
+  decimalSpan(view: string, column: string): Promise<DecimalSpan | null>;
+  close(): Promise<void>;
+}
+
+/** A value that its column's type does not allow: a fault of whoever wrote it. */
+export function misfit(value: unknown, { name, type }: ReadColumn): Error {
+  return new Error(`a value of column ${name} is no ${type}: ${JSON.stringify(String(value).slice(0, 40))}`);
+}

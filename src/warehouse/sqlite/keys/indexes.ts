@@ -1,0 +1,99 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Database } from 'better-sqlite3';
+import type { ColumnType } from '../../../model/vocabulary.ts';
+import { columnText, INDEX, type ColumnIndex, type KeyPlan } from '../../key-plan.ts';
+
+/** Numbers that are added up per record that they belong to. */
+const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double']);
+/** An index of more columns is nearly the table again. */
+const MOST_NUMBERS = 8;
+
+type Planned = Pick<KeyPlan, 'tables' | 'indexes' | 'related'>;
+
+interface WantedIndex {
+  name: string;
+  statement: string;
+}
+
+/** Brings the indexes up to date; `run` runs a statement in a transaction of its own. */
+export async function tendIndexes(
+  db: Database,
+  plan: Planned,
+  run: (statement: string) => Promise<void>,
+): Promise<void> {
+  for (const statement of missingIndexes(db, plan)) {
+    await run(statement);
+    // One index of a million rows takes a second.
+    await nextTurn();
+  }
+}
+
+/**
+ * Statements that build the indexes which are missing, and take away ours that nobody wants any more or that are not as
+ * they should be. Each may run in a transaction of its own.
+ */
+export function missingIndexes(
+  db: Database,
+  { tables, indexes, related }: Pick<KeyPlan, 'tables' | 'indexes' | 'related'>,
+): string[] {
+  const standing = new Map(
+    db
+      .prepare<[string], [string, string]>(STANDING)
+      .raw()
+      .all(JSON.stringify(tables.map(({ name }) => name))),
+  );
+  const pays = (index: ColumnIndex): boolean =>
+    index.why !== 'reference' ||
+    index.table.path.length > 0 ||
+    standing.has(nameOf(index)) ||
+    isLargest(db, index, related);
+  const wanted = indexes.filter(pays).map(wantedIndex);
+  const stays = (name: string, text: string): boolean =>
+    wanted.some((index) => index.name === name && index.statement === text);
+  const dropped = [...standing].filter(([name, text]) => !stays(name, text));
+  const missing = wanted.filter(({ name, statement }) => standing.get(name) !== statement);
+  return [
+    ...dropped.map(([name]) => `DROP INDEX IF EXISTS ${quoted(name)}`),
+    ...missing.map(({ statement }) => statement),
+  ];
+}
+
+const STANDING = `SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND substr(name, 1, ${INDEX.length}) = '${INDEX}'
+  AND tbl_name IN (SELECT value FROM json_each(?))`;
+
+function nameOf(index: ColumnIndex): string {
+  return `${INDEX}${columnText(index)}`;
+}
+
+/** Only what many rows are added up for is worth an index as large as this: of all tables that hold keys, the largest. */
+function isLargest(db: Database, { table }: ColumnIndex, related: readonly string[]): boolean {
+  const size = (name: string): number =>
+    db
+      .prepare<[], number | null>(`SELECT max(rowid) FROM ${quoted(name)}`)
+      .pluck()
+      .get() ?? 0;
+  return related.every((name) => size(name) <= size(table.name));
+}
+
+function wantedIndex(index: ColumnIndex): WantedIndex {
+  const { table, why } = index;
+  const isCovering = why === 'reference' && table.path.length === 0;
+  const columns = why === 'reference' ? referenceColumns(index) : [index.column];
+  const where = isCovering ? ' WHERE "_deleted_at" IS NULL' : '';
+  const on = `${quoted(table.name)} (${columns.map(quoted).join(', ')})${where}`;
+  return { name: nameOf(index), statement: `CREATE INDEX ${quoted(nameOf(index))} ON ${on}` };
+}
+
+/**
+ * With all that a sum per record needs: SQLite would else look up each row of an index in the table, which is slower
+ * than reading the table from end to end. A child table's rows are as small as an index of them.
+ */
+function referenceColumns({ table, column }: ColumnIndex): string[] {
+  if (table.path.length > 0) return [column, table.key[0] ?? ''];
+  const numbers = table.columns.filter(({ name, type }) => NUMBERS.has(type) && name !== column);
+  return [column, ...numbers.slice(0, MOST_NUMBERS).map(({ name }) => name)];
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,104 @@
+import type { SQLOutputValue } from 'node:sqlite';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import type { OwnTables } from '../own-tables.ts';
+import { misfit, type ReadColumn, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
+import type { UnchangedFile } from './connection/unchanged-file.ts';
+import { VIEW_DIALECT } from './views/dialect.ts';
+
+const BATCH_ROWS = 1_000;
+const BATCH_BYTES = 2 * 1_048_576;
+
+/** Reads an open file as it stands now; closes it in the end. */
+export function snapshotReader(file: UnchangedFile<OwnTables>): SnapshotReader {
+  file.freeze();
+  return {
+    own: file.own,
+    columns: (view) => Promise.resolve(declaredColumns(file, view)),
+    rows: (query) => batches(file, query),
+    // Views show numerics as doubles, with their digits in a text.
+    decimalSpan: () => Promise.resolve(null),
+    close: file.close,
+  };
+}
+
+// oxlint-disable-next-line require-await
+async function* batches(file: UnchangedFile<OwnTables>, query: ViewQuery): AsyncGenerator<ViewCell[][]> {
+  let [batch, bytes]: [ViewCell[][], number] = [[], 0];
+  for (const row of file.rows(textOf(query))) {
+    batch.push(query.columns.map((column, at) => cellOf(row[at] ?? null, column)));
+    for (const cell of row) bytes += typeof cell === 'string' ? cell.length : 8;
+    if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
+    yield batch;
+    [batch, bytes] = [[], 0];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function textOf({ view, columns, orderBy, within }: ViewQuery): string {
+  const bound = (value: string | null, sign: string): string[] =>
+    value === null || within === undefined ? [] : [`${id(within.column.name)} ${sign} ${literal(value)}`];
+  const bounds = within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')];
+  const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
+  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(({ name }) => id(name)).join(', ')}`;
+  return `SELECT ${columns.map(({ name }) => id(name)).join(', ')} FROM ${id(view)}${where}${order}`;
+}
+
+const id = (name: string): string => VIEW_DIALECT.id(name);
+const literal = (text: string): string => VIEW_DIALECT.literal(text);
+
+function cellOf(value: SQLOutputValue, column: ReadColumn): ViewCell {
+  if (value === null) return null;
+  const cell = CELLS[column.type](value);
+  if (cell === undefined) throw misfit(value, column);
+  return cell;
+}
+
+const textCell = (value: SQLOutputValue): string => String(value);
+
+/** A value of the driver's as one of a column; undefined if it is none. */
+const CELLS: Readonly<Record<ColumnType, (value: SQLOutputValue) => ViewCell | undefined>> = {
+  boolean: (value) => (value === 0n || value === 1n ? value === 1n : undefined),
+  integer: (value) =>
+    typeof value === 'number' ? (Number.isInteger(value) ? BigInt(value) : undefined) : asNumber(value),
+  double: (value) => (typeof value === 'bigint' ? Number(value) : asNumber(value)),
+  numeric: textCell,
+  date: textCell,
+  timestamp: textCell,
+  text: textCell,
+  json: textCell,
+};
+
+function asNumber(value: SQLOutputValue): number | bigint | undefined {
+  return typeof value === 'number' || typeof value === 'bigint' ? value : undefined;
+}
+
+/** By SQLite's own words for types, and ours. */
+const DECLARED: readonly (readonly [RegExp, ColumnType])[] = [
+  [/BOOL/i, 'boolean'],
+  [/INT/i, 'integer'],
+  [/TIMESTAMP|DATETIME/i, 'timestamp'],
+  [/DATE/i, 'date'],
+  [/REAL|FLOA|DOUB|NUMERIC/i, 'double'],
+  [/./, 'text'],
+];
+
+function declaredColumns(file: UnchangedFile<OwnTables>, view: string): ReadColumn[] | null {
+  const rows = [...file.rows(`SELECT "name", "type" FROM pragma_table_info(${literal(view)}) ORDER BY "cid"`)];
+  if (rows.length === 0) return null;
+  return rows.map(([name, declared]) => {
+    const found = DECLARED.find(([pattern]) => pattern.test(String(declared)));
+    return { name: String(name), type: found?.[1] ?? foundType(file, view, String(name)) };
+  });
+}
+
+/** Of an expression, which SQLite declares no type for: by its values. */
+function foundType(file: UnchangedFile<OwnTables>, view: string, column: string): ColumnType {
+  const name = id(column);
+  const [[kinds, isTime] = []] = file.rows(
+    `SELECT group_concat(DISTINCT typeof(${name})), min(${name} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9]*')
+      FROM ${id(view)} WHERE ${name} IS NOT NULL`,
+  );
+  if (kinds === 'integer') return 'integer';
+  if (kinds === 'real' || kinds === 'integer,real' || kinds === 'real,integer') return 'double';
+  return isTime === 1n ? 'timestamp' : 'text';
+}

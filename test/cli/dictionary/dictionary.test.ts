@@ -1,0 +1,142 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Dictionary, DictionaryTable } from '../../../src/serve/dictionary/dictionary.ts';
+import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { journey, type Journey } from '../../support/journey.ts';
+import { ownStage } from '../../support/own-stage.ts';
+import { asOther } from '../../support/temp-warehouse.ts';
+
+const RELATIONS = {
+  'analytics.content_id': 'content.id',
+  'content.seo_image_id': 'images.id',
+};
+
+const GENERATED = { content: 30, images: 10, analytics: 40 };
+
+type Printed = Omit<Dictionary, 'tables'> & { tables: (DictionaryTable & { rows: number | null })[] };
+
+/** A copy of the sandbox's sample. */
+async function copied(database: TestDatabase): Promise<Journey> {
+  const stage = await journey({ database, sandbox: { generate: GENERATED }, profile: { relations: RELATIONS } });
+  expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+  return stage;
+}
+
+async function printed(stage: Pick<Journey, 'command'>): Promise<Printed> {
+  const { code, stdout } = await stage.command('dictionary', '--json');
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+}
+
+/** Runs a query as people do: over a connection of its own. */
+async function answer(database: TestDatabase, { address }: Journey, query: string): Promise<unknown[]> {
+  if (database.name === 'postgres') return asOtherClient(address, async (client) => (await client.query(query)).rows);
+  return asOther(address.slice('sqlite:'.length), (db) => db.prepare(query).all());
+}
+
+const COLUMNS = {
+  sqlite: (table: string) => `SELECT name FROM pragma_table_info('${table}') ORDER BY cid`,
+  postgres: (table: string) => `SELECT column_name AS name FROM information_schema.columns
+    WHERE table_schema = current_schema() AND table_name = '${table}' ORDER BY ordinal_position`,
+};
+
+async function columnsOf(database: TestDatabase, stage: Journey, table: string): Promise<string[]> {
+  const rows = z
+    .array(z.object({ name: z.string() }))
+    .parse(await answer(database, stage, COLUMNS[database.name](table)));
+  return rows.map(({ name }) => name);
+}
+
+describe.for(DATABASES)('content-sync dictionary on $name', (database) => {
+  it('says what is in the warehouse, and how the tables hang together', async () => {
+    const stage = await copied(database);
+    const { tables, relations, freshness, schema_log: log } = await printed(stage);
+    const live = tables.find(({ name }) => name === 'content_live');
+    const counted = await stage.read((db) =>
+      db.prepare<[], number>('SELECT count(*) FROM content WHERE _deleted_at IS NULL').pluck().get(),
+    );
+    expect(live).toMatchObject({ kind: 'live', resource: 'content', table: 'content', rows: counted });
+    expect(live?.columns.find(({ name }) => name === 'seo_image_id')).toMatchObject({
+      type: 'text',
+      source: 'seo.image.id',
+      references: 'images.id',
+      isKey: false,
+      first_seen: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    });
+    expect(
+      relations.map(({ from, to, kind }) => `${from.table}.${from.column} ${to.table}.${to.column} ${kind}`),
+    ).toEqual(
+      expect.arrayContaining([
+        'analytics.content_id content.id reference',
+        'content.seo_image_id images.id reference',
+        'content_authors.content_id content.id child',
+        'content_tags.content_id content.id child',
+      ]),
+    );
+    expect(freshness.map(({ resource }) => resource)).toEqual(['analytics', 'content', 'images']);
+    expect(log).toContainEqual(expect.objectContaining({ table: 'content', column: 'title', from: null, to: 'text' }));
+  });
+
+  it('names every column of every table and view that it tells of, in the order of the database', async () => {
+    const stage = await copied(database);
+    const { tables } = await printed(stage);
+    const wrong: unknown[] = [];
+    for (const { name, columns, kind } of tables) {
+      const there = await columnsOf(database, stage, name);
+      const told = columns.map((column) => column.name);
+      const own = there.filter((column) => kind !== 'table' || !column.startsWith('_'));
+      if (JSON.stringify(own) !== JSON.stringify(told)) wrong.push({ name, there, told });
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('gives queries that run and find something', async () => {
+    const stage = await copied(database);
+    const { examples } = await printed(stage);
+    expect(examples.length).toBeGreaterThanOrEqual(3);
+    for (const { title, sql } of examples) {
+      expect([title, await answer(database, stage, sql)]).toEqual([title, expect.arrayContaining([expect.anything()])]);
+    }
+  });
+
+  it('writes Markdown and HTML, to stdout or a file', async () => {
+    const stage = await copied(database);
+    const { stdout } = await stage.command('dictionary');
+    expect(stdout).toContain('# blog: tables and columns');
+    expect(stdout).toContain('```mermaid\nerDiagram\n');
+    expect(stdout).toMatch(/\| `seo_image_id` \| `\w+` \| `seo.image.id` \| `images.id` \|/);
+    const file = path.join(stage.folder, 'tables.html');
+    expect(await stage.command('dictionary', '--html', '--out', file)).toMatchObject({ code: 0, stdout: '' });
+    expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>[^]*<svg class="er"[^]*<\/html>$/);
+    expect(await stage.command('dictionary', '--html', '--out', stage.folder)).toMatchObject({ code: 2 });
+    expect(await stage.command('dictionary', '--html', '--md')).toMatchObject({ code: 2 });
+  });
+
+  it('makes no warehouse where there is none', async () => {
+    const stage = await journey({ database });
+    const { code, stderr } = await stage.command('dictionary');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('warehouse_missing')]);
+    expect(existsSync(stage.file)).toBe(false);
+  });
+
+  it('escapes what the service made up', async () => {
+    const nasty = '`|</td><img src=x onerror=alert(1)>](http://evil.example) ```';
+    const stage = await ownStage(database, [{ id: '1', [nasty]: 'x', list: [{ [nasty]: 1 }] }]);
+    const { tables } = await printed(stage);
+    const column = tables.flatMap(({ columns }) => columns).find(({ source }) => source?.includes('onerror') === true);
+    expect(column?.name).toMatch(/^[a-z0-9_]+$/);
+    const { stdout: md } = await stage.command('dictionary', '--md');
+    const line = md.split('\n').find((each) => each.startsWith(`| \`${column?.name}\` |`)) ?? '';
+    expect(line).toContain(String.raw`\|\</td\>\<img src=x`);
+    // A cell's bar is escaped, so that the row has as many cells as its head.
+    expect(line.replaceAll(String.raw`\|`, '').split('|')).toHaveLength(8);
+    expect(md).not.toMatch(/(?<!\\)]\(/);
+    expect(md).not.toContain('http://');
+    expect(md.match(/^```/gm)?.length).toBe((md.match(/^```\w/gm)?.length ?? 0) * 2);
+    const { stdout: html } = await stage.command('dictionary', '--html');
+    expect(html).not.toContain('<img');
+    expect(html).toContain('&lt;img src=x');
+  });
+});

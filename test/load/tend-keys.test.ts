@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { rowsOf } from '../support/copied-cells.ts';
+import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
+import { asOther } from '../support/temp-warehouse.ts';
+
+const RELATIONS = {
+  'analytics.content_id': 'content.id',
+  'content.seo_image_id': 'images.id',
+  'content_image_ids.value': 'images.id',
+};
+
+const onBoth = DATABASES.map((database) => ({ name: database.name, database }));
+
+async function blog(database: TestDatabase, profile: Record<string, unknown> = { relations: RELATIONS }) {
+  const stage = await journey({
+    database,
+    profile,
+    sandbox: { generate: { content: 40, images: 30, analytics: 120 } },
+  });
+  stage.sandbox.store.put('content', { ...FULL, image_ids: ['img_1', 'img_2'] });
+  await walkAll(stage);
+  return stage;
+}
+
+/** One by one, so that the same resource is always the first to be there. */
+async function walkAll(stage: Journey, command: 'backfill' | 'sync' = 'backfill', restart = false): Promise<void> {
+  for (const resource of ['images', 'analytics', 'content']) {
+    const { resources } = await stage.run(command, { resources: [resource], restart });
+    expect(resources.map(({ error }) => error)).toEqual([undefined]);
+  }
+}
+
+const FULL = { id: 'full', updated_at: '2030-01-01T00:00:00Z' };
+
+async function indexesOf(stage: Journey, database: TestDatabase): Promise<string[]> {
+  if (database === SQLITE) {
+    return asOther(stage.file, (db) =>
+      db
+        .prepare<[], string>("SELECT sql FROM sqlite_schema WHERE name LIKE '_sync_index_%' ORDER BY name")
+        .pluck()
+        .all()
+        .map((text) => text.replace(/^CREATE INDEX "_sync_index_\S+" ON /, '')),
+    );
+  }
+  const rows = await rowsOf(
+    stage.address,
+    'SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() AND indexname LIKE \'\\_sync\\_index\\_%\' ORDER BY indexname COLLATE "C"',
+  );
+  return rows.map(({ indexdef }) => String(indexdef).replace(/^.* ON blog_?\d*\.(\S+) USING btree/, '$1'));
+}
+
+describe.for(onBoth)('indexes on $name', ({ database }) => {
+  it('are built when the first walk has ended, where they pay', async () => {
+    const stage = await blog(database);
+    const related =
+      database === SQLITE
+        ? [
+            '"analytics" ("content_id", "views", "visitors", "seconds") WHERE "_deleted_at" IS NULL',
+            '"content_image_ids" ("value", "content_id")',
+          ]
+        : ['analytics (content_id)', 'content (seo_image_id)', 'content_image_ids (value)'];
+    const found = await indexesOf(stage, database);
+    expect(found).toEqual(expect.arrayContaining(related));
+    expect(found.filter((text) => /updated_at|published_at/.test(text)).length).toBeGreaterThan(2);
+    expect(found.filter((text) => text.includes('tags'))).toEqual([]);
+    await walkAll(stage, 'sync');
+    expect(await indexesOf(stage, database)).toEqual(found);
+    await walkAll(stage, 'backfill', true);
+    expect(await indexesOf(stage, database)).toEqual(found);
+  });
+
+  it('are those that the profile names, or none, from the next run on', async () => {
+    const stage = await blog(database, { relations: RELATIONS, resources: { content: { indexes: 'none' } } });
+    expect((await indexesOf(stage, database)).filter((text) => text.includes('content '))).toEqual([]);
+    const indexes = ['published_at', 'content_tags.value', 'nowhere', 'content_tags.nowhere'];
+    stage.setProfile({ relations: RELATIONS, resources: { content: { indexes } } });
+    await walkAll(stage, 'sync');
+    const ofContent = (await indexesOf(stage, database)).filter((text) => /^"?content/.test(text));
+    expect(ofContent.map((text) => text.replaceAll('"', ''))).toEqual([
+      'content (published_at)',
+      'content_tags (value)',
+    ]);
+  });
+
+  it('that somebody else has dropped come back; those of others stay', async () => {
+    const stage = await blog(database);
+    const found = await indexesOf(stage, database);
+    await stage.write('DROP INDEX "_sync_index_content.updated_at"');
+    await stage.write('CREATE INDEX by_title ON content (title)');
+    await walkAll(stage, 'sync');
+    expect(await indexesOf(stage, database)).toEqual(found);
+    await stage.write('DROP INDEX by_title');
+  });
+});
+
+describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
+  const PLAN = `SELECT a.attname AS name, c.collname AS collation FROM pg_attribute a JOIN pg_collation c ON c.oid = attcollation
+    WHERE attrelid = 'analytics'::regclass AND attname = 'content_id'`;
+
+  it('have the collation of the keys at once, and in a warehouse that stands once a relation says so', async () => {
+    const stage = await blog(POSTGRES, {});
+    const { address } = stage;
+    expect(await rowsOf(address, PLAN)).toEqual([{ name: 'content_id', collation: 'default' }]);
+    await stage.write(
+      'CREATE VIEW mine AS SELECT c.id, sum(a.views) AS views FROM content_live c JOIN analytics_live a ON a.content_id = c.id GROUP BY 1',
+    );
+    await stage.write('CREATE VIEW per_day AS SELECT content_id, count(*) AS n FROM analytics GROUP BY 1');
+    const before = await rowsOf(address, 'SELECT * FROM mine ORDER BY 1');
+    const file = `SELECT relfilenode::int FROM pg_class WHERE relname = 'analytics'`;
+    const written = await rowsOf(address, file);
+    stage.setProfile({ relations: RELATIONS });
+    await walkAll(stage, 'sync');
+    expect(await rowsOf(address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
+    expect(await rowsOf(address, file)).toEqual(written);
+    expect(before.length).toBeGreaterThan(5);
+    expect(await rowsOf(address, 'SELECT * FROM mine ORDER BY 1')).toEqual(before);
+    expect(await rowsOf(address, 'SELECT count(*)::int > 0 AS some FROM per_day')).toEqual([{ some: true }]);
+    const fresh = await blog(POSTGRES);
+    expect(await rowsOf(fresh.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
+  });
+
+  it('are left as they are where a view of somebody else stands in the way, and the run is ok', async () => {
+    const stage = await blog(POSTGRES, {});
+    await stage.write('CREATE ROLE stranger_of_keys');
+    await stage.write('CREATE VIEW theirs AS SELECT content_id FROM analytics');
+    await stage.write('ALTER VIEW theirs OWNER TO stranger_of_keys');
+    stage.setProfile({ relations: RELATIONS });
+    await walkAll(stage, 'sync');
+    await stage.write('DROP VIEW theirs');
+    await stage.write('DROP ROLE stranger_of_keys');
+    await walkAll(stage, 'sync');
+    expect(await rowsOf(stage.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
+  });
+
+  it('become wider all the same, and views on them show what they showed', async () => {
+    const stage = await blog(POSTGRES);
+    // The other resource may have come later.
+    await walkAll(stage, 'sync');
+    const told =
+      "SELECT conname FROM pg_constraint WHERE connamespace = current_schema()::regnamespace AND conname LIKE '\\_sync\\_reference\\_%' ORDER BY 1";
+    const names = (await rowsOf(stage.address, told)).map(({ conname }) => conname);
+    expect(names).toEqual([
+      '_sync_reference_analytics.content_id',
+      '_sync_reference_content.seo_image_id',
+      '_sync_reference_content_image_ids.value',
+    ]);
+    const shown = "SELECT content_id FROM analytics_live WHERE id < 'e' ORDER BY id";
+    const before = await rowsOf(stage.address, shown);
+    stage.sandbox.store.put('analytics', { ...FULL, content_id: { nobody: 1 } });
+    await walkAll(stage, 'sync');
+    expect(await rowsOf(stage.address, shown)).toEqual(before);
+    expect((await rowsOf(stage.address, told)).map(({ conname }) => conname)).toEqual(names.slice(1));
+  });
+});
+
+describe.for(onBoth)('keys to parents on $name', ({ database }) => {
+  it('are there behind the first walk, and hold through changes, deletes and a restart', async () => {
+    const stage = await blog(database);
+    const keys = async (): Promise<unknown[]> =>
+      database === SQLITE
+        ? asOther(stage.file, (db) =>
+            db
+              .prepare(
+                `SELECT m.name AS child, k."table" AS parent FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
+                WHERE m.type = 'table' ORDER BY 1, k.seq`,
+              )
+              .all(),
+          )
+        : rowsOf(
+            stage.address,
+            `SELECT (SELECT relname FROM pg_class WHERE oid = conrelid) AS child,
+                (SELECT relname FROM pg_class WHERE oid = confrelid) AS parent FROM pg_constraint
+              WHERE connamespace = current_schema()::regnamespace AND conname LIKE '\\_sync\\_parent\\_%' AND convalidated ORDER BY 1`,
+          );
+    const found = await keys();
+    expect(found).toContainEqual({ child: 'content_tags', parent: 'content' });
+    await walkAll(stage, 'backfill', true);
+    expect(await keys()).toEqual(found);
+  });
+});
