@@ -171,7 +171,7 @@ function writeLevel(run: Run, level: Level, object: JsonObject, closed: boolean)
 }
 
 function writeSlot(run: Run, slot: Slot, value: JsonValue, closed: boolean): void {
-  if (slot.pin !== null && !takesPinned(slot, value, run.tree)) {
+  if (!slot.skip && slot.pin !== null && !takesPinned(slot, value, run.tree)) {
     if (hasContent(value)) ON_PIN_MISFIT[run.tree.profile.contract](run, slot.path);
     return;
   }

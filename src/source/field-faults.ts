@@ -70,9 +70,12 @@ function doubleFault(path: string, { exclude, hash, type, rename }: FieldSetting
   return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
 }
 
-function typeFault(path: string, { type }: FieldSettings, { json, times }: Resource): Fault | null {
+function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): Fault | null {
   if (type === undefined) return null;
   const at = ['fields', path, 'type'];
+  if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
+    return { path: at, message: 'expected text or none, because keys are texts' };
+  }
   if (type !== 'json' && json.some((one) => fieldPathText(one) === path)) {
     return { path: at, message: 'expected json, because the field is in the list `json`' };
   }

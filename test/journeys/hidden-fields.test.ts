@@ -93,6 +93,15 @@ describe.for(DATABASES)('hidden fields on $name', { timeout: 60_000 }, (database
       { record_id: '3', reason: 'contract' },
     ]);
 
+    const history = 'SELECT author_name, author_email, views FROM content_history ORDER BY id';
+    const shown =
+      database.name === 'sqlite'
+        ? await stage.rows(history)
+        : await asOtherClient(stage.address, async (client) => (await client.query(history)).rows);
+    expect(JSON.parse(JSON.stringify(shown).replaceAll(/"(\d)"/g, '$1'))).toEqual(
+      [1, 2].map((views) => ({ author_name: 'Jane', author_email: first?.['author_email'], views })),
+    );
+
     // What is hidden changes nothing that is seen; what is hashed changes.
     stage.service.put(record(1, { updated_at: '2024-01-01T00:00:00Z', notes: { text: 'secret draft note, edited' } }));
     expect(await stage.walk()).toMatchObject({ updated: 0 });

@@ -73,6 +73,11 @@ describe('what is said of single fields', () => {
       ['fields a type: expected json, because the field is in the list `json`'],
     ],
     [
+      'a type of the key',
+      { fields: { id: { type: 'bigint' } } },
+      ['fields id type: expected text or none, because keys are texts'],
+    ],
+    [
       'a moment of no zone',
       { times: { a: 'local' }, fields: { a: { type: 'timestamp' } } },
       ['fields a type: expected text, because its times are of a zone that nobody tells (`times`: local)'],

@@ -45,9 +45,13 @@ export function recordColumns(
   }
 
   function valueOf({ path, type }: Column): string {
-    const { times } = resource.profile;
+    const { times, fields } = resource.profile;
     const named = times[pathText(path)];
-    return dialect.bodies.value(keysOf(path), type, named === undefined || named === LOCAL ? null : named);
+    const value = dialect.bodies.value(keysOf(path), type, named === undefined || named === LOCAL ? null : named);
+    if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
+    // A type that the profile gives takes values that are written otherwise.
+    const text = dialect.bodies.value(keysOf(path), 'text', null);
+    return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
   }
 }
 
