@@ -34,7 +34,9 @@ describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
     expect(times.length).toBeGreaterThan(20);
     expect(times.filter(({ type }) => type !== 'timestamp with time zone')).toEqual([]);
     // None lies before the test began, nor in what is still to come.
-    for (const { table, column } of times.filter((each) => String(each['table']).startsWith('_sync_'))) {
+    for (const time of times) {
+      const [table, column] = [String(time['table']), String(time['column'])];
+      if (!table.startsWith('_sync_')) continue;
       const off = await rows(
         address,
         `SELECT "${column}" AS at FROM "${table}" WHERE "${column}" <> 'epoch' AND "${column}" NOT BETWEEN to_timestamp(${before / 1_000}) - interval '1 minute'
