@@ -5,13 +5,18 @@ import { ownStage } from '../../support/own-stage.ts';
 
 const AS_OF = 'SELECT * FROM content_as_of(now()) ORDER BY id';
 
+function schemaOf(address: string): string {
+  return new URL(address).searchParams.get('schema') ?? '';
+}
+
 describe.skipIf(POSTGRES.missing !== null)('the function of a moment', () => {
   it('gains columns with its view, and types with the walk that finds them out', async () => {
     const stage = await ownStage(POSTGRES, [{ id: '1', updated_at: '2024-01-01T00:00:00Z', at: '2024-01-01' }], {
       content: { history: 'all', page: { size: 1 } },
     });
     const { address, service, walk, write } = stage;
-    await write('CREATE VIEW blog.mine AS SELECT id, at FROM blog.content_history');
+    const schema = schemaOf(address);
+    await write(`CREATE VIEW ${schema}.mine AS SELECT id, at FROM ${schema}.content_history`);
     const before = await ask(address, AS_OF);
     service.put(
       { id: '1', updated_at: '2024-01-02T00:00:00Z', at: '2024-01-01T10:00:00Z', more: 1 },
@@ -34,15 +39,16 @@ describe.skipIf(POSTGRES.missing !== null)('the function of a moment', () => {
     const { address, write } = await ownStage(POSTGRES, [{ id: '1', updated_at: '2024-01-01T00:00:00Z' }], {
       content: { history: 'all' },
     });
+    const schema = schemaOf(address);
     const role = `reader_${process.pid}_${Date.now()}`;
     await write(`CREATE ROLE ${role}`);
     try {
-      await write(`GRANT USAGE ON SCHEMA blog TO ${role}`);
-      await write(`GRANT SELECT ON blog.content_history, blog.content_changes TO ${role}`);
+      await write(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+      await write(`GRANT SELECT ON ${schema}.content_history, ${schema}.content_changes TO ${role}`);
       const settings = [`SET ROLE ${role}`, 'SET search_path TO pg_temp'];
-      expect(await ask(address, 'SELECT id FROM blog.content_as_of(now())', { settings })).toEqual([{ id: '1' }]);
-      expect(await ask(address, 'SELECT id FROM blog.content_changes', { settings })).toEqual([]);
-      await expect(ask(address, 'SELECT id FROM blog._sync_versions', { settings })).rejects.toThrow('denied');
+      expect(await ask(address, `SELECT id FROM ${schema}.content_as_of(now())`, { settings })).toEqual([{ id: '1' }]);
+      expect(await ask(address, `SELECT id FROM ${schema}.content_changes`, { settings })).toEqual([]);
+      await expect(ask(address, `SELECT id FROM ${schema}._sync_versions`, { settings })).rejects.toThrow('denied');
     } finally {
       await write(`DROP OWNED BY ${role}`);
       await write(`DROP ROLE ${role}`);
