@@ -1,4 +1,4 @@
-import { textHash } from '../shape/records/fingerprint.ts';
+import { cutName } from './cut-name.ts';
 import { liveViews } from './live.ts';
 import { changesViews } from './history/changes.ts';
 import { historyViews } from './history/history.ts';
@@ -6,6 +6,7 @@ import { statesViews } from './history/states.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
+import { summaryViews } from './summary/summary.ts';
 import { calendarView } from './whole/calendar.ts';
 import { deletesView } from './whole/deletes.ts';
 import { dictionaryView } from './whole/dictionary.ts';
@@ -21,6 +22,7 @@ const VIEW_KINDS: readonly ViewKind[] = [
   historyViews,
   changesViews,
   statesViews,
+  summaryViews,
   freshnessView,
   deletesView,
   calendarView,
@@ -63,16 +65,6 @@ export function isNameOf(name: string, wanted: string): boolean {
 
 /** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return freeName(cutName(name), taken);
-  return taken.has(name) ? freeName(`${name}_view`, taken) : name;
-}
-
-const MAX_NAME_BYTES = 63;
-const HASH_LENGTH = 8;
-
-/** The name's beginning with a hash of it behind. */
-function cutName(name: string): string {
-  const space = Buffer.alloc(MAX_NAME_BYTES - HASH_LENGTH - 1);
-  const { read } = new TextEncoder().encodeInto(name, space);
-  return `${name.slice(0, read)}_${textHash(name).slice(0, HASH_LENGTH)}`;
+  const cut = cutName(name);
+  return taken.has(cut) ? freeName(`${cut}_view`, taken) : cut;
 }

@@ -19,6 +19,8 @@ export interface View {
   name: string;
   /** Whose walk ends the time in which its columns may still change their types; null for views of the whole source. */
   resource: string | null;
+  /** True if it shows columns of other views of ours with the types that those have promised. */
+  follows?: true;
   description: string;
   columns: readonly ViewColumn[];
   /** The query from FROM on, on one line, with its leading space; or an empty text. */

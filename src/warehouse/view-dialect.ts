@@ -21,6 +21,11 @@ export interface ViewDialect {
   month(sql: string, type: ColumnType): string;
   /** A moment of UTC, such as `2026-11-20 00:00:00`, as a literal that times can be compared with. */
   at(text: string): string;
+  /**
+   * Facts about other rows for each row of a view: what is joined behind its own table, and the value of each by name. Only
+   * those that are asked for are looked up, and only for the rows that are.
+   */
+  perRow(alias: string, facts: readonly RowFact[], rows: RowsOf): { join: string; sqlOf: (name: string) => string };
   /** The type that a view shows a column of `type` as: one that its readers know. */
   shown(type: ColumnType): ColumnType;
   /** What is not so. */
@@ -61,6 +66,26 @@ export interface DifferingFields {
   field: string;
   before: string;
   after: string;
+}
+
+/**
+ * What is said of several rows: their number; the sum of `sql`, 0 for none, and NULL if the type cannot hold it; its first
+ * or last value; or its texts in their order, with commas between.
+ */
+export interface RowFact {
+  name: string;
+  kind: 'count' | 'sum' | 'first' | 'last' | 'joined';
+  /** Of the fact. */
+  type: ColumnType;
+  sql: string;
+}
+
+/** Rows of another view. */
+export interface RowsOf {
+  /** From FROM on, with a WHERE that names the row in question; with its leading space. */
+  from: string;
+  /** What `joined` goes by. */
+  order: readonly string[];
 }
 
 /** A view of ours as the database is told to make it. */

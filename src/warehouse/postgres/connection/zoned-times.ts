@@ -47,10 +47,10 @@ async function viewsOn(db: Kysely<unknown>, tables: readonly string[]): Promise<
       JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
       WHERE refclassid = 'pg_class'::regclass AND ev_class <> refobjid
         AND refobjid = ANY (SELECT to_regclass(quote_ident(own)) FROM unnest(${tables}::text[]) AS own))`.execute(db);
-  return rows.map((row) => {
+  return rows.map(({ name, kind, query, columns }) => {
     // The catalog says it.
     // oxlint-disable-next-line no-unsafe-type-assertion
-    return { ...row, columns: JSON.parse(row.columns) as StandingView['columns'] };
+    return { name, kind, query, columns: JSON.parse(columns) as StandingView['columns'] };
   });
 }
 

@@ -1,6 +1,6 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { FieldValues, ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, RowFact, ViewDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import { BODIES } from './bodies.ts';
 
@@ -17,6 +17,7 @@ export const VIEW_DIALECT: ViewDialect = {
   no: 'false',
   once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
   bodies: BODIES,
+  perRow,
   differing: (fields) => ({
     join: ` CROSS JOIN LATERAL (VALUES ${fields.map(rowOf).join(', ') || NO_ROW}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
@@ -94,3 +95,31 @@ const DATE = String.raw`(?!0000)(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(
 const MOMENT = String.raw`'^${DATE}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[-+](0\d|1[0-4]):?[0-5]\d)?)?$'`;
 /** Cut off, as tables do. */
 const BELOW_MS = String.raw`'(\.\d{3})\d+'`;
+
+/** One lookup for all facts about the same rows; the planner leaves it out where none of them is asked for. */
+function perRow(
+  ...[alias, facts, { from, order }]: Parameters<ViewDialect['perRow']>
+): ReturnType<ViewDialect['perRow']> {
+  const list = facts.map((fact) => `${FACT[fact.kind](fact, order)} AS ${escapeIdentifier(fact.name)}`);
+  return {
+    join: ` LEFT JOIN LATERAL (SELECT ${list.join(', ')}${from}) AS ${alias} ON true`,
+    sqlOf: (name) => `${alias}.${escapeIdentifier(name)}`,
+  };
+}
+
+const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, order: readonly string[]) => string>> = {
+  count: () => 'count(*)',
+  sum: ({ sql, type }) => SUM[type]?.(sql) ?? 'NULL',
+  first: ({ sql }) => `min(${sql})`,
+  last: ({ sql }) => `max(${sql})`,
+  joined: ({ sql }, order) => `string_agg(${sql}, ', ' ORDER BY ${order.join(', ')})`,
+};
+
+/** A sum that its type cannot hold is NULL: it must not fail the query of all others. */
+const SUM: Partial<Record<ColumnType, (sql: string) => string>> = {
+  integer: (sql) =>
+    `CASE WHEN abs(coalesce(sum(${sql}), 0)) <= 9223372036854775807 THEN coalesce(sum(${sql}), 0)::bigint END`,
+  double: (sql) =>
+    `CASE WHEN coalesce(max(abs(${sql})), 0) < '1e290'::float8 THEN coalesce(sum(${sql}) FILTER (WHERE abs(${sql}) < '1e290'::float8), 0) END`,
+  numeric: (sql) => `coalesce(sum(${sql}), 0)`,
+};

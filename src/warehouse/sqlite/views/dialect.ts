@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { FieldValues, ViewDialect } from '../../view-dialect.ts';
+import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES } from './bodies.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
@@ -39,6 +39,7 @@ export const VIEW_DIALECT: ViewDialect = {
     before: "f.value ->> '$[1]'",
     after: "f.value ->> '$[2]'",
   }),
+  perRow: (_, facts, rows) => ({ join: '', sqlOf: factsPerRow(facts, rows) }),
 };
 
 function rowOf({ field, before, after }: FieldValues): string {
@@ -61,8 +62,13 @@ const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
   date: (sql) => sql,
   timestamp: (sql) => sql,
   numeric: (sql) => sql,
-  json: (sql) => sql,
+  json: jsonText,
 };
+
+/** Texts without their quotes, as those of a column of texts. */
+function jsonText(sql: string): string {
+  return `CASE WHEN json_valid(${sql}) THEN ${sql} ->> '$' ELSE ${sql} END`;
+}
 
 /** A JSON text's value if it is none of JSON's own kinds. */
 function plain(sql: string, from: ColumnType): string {
@@ -109,6 +115,30 @@ const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => st
   numeric: (sql, from) => number(sql, from, 'REAL'),
   date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
   timestamp: (sql, from) => moment(plain(sql, from)),
-  text: (sql, from) => VIEW_DIALECT.text(plain(sql, from), from),
+  text: (sql, from) => VIEW_DIALECT.text(sql, from),
   json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
 };
+
+/** Each fact is a query of its own, of which SQLite runs those that are asked for. */
+function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {
+  const byName = new Map(facts.map((fact) => [fact.name, FACT[fact.kind](fact, rows)]));
+  return (name) => byName.get(name) ?? 'NULL';
+}
+
+const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => string>> = {
+  count: (_, { from }) => `CAST((SELECT count(*)${from}) AS BIGINT)`,
+  sum: ({ sql, type }, { from }) =>
+    type === 'integer'
+      ? `CAST((SELECT ${wholeSum(sql)}${from}) AS BIGINT)`
+      : `CAST((SELECT CASE WHEN coalesce(max(abs(${sql})), 0) < 1e290 THEN total(${sql}) END${from}) AS REAL)`,
+  // Not min() and max(): what is picked keeps its declared type.
+  first: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} LIMIT 1)`,
+  last: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} DESC LIMIT 1)`,
+  joined: ({ sql }, { from, order }) =>
+    `CAST((SELECT group_concat(v, ', ') FROM (SELECT ${sql} AS v${from} ORDER BY ${order.join(', ')})) AS TEXT)`,
+};
+
+/** In halves: sum() of whole numbers fails where 64 bits do not hold it, and with it the query of all others. */
+function wholeSum(sql: string): string {
+  return `CASE WHEN abs(total(${sql})) < 9.2e18 THEN coalesce((sum(${sql} >> 32) << 32) + sum(${sql} & 4294967295), 0) END`;
+}
