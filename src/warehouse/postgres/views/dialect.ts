@@ -46,7 +46,8 @@ function momentText(sql: string): string {
   return `replace(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')`;
 }
 
-const NUMBER = String.raw`'^\s*[-+]?(\d{1,255}(\.\d{0,255})?|\.\d{1,255})([eE][-+]?\d{1,2})?\s*$'`;
+/** A number as JSON writes it. */
+const NUMBER = String.raw`'^\s*-?(0|[1-9]\d{0,254})(\.\d{1,255})?([eE][-+]?\d{1,2})?\s*$'`;
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 
 function plain(sql: string, from: ColumnType): string {

@@ -65,26 +65,22 @@ const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
   json: jsonText,
 };
 
-/** Texts without their quotes, as those of a column of texts. */
+/** As a column of texts would hold it: texts without their quotes, all else as JSON, numbers with all digits. */
 function jsonText(sql: string): string {
-  return `CASE WHEN json_valid(${sql}) THEN ${sql} ->> '$' ELSE ${sql} END`;
+  const text = `CASE json_type(${sql}) WHEN 'text' THEN ${sql} ->> '$' WHEN 'null' THEN NULL ELSE ${sql} END`;
+  return `CASE WHEN json_valid(${sql}) THEN ${text} ELSE ${sql} END`;
 }
 
-/** A JSON text's value if it is none of JSON's own kinds. */
 function plain(sql: string, from: ColumnType): string {
-  return from === 'json'
-    ? `CASE WHEN json_valid(${sql}) THEN CASE WHEN json_type(${sql}) NOT IN ('object', 'array') THEN ${sql} ->> '$' END ELSE ${sql} END`
-    : sql;
+  return from === 'json' ? jsonText(sql) : sql;
 }
 
-/** A word to a number would be 0 by CAST: only what is written like a number is converted. */
-const LOOKS_LIKE_NUMBER = (sql: string): string =>
-  `trim(${sql}) GLOB '[-+0-9.]*' AND trim(${sql}) GLOB '*[0-9]*' AND NOT trim(${sql}) GLOB '*[^-+0-9.eE]*' AND NOT trim(${sql}) GLOB '?*[0-9.][-+]*'`;
-
-function number(sql: string, from: ColumnType, cast: string): string {
-  if (NUMBERS.has(from)) return `CAST(${sql} AS ${cast})`;
+/** A word to a number would be 0 by CAST, and `1.2.3` would be 1.2: only what JSON calls a number is one. */
+function number(sql: string, from: ColumnType): string {
+  if (NUMBERS.has(from)) return `CAST(${sql} AS REAL)`;
   const value = plain(sql, from);
-  return `CASE WHEN ${LOOKS_LIKE_NUMBER(value)} THEN CAST(${value} AS ${cast}) END`;
+  const isNumber = `CASE WHEN json_valid(${value}) THEN json_type(${value}) IN ('integer', 'real') END`;
+  return `CASE WHEN ${isNumber} AND abs(CAST(${value} AS REAL)) < 1e308 THEN CAST(${value} AS REAL) END`;
 }
 
 /**
@@ -104,15 +100,18 @@ function moment(value: string): string {
 const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
   boolean: (sql, from) => {
     const value = plain(sql, from);
-    return `CASE ${value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN 1 THEN 1 WHEN 0 THEN 0 END`;
+    return `CASE ${value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN 1 THEN 1 WHEN 0 THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0 END`;
   },
-  // What a whole number cannot hold is none.
+  // What a whole number cannot hold is none. A text such as 1e3 would be 1.
   integer: (sql, from) => {
-    const value = number(sql, from, 'REAL');
-    return `CASE WHEN ${value} = CAST(${value} AS INTEGER) THEN CAST(${plain(sql, from)} AS INTEGER) END`;
+    const [value, digits] = [number(sql, from), plain(sql, from)];
+    const whole = NUMBERS.has(from)
+      ? `CAST(${sql} AS INTEGER)`
+      : `CASE WHEN ${digits} GLOB '*[.eE]*' THEN CAST(${value} AS INTEGER) ELSE CAST(${digits} AS INTEGER) END`;
+    return `CASE WHEN ${value} = CAST(${value} AS INTEGER) THEN ${whole} END`;
   },
-  double: (sql, from) => number(sql, from, 'REAL'),
-  numeric: (sql, from) => number(sql, from, 'REAL'),
+  double: number,
+  numeric: number,
   date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
   timestamp: (sql, from) => moment(plain(sql, from)),
   text: (sql, from) => VIEW_DIALECT.text(sql, from),
