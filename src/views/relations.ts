@@ -20,6 +20,18 @@ export function resolveRelations(declared: Relations, shapes: readonly ResourceS
   });
 }
 
+/** Why a relation is left out, as the rest of a sentence. */
+export function unresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
+  const tables = shapes.flatMap((shape) => shape.tables);
+  for (const text of [source, target]) {
+    const [name = '', column = ''] = text.split('.');
+    const table = tables.find((each) => each.name === name);
+    if (table === undefined) return `there is no table ${name} yet`;
+    if (!hasColumn(table, column)) return `${name} has no column ${column} yet`;
+  }
+  return `${target} is not the key of a resource's own table`;
+}
+
 function hasColumn({ key, columns }: TableShape, name: string): boolean {
   return key.includes(name) || columns.some((column) => column.name === name);
 }

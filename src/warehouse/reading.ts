@@ -1,14 +1,16 @@
 import { type Kysely, sql, type RawBuilder } from 'kysely';
+import type { Column } from '../model/table.ts';
+import { danglingIn, type Dangling, type References } from './dangling.ts';
 import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
 import type { Cell } from '../model/table.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
-export interface WarehouseReader extends Pick<
-  Warehouse,
-  'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'
-> {
+export interface WarehouseReader
+  extends
+    Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
+    Pick<RowQueries, 'dangling'> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
@@ -38,7 +40,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
 /** Of a text in a sample: enough to tell that it is long. */
 const SAMPLED_LETTERS = 40;
 
-type RowQueries = Pick<
+interface RowQueries extends Pick<
   Warehouse,
   | 'holdsBeyondDouble'
   | 'sample'
@@ -49,7 +51,10 @@ type RowQueries = Pick<
   | 'count'
   | 'countAll'
   | 'countDeleted'
->;
+> {
+  /** How many references lead nowhere. */
+  dangling(references: References): Promise<Dangling>;
+}
 
 /** The parts of these queries in which the databases differ. */
 export interface RowQueryDialect {
@@ -60,6 +65,8 @@ export interface RowQueryDialect {
   moment: (text: string) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin as a time does. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** A text as it is compared byte by byte. */
+  compared: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
 /** Questions about the rows of copied tables, as single statements that are alike on all databases. */
@@ -77,15 +84,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return rows.length > 0;
     },
     timeSpan: timeSpan(own, dialect),
-    sample: async ({ name, path }, columns, limit) => {
-      const cells = columns.map(({ name: column, type }) => {
-        const cell = sql`${sql.id(column)}`;
-        return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
-      });
-      const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
-      const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
-      return (await rows.execute(own)).rows;
-    },
+    sample: sample(own, dialect),
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {
       const key = sql.id(first);
@@ -104,14 +103,10 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return (await Promise.all(keys)).flat();
     },
     countUntimed: ({ name }, columns) => {
-      const cases = columns.map(({ name: column, type }) => {
-        const time = sql`${sql.id(column)}`;
-        const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`(1 = 0)`;
-        return sql`WHEN ${time} IS NOT NULL THEN ${isNone}`;
-      });
-      const isNone = cases.length === 0 ? sql`(1 = 1)` : sql`CASE ${sql.join(cases, sql` `)} ELSE (1 = 1) END`;
+      const isNone = isNoTime(columns, isUntimed);
       return numberOf(sql`SELECT count(*) AS n FROM ${named(name)} WHERE "_deleted_at" IS NULL AND ${isNone}`);
     },
+    dangling: (references) => danglingIn(own, dialect, references),
     // All rows less the deleted ones: both are counted in an index, while counting the live ones would read the table.
     count: async (table) => {
       if (!(await isThere(table))) return 0;
@@ -124,6 +119,18 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
         AND "_synced_at" >= ${moment(since)}`);
     },
+  };
+}
+
+function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['sample'] {
+  return async ({ name, path }, columns, limit) => {
+    const cells = columns.map(({ name: column, type }) => {
+      const cell = sql`${sql.id(column)}`;
+      return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
+    });
+    const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
+    const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
+    return (await rows.execute(own)).rows;
   };
 }
 
@@ -140,4 +147,14 @@ function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse
     const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
     return first === undefined || last === undefined ? null : [first, last];
   };
+}
+
+/** True for a row of which no column says a time; of several the first that is not null counts. */
+function isNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUntimed']): RawBuilder<unknown> {
+  const cases = columns.map(({ name: column, type }) => {
+    const time = sql`${sql.id(column)}`;
+    const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`(1 = 0)`;
+    return sql`WHEN ${time} IS NOT NULL THEN ${isNone}`;
+  });
+  return cases.length === 0 ? sql`(1 = 1)` : sql`CASE ${sql.join(cases, sql` `)} ELSE (1 = 1) END`;
 }

@@ -17,7 +17,7 @@ export function exampleQueries(described: Described, dialect: ViewDialect, at: n
 
 /** Names as most people write them; whatever is no plain word is quoted. Columns are never reserved words here. */
 function plain(name: string, dialect: ViewDialect): string {
-  return /^[a-z][a-z0-9_]*$/.test(name) ? name : dialect.id(name);
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : dialect.id(name);
 }
 
 function liveOf({ tables }: Described, table: string): DictionaryTable | undefined {

@@ -116,5 +116,6 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
     },
     moment: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
+    compared: (text) => sql`${text} COLLATE "C"`,
   });
 }

@@ -50,7 +50,8 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
     const about = { source: source.name, warehouse: database.shown, at: clock.now() };
     const dictionary = scrubTexts(await readDictionary(about, warehouse), (text) => scrubOwn(text, secrets));
     // A file has no schema: programs attach it under a name, which is the source's.
-    return { dictionary, schema: database.shared?.namespace ?? plainName(source.name) };
+    const schema = database.shared?.namespace ?? plainName(source.name);
+    return { dictionary, schema, isFile: database.shared === null };
   });
 }
 

@@ -6,6 +6,8 @@ export interface DbtSource {
   dictionary: Dictionary;
   /** The schema that holds its tables. */
   schema: string;
+  /** True if it is a file of its own, which views of another file cannot look into. */
+  isFile: boolean;
 }
 
 /** A live view, and the model that stands on it. */
@@ -42,7 +44,7 @@ export function dbtColumns(table: DictionaryTable, target: (table: string) => st
       name: column.name,
       ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
       data_type: column.declared,
-      ...(/^[a-z][a-z0-9_]*$/.test(column.name) ? {} : { quote: true }),
+      ...(/^[a-z_][a-z0-9_]*$/.test(column.name) ? {} : { quote: true }),
       ...(tests.length === 0 ? {} : { data_tests: tests }),
     };
   });

@@ -28,5 +28,5 @@ export function withoutJinja(text: string): string {
 
 /** A column as SQL names it, on every database. */
 export function quoted(name: string): string {
-  return /^[a-z][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

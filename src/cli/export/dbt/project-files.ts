@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { DictionaryTable } from '../../../serve/dictionary/dictionary.ts';
+import { isNameOf } from '../../../views/plan-views.ts';
 import { dbtColumns, stagedViews, type DbtSource, type Staged } from './described-source.ts';
 import { plainName, quoted, withoutJinja } from './names.ts';
 import { README, profilesOf } from './project-texts.ts';
@@ -11,7 +12,7 @@ const DBT_VERSION = ['>=1.10.8', '<3.0.0'];
 export function projectFiles(sources: readonly DbtSource[]): Map<string, string> {
   const staged = sources.flatMap(stagedViews);
   return new Map([
-    ['dbt_project.yml', yamlOf(project())],
+    ['dbt_project.yml', yamlOf(project(sources))],
     [
       'profiles.example.yml',
       profilesOf(sources.map(({ dictionary, schema }) => ({ name: dictionary.source, schema }))),
@@ -29,7 +30,7 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function project(): object {
+function project(sources: readonly DbtSource[]): object {
   return {
     name: 'content_sync',
     version: '1.0.0',
@@ -41,8 +42,7 @@ function project(): object {
     flags: { require_generic_test_arguments_property: true },
     models: {
       content_sync: {
-        // A view of SQLite sees no other file than its own.
-        staging: { '+materialized': "{{ 'table' if target.type == 'sqlite' else 'view' }}" },
+        staging: { '+materialized': sources.some(({ isFile }) => isFile) ? 'table' : 'view' },
       },
     },
   };
@@ -57,7 +57,9 @@ function sourceOf({ dictionary, schema }: DbtSource): object {
     const view = live.get(table);
     return view === undefined ? null : `source('${name}', '${plainName(view)}')`;
   };
-  const freshness = tables.find((table) => table.kind === 'global' && /^sync_freshness/.test(table.name));
+  const freshness = tables.find((table) => table.kind === 'global' && isNameOf(table.name, 'sync_freshness'));
+  const of = (table: DictionaryTable): object | null =>
+    freshness === undefined ? null : freshnessOf(table, schema, freshness);
   return {
     name,
     description: withoutJinja(
@@ -65,13 +67,18 @@ function sourceOf({ dictionary, schema }: DbtSource): object {
     ),
     schema,
     quoting: { schema: true, identifier: true },
-    tables: shown.map((table) => ({
-      name: plainName(table.name),
-      ...(plainName(table.name) === table.name ? {} : { identifier: table.name }),
-      description: withoutJinja(table.description),
-      ...(table.kind !== 'live' || freshness === undefined ? {} : { config: freshnessOf(table, schema, freshness) }),
-      columns: dbtColumns(table, target),
-    })),
+    tables: shown.map((table) => tableOf(table, table.kind === 'live' ? of(table) : null, dbtColumns(table, target))),
+  };
+}
+
+function tableOf({ name, description }: DictionaryTable, config: object | null, columns: object): object {
+  const plain = plainName(name);
+  return {
+    name: plain,
+    ...(plain === name ? {} : { identifier: name }),
+    description: withoutJinja(description),
+    ...(config === null ? {} : { config }),
+    columns,
   };
 }
 

@@ -62,8 +62,13 @@ const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
   date: (sql) => sql,
   timestamp: (sql) => sql,
   numeric: (sql) => sql,
-  json: (sql) => sql,
+  json: jsonText,
 };
+
+/** Texts without their quotes, as those of a column of texts. */
+function jsonText(sql: string): string {
+  return `CASE WHEN json_valid(${sql}) THEN ${sql} ->> '$' ELSE ${sql} END`;
+}
 
 /** A JSON text's value if it is none of JSON's own kinds. */
 function plain(sql: string, from: ColumnType): string {
@@ -110,7 +115,7 @@ const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => st
   numeric: (sql, from) => number(sql, from, 'REAL'),
   date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
   timestamp: (sql, from) => moment(plain(sql, from)),
-  text: (sql, from) => VIEW_DIALECT.text(plain(sql, from), from),
+  text: (sql, from) => VIEW_DIALECT.text(sql, from),
   json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
 };
 
@@ -125,7 +130,7 @@ const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => st
   sum: ({ sql, type }, { from }) =>
     type === 'integer'
       ? `CAST((SELECT ${wholeSum(sql)}${from}) AS BIGINT)`
-      : `CAST((SELECT total(${sql})${from}) AS REAL)`,
+      : `CAST((SELECT CASE WHEN coalesce(max(abs(${sql})), 0) < 1e290 THEN total(${sql}) END${from}) AS REAL)`,
   // Not min() and max(): what is picked keeps its declared type.
   first: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} LIMIT 1)`,
   last: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} DESC LIMIT 1)`,
