@@ -4,6 +4,7 @@ import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } 
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { GoneRecord } from './gone-record.ts';
+import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -186,15 +187,8 @@ export interface Warehouse {
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */
   holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /**
-   * The first and the last time in any of these columns of dates and moments, of those from the one day (`YYYY-MM-DD`) on
-   * and before the other; null if there is none. Reads the table.
-   */
-  timeSpan(
-    table: TableShape,
-    columns: readonly Column[],
-    within: readonly [from: string, to: string],
-  ): Promise<readonly [first: string, last: string] | null>;
+  /** First and last time in columns of times, of those from one day (`YYYY-MM-DD`) on and before another; null for none. Reads the table. */
+  timeSpan(table: TableShape, columns: readonly Column[], within: TimeSpan): Promise<TimeSpan | null>;
   /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
    * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
