@@ -1,6 +1,7 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES } from './bodies.ts';
+import { converted, textOf } from './conversions.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -22,8 +23,8 @@ export const VIEW_DIALECT: ViewDialect = {
   id: (name) => `"${name.replaceAll('"', '""')}"`,
   literal: (text) => `'${text.replaceAll("'", "''")}'`,
   moment: (sql) => sql,
-  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : CONVERT[to](sql, from)),
-  text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
+  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
+  text: textOf,
   month: (sql) => `substr(${sql}, 1, 7)`,
   at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
@@ -53,70 +54,6 @@ function concatenated(texts: readonly string[]): string {
   const half = Math.ceil(texts.length / 2);
   return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
 }
-
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
-
-const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
-  boolean: (sql) => `CASE ${sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END`,
-  text: (sql) => sql,
-  date: (sql) => sql,
-  timestamp: (sql) => sql,
-  numeric: (sql) => sql,
-  json: jsonText,
-};
-
-/** As a column of texts would hold it: texts without their quotes, all else as JSON, numbers with all digits. */
-function jsonText(sql: string): string {
-  const text = `CASE json_type(${sql}) WHEN 'text' THEN ${sql} ->> '$' WHEN 'null' THEN NULL ELSE ${sql} END`;
-  return `CASE WHEN json_valid(${sql}) THEN ${text} ELSE ${sql} END`;
-}
-
-function plain(sql: string, from: ColumnType): string {
-  return from === 'json' ? jsonText(sql) : sql;
-}
-
-/** A word to a number would be 0 by CAST, and `1.2.3` would be 1.2: only what JSON calls a number is one. */
-function number(sql: string, from: ColumnType): string {
-  if (NUMBERS.has(from)) return `CAST(${sql} AS REAL)`;
-  const value = plain(sql, from);
-  const isNumber = `CASE WHEN json_valid(${value}) THEN json_type(${value}) IN ('integer', 'real') END`;
-  return `CASE WHEN ${isNumber} AND abs(CAST(${value} AS REAL)) < 1e308 THEN CAST(${value} AS REAL) END`;
-}
-
-/**
- * A date or time as services send it, as a timestamp: a column that became a text has them as they were sent. SQLite takes
- * `now`, numbers and the 30th of February for times as well, and rounds below the millisecond, where tables cut off.
- */
-function moment(value: string): string {
-  const day = `substr(${value}, 1, 10)`;
-  const isMoment = `${value} >= '0001' AND date(${day}) = ${day} AND datetime(${value}) IS NOT NULL AND substr(${value}, 12, 2) < '24'`;
-  const seconds = `CASE WHEN substr(${value}, 17, 1) = ':' THEN substr(${value}, 17, 3) ELSE '' END`;
-  const zone = `CASE WHEN substr(${value}, 11) GLOB '*[-+][0-9][0-9]:[0-9][0-9]' THEN substr(${value}, -6) ELSE '' END`;
-  const ms = `substr(substr(CAST('1' || substr(${value}, 21, 3) AS INTEGER), 2) || '00', 1, 3)`;
-  const fraction = `CASE WHEN substr(${value}, 20, 1) = '.' AND ${ms} <> '000' THEN '.' || ${ms} ELSE '' END`;
-  return `CASE WHEN ${isMoment} THEN datetime(substr(${value}, 1, 16) || ${seconds} || ${zone}) || ${fraction} END`;
-}
-
-const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
-  boolean: (sql, from) => {
-    const value = plain(sql, from);
-    return `CASE ${value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN 1 THEN 1 WHEN 0 THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0 END`;
-  },
-  // What a whole number cannot hold is none. A text such as 1e3 would be 1.
-  integer: (sql, from) => {
-    const [value, digits] = [number(sql, from), plain(sql, from)];
-    const whole = NUMBERS.has(from)
-      ? `CAST(${sql} AS INTEGER)`
-      : `CASE WHEN ${digits} GLOB '*[.eE]*' THEN CAST(${value} AS INTEGER) ELSE CAST(${digits} AS INTEGER) END`;
-    return `CASE WHEN ${value} = CAST(${value} AS INTEGER) THEN ${whole} END`;
-  },
-  double: number,
-  numeric: number,
-  date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
-  timestamp: (sql, from) => moment(plain(sql, from)),
-  text: (sql, from) => VIEW_DIALECT.text(sql, from),
-  json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
-};
 
 /** Each fact is a query of its own, of which SQLite runs those that are asked for. */
 function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {
