@@ -12,10 +12,10 @@ import { telling, type Told } from './story/told.ts';
 
 describe.runIf(hasBlog())('records of another form', () => {
   it.each(DATABASES)('leave all answers about the others as they are on $name', async (database) => {
-    const { records, steps } = blogStory(5);
+    const { records, steps } = blogStory(12);
     addDrifter(records);
     const told = await telling(database, records);
-    for (const step of steps) await told.play(step);
+    for (const step of steps.filter((_, at) => at !== 2 && at !== 4)) await told.play(step);
     told.service.odd.length = 0;
     const ask = asking(database, told.stage);
     const own = await ownViews(database, told.stage);
