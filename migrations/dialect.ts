@@ -15,4 +15,6 @@ export interface MigrationDialect {
   moment: (expression: RawBuilder<unknown>) => RawBuilder<unknown>;
   /** Gives a view another query, with the same columns first; rights to read it stay. */
   replaceView: (db: Kysely<unknown>, name: string, query: RawBuilder<unknown>) => Promise<void>;
+  /** True for a database in which views can call functions of ours. */
+  hasFunctions: boolean;
 }

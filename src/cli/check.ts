@@ -7,7 +7,10 @@ import { percentText, rateText } from '../observe/figures.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { versionText } from '../source/version.ts';
 import { checkResource } from '../sync/check/check-resource.ts';
+import { readShapes } from '../state/column-catalog.ts';
 import type { CheckFinding } from '../sync/check/finding.ts';
+import { relationFindings } from '../sync/check/relations.ts';
+import type { WarehouseReader } from '../warehouse/reading.ts';
 import { identityFinding } from '../sync/check/credential.ts';
 import { askingFor, compareSource, type VersionReport } from './check-version.ts';
 import type { CliContext } from './command/context.ts';
@@ -35,6 +38,8 @@ interface CheckReport {
   limits: CheckFinding;
   /** Where the copy is kept. */
   warehouse: CheckFinding;
+  /** The relations of the profile in what is copied; absent if there are none, or nothing is copied yet. */
+  relations?: CheckFinding[];
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
@@ -86,16 +91,27 @@ export async function checkSource(
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const deprecated = deprecatedIn(chosen.source);
-    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding };
+    const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
+    const report = { source: chosen.source.name, ...asked, ...deprecated, warehouse: finding, ...relations };
     return { report, sections: sectionsOf(report) };
   } finally {
     await reader?.close();
   }
 }
 
-function sectionsOf({ resources, identity, version, limits, warehouse, deprecated = [] }: CheckReport): Section[] {
+async function relationsIn(
+  reader: WarehouseReader,
+  { profile }: SourceSettings,
+): Promise<Pick<CheckReport, 'relations'>> {
+  if (Object.keys(profile.relations).length === 0) return {};
+  const relations = await relationFindings(reader, await readShapes(reader.own), profile.relations);
+  return relations.length === 0 ? {} : { relations };
+}
+
+function sectionsOf(report: CheckReport): Section[] {
+  const { resources, identity, version, limits, warehouse, deprecated = [], relations = [] } = report;
   const service = [identity ?? [], version ?? [], limits].flat();
-  const further = { service, copy: [warehouse], settings: deprecated };
+  const further = { service, copy: [warehouse, ...relations], settings: deprecated };
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 

@@ -50,7 +50,7 @@ function usesOf({ id, updated, state, deleted, partitions, page }: Resource): [s
     [[updated ?? []].flat(), 'its time of change'],
     [cursor, 'where the next page goes on from'],
     [state === null ? [] : [state.field], 'its state of publishing'],
-    [[deleted ?? []].flat().flatMap(({ field, at }) => [field, ...(at === undefined ? [] : [at])]), 'a tombstone'],
+    [[deleted ?? []].flat().flatMap(({ field, at = field }) => [field, at]), 'a tombstone'],
     [partitions === null ? [] : [partitions.field], 'the listing that it comes from'],
   ];
   return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { fieldPathText } from '../model/body-path.ts';
 import { fieldPath } from './body-path.ts';
+import type { FieldSettings } from './field-settings.ts';
 import { requestPlace } from './request-place.ts';
 import { variablesIn } from './template.ts';
 
@@ -98,7 +100,9 @@ export function withPartitionKey<T extends { id: string | string[]; partitions: 
   return { ...resource, id: [partitions.field, id].flat() };
 }
 
-type Resources = Readonly<Record<string, Partitioned & { id: string | string[] }>>;
+type Resources = Readonly<
+  Record<string, Partitioned & { id: string | string[]; fields: Readonly<Record<string, FieldSettings>> }>
+>;
 
 /** Why the parents that resources name cannot be used, by resource; empty if they can. */
 export function parentFaults(resources: Resources): { resource: string; message: string }[] {
@@ -116,9 +120,15 @@ function parentFault(resources: Resources, resource: string): string | null {
     passed.add(parent);
   }
   const partitions = resources[resource]?.partitions ?? null;
-  if (partitions === null || !('parent' in partitions) || partitions.parent_id !== null) return null;
+  if (partitions === null || !('parent' in partitions)) return null;
+  if (partitions.parent_id !== null) return hiddenFault(partitions.parent_id, resources[partitions.parent]);
   const id = resources[partitions.parent]?.id;
   return typeof id === 'string' ? null : 'expected parent_id, because several fields identify a record of the parent';
+}
+
+function hiddenFault(field: string, parent: Resources[string] | undefined): string | null {
+  const said = parent?.fields[fieldPathText(field)];
+  return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
 }
 
 /** The resource whose rows have the listings; null if there is none. */

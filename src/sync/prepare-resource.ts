@@ -93,7 +93,7 @@ function commandFor(resource: string, { command }: RunOptions): SyncCommand {
  * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
  * empty until the tables are there again, with the columns that they have promised.
  */
-async function forgetResource({ warehouse, owned, clock }: ResourceContext): Promise<void> {
+async function forgetResource({ warehouse, owned, clock, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
   const { resource } = owned;
   const tables = await own
@@ -111,6 +111,8 @@ async function forgetResource({ warehouse, owned, clock }: ResourceContext): Pro
       ...forgetViews(own, resource, walkedAt, timestampText(clock.now())),
       own.deleteFrom('_sync_columns').where('resource', '=', resource).compile(),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).compile(),
+      // From before fields of it were hidden.
+      ...(profile.mask === null ? [] : [own.deleteFrom('_sync_rejects').where('resource', '=', resource).compile()]),
       forgetDeletes(own, resource),
       saveReshape(own, resource, null),
       forgetSeen(own, resource),

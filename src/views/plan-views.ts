@@ -1,8 +1,12 @@
-import { textHash } from '../shape/records/fingerprint.ts';
+import { cutName } from './cut-name.ts';
 import { liveViews } from './live.ts';
+import { changesViews } from './history/changes.ts';
+import { historyViews } from './history/history.ts';
+import { statesViews } from './history/states.ts';
 import { planView, type PlannedView, type StandingColumn } from './planned-view.ts';
 import type { View } from './view.ts';
 import type { ViewModel } from './view-model.ts';
+import { summaryViews } from './summary/summary.ts';
 import { calendarView } from './whole/calendar.ts';
 import { deletesView } from './whole/deletes.ts';
 import { dictionaryView } from './whole/dictionary.ts';
@@ -15,6 +19,10 @@ export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView
 /** All kinds, each above those that its views stand on. */
 const VIEW_KINDS: readonly ViewKind[] = [
   liveViews,
+  historyViews,
+  changesViews,
+  statesViews,
+  summaryViews,
   freshnessView,
   deletesView,
   calendarView,
@@ -38,10 +46,15 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
       names.add(name);
-      planned.set(view.name, planView({ ...view, name }, columns.get(name) ?? [], model.dialect));
+      planned.set(view.name, planView(named(view, name), columns.get(name) ?? [], model.dialect));
     }
   }
   return [...planned.values()];
+}
+
+/** Functions are named apart from tables and views. */
+function named(view: View, name: string): View {
+  return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
 }
 
 /** True if a view has this name for want of `wanted`, which was too long or not free; or is called so. */
@@ -52,16 +65,6 @@ export function isNameOf(name: string, wanted: string): boolean {
 
 /** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return freeName(cutName(name), taken);
-  return taken.has(name) ? freeName(`${name}_view`, taken) : name;
-}
-
-const MAX_NAME_BYTES = 63;
-const HASH_LENGTH = 8;
-
-/** The name's beginning with a hash of it behind. */
-function cutName(name: string): string {
-  const space = Buffer.alloc(MAX_NAME_BYTES - HASH_LENGTH - 1);
-  const { read } = new TextEncoder().encodeInto(name, space);
-  return `${name.slice(0, read)}_${textHash(name).slice(0, HASH_LENGTH)}`;
+  const cut = cutName(name);
+  return taken.has(cut) ? freeName(`${cut}_view`, taken) : cut;
 }

@@ -11,7 +11,7 @@ export interface StandingColumn {
 }
 
 /** A view as it is to be made. The types of its columns are those that it shows. */
-export interface PlannedView extends Omit<View, 'from'> {
+export interface PlannedView extends Omit<View, 'from' | 'follows'> {
   query: string;
 }
 
@@ -21,20 +21,25 @@ export interface PlannedView extends Omit<View, 'from'> {
  * nothing to show any more stays, empty: whatever was built on the view goes on.
  */
 export function planView(view: View, standing: readonly StandingColumn[], dialect: ViewDialect): PlannedView {
-  const wanted = view.columns.flatMap((column) => shownColumns(view, column, standing, dialect));
+  const wanted =
+    view.follows === true
+      ? view.columns
+      : view.columns.flatMap((column) => shownColumns(view, column, standing, dialect));
+  const bound = view.follows !== true || standing.some(({ isPromised }) => isPromised) ? standing : [];
   const byName = new Map(wanted.map((column) => [column.name, column]));
-  const kept = standing.map((column) => byName.get(column.name) ?? emptied(column, dialect));
-  const known = new Set(standing.map(({ name }) => name));
+  const kept = bound.map((column) => byName.get(column.name) ?? emptied(column, dialect));
+  const known = new Set(bound.map(({ name }) => name));
   const columns = [...kept, ...wanted.filter(({ name }) => !known.has(name))];
   const list = columns.map(({ name, sql }) => `${sql} AS ${dialect.id(name)}`).join(', ');
-  const { from, ...rest } = view;
+  const { from, follows: _, ...rest } = view;
   return { ...rest, columns, query: `SELECT ${list}${from}` };
 }
 
 /** What the database is told of it. */
-export function asChange({ name, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
+export function asChange({ name, asOf, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
   return {
     name,
+    ...(asOf === undefined ? {} : { asOf }),
     isChanged,
     query,
     description,

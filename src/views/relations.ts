@@ -1,4 +1,5 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
+import { shownName } from '../shape/beside-column.ts';
 import type { Relations } from '../source/relations.ts';
 import type { Relation } from './view-model.ts';
 
@@ -20,6 +21,19 @@ export function resolveRelations(declared: Relations, shapes: readonly ResourceS
   });
 }
 
-function hasColumn({ key, columns }: TableShape, name: string): boolean {
-  return key.includes(name) || columns.some((column) => column.name === name);
+/** Why a relation is left out, as the rest of a sentence. */
+export function unresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
+  const tables = shapes.flatMap((shape) => shape.tables);
+  for (const text of [source, target]) {
+    const [name = '', column = ''] = text.split('.');
+    const table = tables.find((each) => each.name === name);
+    if (table === undefined) return `there is no table ${name} yet`;
+    if (!hasColumn(table, column)) return `${name} has no column ${column} yet`;
+  }
+  return `${target} is not the key of a resource's own table`;
+}
+
+/** By the name that views show. */
+function hasColumn(table: TableShape, name: string): boolean {
+  return table.key.includes(name) || table.columns.some((column) => shownName(table, column) === name);
 }

@@ -4,7 +4,10 @@ import type { ResourceProfile } from '../source/profile.ts';
 import type { ViewDialect } from '../warehouse/view-dialect.ts';
 
 /** What a profile says of a resource that its views go by. */
-export interface ViewProfile extends Pick<ResourceProfile, 'id' | 'description' | 'fields' | 'state' | 'updated'> {
+export interface ViewProfile extends Pick<
+  ResourceProfile,
+  'id' | 'description' | 'fields' | 'state' | 'times' | 'updated'
+> {
   history: HistoryPolicy;
 }
 

@@ -19,8 +19,15 @@ export interface View {
   name: string;
   /** Whose walk ends the time in which its columns may still change their types; null for views of the whole source. */
   resource: string | null;
+  /** True if it shows columns of other views of ours with the types that those have promised. */
+  follows?: true;
   description: string;
   columns: readonly ViewColumn[];
   /** The query from FROM on, on one line, with its leading space; or an empty text. */
   from: string;
+  /**
+   * The name of a function of a moment that gives its rows of that moment, on databases that have such functions: those
+   * between `valid_from` and `valid_to`, without deleted ones.
+   */
+  asOf?: string;
 }

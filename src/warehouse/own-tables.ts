@@ -1,3 +1,4 @@
+import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
@@ -86,12 +87,15 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
-  role: 'key' | 'source';
+  /** `kept`: a column that stands no longer for its field, and is filled with what fits it. */
+  role: 'key' | 'source' | 'kept';
   /** JSON array. */
   source_path: string;
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
+  /** A value that may be shown; null until it was looked for, empty if there is none. */
+  example: string | null;
 }
 
 export interface SchemaChangeRow {
@@ -142,25 +146,6 @@ export interface LeaseRow {
   pid: number;
   acquired_at: TimestampText;
   expires_at: TimestampText;
-}
-
-export interface LimitRow {
-  name: string;
-  state: string;
-  updated_at: TimestampText;
-}
-
-export interface TokenRow {
-  name: string;
-  /** Grows with every token; 0 before the first. */
-  version: number;
-  /** Encrypted by those who have the secret of the settings; null before the first. */
-  sealed: string | null;
-  /** Epoch milliseconds of the warehouse's clock. */
-  expires_at: number | null;
-  /** Who asks the service for the next one, and until when nobody else does. */
-  asker: string | null;
-  asked_until: number | null;
 }
 
 export interface ReshapeRow {

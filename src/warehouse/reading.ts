@@ -1,13 +1,16 @@
 import { type Kysely, sql, type RawBuilder } from 'kysely';
+import type { Column } from '../model/table.ts';
+import { danglingIn, type Dangling, type References } from './dangling.ts';
 import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
+import type { Cell } from '../model/table.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
 /** Queries of commands that only read. Nothing is made, changed or migrated for them. */
-export interface WarehouseReader extends Pick<
-  Warehouse,
-  'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'
-> {
+export interface WarehouseReader
+  extends
+    Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted' | 'close'>,
+    Pick<RowQueries, 'dangling'> {
   /** False if this user, or this role, may read it and not write. */
   isWritable(): Promise<boolean>;
   /** Version of the server and the role that reads, for people; null for a file. */
@@ -34,10 +37,24 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
   };
 }
 
-type RowQueries = Pick<
+/** Of a text in a sample: enough to tell that it is long. */
+const SAMPLED_LETTERS = 40;
+
+interface RowQueries extends Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
->;
+  | 'holdsBeyondDouble'
+  | 'sample'
+  | 'timeSpan'
+  | 'keysAfter'
+  | 'latestKeys'
+  | 'countUntimed'
+  | 'count'
+  | 'countAll'
+  | 'countDeleted'
+> {
+  /** How many references lead nowhere. */
+  dangling(references: References): Promise<Dangling>;
+}
 
 /** The parts of these queries in which the databases differ. */
 export interface RowQueryDialect {
@@ -48,6 +65,8 @@ export interface RowQueryDialect {
   moment: (text: string) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin as a time does. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** A text as it is compared byte by byte. */
+  compared: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
 /** Questions about the rows of copied tables, as single statements that are alike on all databases. */
@@ -64,18 +83,8 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${exact}) LIMIT 1`.execute(own);
       return rows.length > 0;
     },
-    timeSpan: async ({ name }, columns, [from, to]) => {
-      const ends = columns.flatMap(({ name: column }, at) => {
-        const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
-        const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
-        return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
-      });
-      if (ends.length === 0) return null;
-      const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
-      const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
-      const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
-      return first === undefined || last === undefined ? null : [first, last];
-    },
+    timeSpan: timeSpan(own, dialect),
+    sample: sample(own, dialect),
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {
       const key = sql.id(first);
@@ -94,14 +103,10 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return (await Promise.all(keys)).flat();
     },
     countUntimed: ({ name }, columns) => {
-      const cases = columns.map(({ name: column, type }) => {
-        const time = sql`${sql.id(column)}`;
-        const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`(1 = 0)`;
-        return sql`WHEN ${time} IS NOT NULL THEN ${isNone}`;
-      });
-      const isNone = cases.length === 0 ? sql`(1 = 1)` : sql`CASE ${sql.join(cases, sql` `)} ELSE (1 = 1) END`;
+      const isNone = isNoTime(columns, isUntimed);
       return numberOf(sql`SELECT count(*) AS n FROM ${named(name)} WHERE "_deleted_at" IS NULL AND ${isNone}`);
     },
+    dangling: (references) => danglingIn(own, dialect, references),
     // All rows less the deleted ones: both are counted in an index, while counting the live ones would read the table.
     count: async (table) => {
       if (!(await isThere(table))) return 0;
@@ -115,4 +120,41 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
         AND "_synced_at" >= ${moment(since)}`);
     },
   };
+}
+
+function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['sample'] {
+  return async ({ name, path }, columns, limit) => {
+    const cells = columns.map(({ name: column, type }) => {
+      const cell = sql`${sql.id(column)}`;
+      return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
+    });
+    const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
+    const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
+    return (await rows.execute(own)).rows;
+  };
+}
+
+function timeSpan(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['timeSpan'] {
+  return async ({ name }, columns, [from, to]) => {
+    const ends = columns.flatMap(({ name: column }, at) => {
+      const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
+      const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
+      return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
+    });
+    if (ends.length === 0) return null;
+    const asked = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
+    const times = Object.values((await asked.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
+    const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
+    return first === undefined || last === undefined ? null : [first, last];
+  };
+}
+
+/** True for a row of which no column says a time; of several the first that is not null counts. */
+function isNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUntimed']): RawBuilder<unknown> {
+  const cases = columns.map(({ name: column, type }) => {
+    const time = sql`${sql.id(column)}`;
+    const isNone = type === 'text' || type === 'json' ? isUntimed(time) : sql`(1 = 0)`;
+    return sql`WHEN ${time} IS NOT NULL THEN ${isNone}`;
+  });
+  return cases.length === 0 ? sql`(1 = 1)` : sql`CASE ${sql.join(cases, sql` `)} ELSE (1 = 1) END`;
 }

@@ -3,6 +3,7 @@ import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
+import type { GoneRecord } from './gone-record.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
@@ -133,15 +134,6 @@ export interface RowRewrite {
   statements: readonly CompiledQuery[];
 }
 
-/** A record that is gone from the service. */
-export interface GoneRecord {
-  key: string;
-  /** When the service was asked: a row that was written later stays. Becomes `_synced_at`. */
-  confirmedAt: TimestampText;
-  /** The service's own time of the delete, which becomes `_deleted_at`; `confirmedAt` does if it is absent or null. */
-  deletedAt?: TimestampText | null;
-}
-
 /** Records that are gone from the service, as known from requests: soft deletes, committed whole or not at all. */
 export interface SoftDelete {
   lease: LeaseProof;
@@ -205,7 +197,8 @@ export interface Warehouse {
   ): Promise<readonly [first: string, last: string] | null>;
   /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
-   * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
+   * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
+   * nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
   /**
@@ -228,6 +221,8 @@ export interface Warehouse {
   softDelete(deletion: SoftDelete): Promise<string[]>;
   /** Removes deleted rows and their versions. Returns how many rows went. */
   purge(purge: Purge): Promise<number>;
+  /** Cells of a few live rows, by column; long texts are cut. */
+  sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
   keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */

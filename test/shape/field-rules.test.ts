@@ -35,16 +35,22 @@ describe('a renamed field', () => {
   );
 });
 
-describe('a field with a type', () => {
-  const typed = (
-    type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json',
-    values: string[],
-  ) =>
-    shapePages(
-      values.map((value) => [`{"a":${value}}`]),
-      { fields: { a: { type } } },
-    );
+const typed = (
+  type: 'boolean' | 'integer' | 'double' | 'numeric' | 'date' | 'timestamp' | 'text' | 'json',
+  values: string[],
+) =>
+  shapePages(
+    values.map((value) => [`{"a":${value}}`]),
+    { fields: { a: { type } } },
+  );
 
+const secondPage = (contract: 'evolve' | 'discard_row' | 'discard_value') =>
+  shapePages([['{"a":1,"b":1}'], ['{"a":"x","b":2,"c":3}', '{"a":"7","b":3}']], {
+    contract,
+    fields: { a: { type: 'integer' } },
+  })[1];
+
+describe('a field with a type', () => {
   it.for([
     ['double', '1', 1],
     ['double', '"2.5"', 2.5],
@@ -97,12 +103,7 @@ describe('a field with a type', () => {
   });
 
   it('sets a value aside after others fitted, as the contract says', () => {
-    const page = (contract: 'evolve' | 'discard_row' | 'discard_value') =>
-      shapePages([['{"a":1,"b":1}'], ['{"a":"x","b":2,"c":3}', '{"a":"7","b":3}']], {
-        contract,
-        fields: { a: { type: 'integer' } },
-      })[1];
-    const [evolve, row, value] = [page('evolve'), page('discard_row'), page('discard_value')];
+    const [evolve, row, value] = [secondPage('evolve'), secondPage('discard_row'), secondPage('discard_value')];
     expect(evolve?.rejects).toMatchObject([{ index: 0, reason: 'contract' }]);
     expect(evolve && rowsOf(evolve, 'content')).toEqual([{ id: '2', a: 7, b: 3 }]);
     // Nothing grows for a record that is set aside.

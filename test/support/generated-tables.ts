@@ -13,7 +13,8 @@ const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
   Requests: ['path', 'method', 'query', 'headers', 'body'].map(ofResource),
   Pages: [ofResource('page')],
   Records: ['records', 'key_field', 'id', 'unwrap', 'filter', 'parts', 'partitions'].map(ofResource),
-  Tables: ['history', 'contract', 'json', 'times', 'depth', 'max_columns'].map(ofResource),
+  Tables: ['history', 'contract', 'json', 'times', 'depth', 'max_columns', 'indexes'].map(ofResource),
+  'Fields and relations': [...['description', 'fields', 'source_text', 'state'].map(ofResource), 'relations'],
   Changes: ['updated', 'incremental', 'accept'].map(ofResource),
   'Single records and tombstones': ['item', 'item_query', 'item_record', 'gone', 'deleted', 'delete_feed'].map(
     ofResource,

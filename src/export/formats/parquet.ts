@@ -54,7 +54,12 @@ function begin(columns: readonly ExportColumn[], compression: string): PartEncod
   let group = columns.map((): unknown[] => []);
   let [rowCount, size] = [0, 0];
   const writeGroup = (): void => {
-    const columnData = columns.map(({ name }, at) => ({ name, data: group[at] ?? [] }));
+    // Bounds of JSON say nothing, and are as long as their values.
+    const columnData = columns.map(({ name, type }, at) => ({
+      name,
+      data: group[at] ?? [],
+      statistics: type !== 'json',
+    }));
     if (rowCount > 0) void parquet.write({ columnData, rowGroupSize: rowCount });
     group = columns.map((): unknown[] => []);
     [rowCount, size] = [0, 0];
@@ -71,6 +76,8 @@ function begin(columns: readonly ExportColumn[], compression: string): PartEncod
     },
     end: () => {
       writeGroup();
+      // Not before: the writer would parse what is so marked and print it anew, without its digits.
+      for (const element of parquet.schema) if (element.logical_type?.type === 'JSON') element.converted_type = 'JSON';
       void parquet.finish();
       return taken(writer);
     },
@@ -115,7 +122,6 @@ const KINDS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn
     element: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
     value: String,
   }),
-  // Its digits and the order of its keys stay: the writer's own kind would parse it.
   json: () => ({ element: { type: 'BYTE_ARRAY', logical_type: { type: 'JSON' } }, value: String }),
 };
 

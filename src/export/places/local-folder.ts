@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { access, constants, mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
@@ -13,7 +13,7 @@ export const NEXT_MANIFEST = '.manifest.json.next';
 /** A folder of this machine; made where it is missing, and held until it is closed. */
 export async function openFolder(folder: string): Promise<Place> {
   return told(folder, async () => {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     return heldFolder(folder);
   });
@@ -34,7 +34,7 @@ function heldFolder(folder: string): Place {
     create: (name) =>
       told(folder, async () => {
         await hold();
-        await mkdir(path.dirname(at(name)), { recursive: true });
+        await makeFolder(path.dirname(at(name)));
         return sink(at(name));
       }),
     putManifest: (text, previous) =>
@@ -54,6 +54,15 @@ function heldFolder(folder: string): Place {
       held = false;
     },
   };
+}
+
+/** Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
+async function makeFolder(folder: string): Promise<void> {
+  if (existsSync(folder)) return;
+  await makeFolder(path.dirname(folder));
+  await mkdir(folder).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
 }
 
 /** Throws `export_busy` if a process that lives holds the folder. */
@@ -157,7 +166,17 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-const UNUSABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENAMETOOLONG', 'EISDIR', 'ELOOP']);
+const UNUSABLE = new Set([
+  'EACCES',
+  'ENOENT',
+  'EPERM',
+  'EROFS',
+  'ENOTDIR',
+  'EEXIST',
+  'ENAMETOOLONG',
+  'EISDIR',
+  'ELOOP',
+]);
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** The file system's errors in our words. */

@@ -102,8 +102,8 @@ function urlOf({ bucket, region, endpoint }: S3Access, { key, query = {} }: S3Re
     endpoint ?? (isPath ? `https://s3.${region}.amazonaws.com` : `https://${bucket}.s3.${region}.amazonaws.com`);
   const url = new URL(host);
   const place = isPath ? `/${bucket}` : '';
-  const path = (key ?? '').split('/').map(encoded).join('/');
-  url.pathname = `${url.pathname.replace(/\/$/, '')}${place}/${path}`;
+  const path = key === undefined ? '' : `/${key.split('/').map(encoded).join('/')}`;
+  url.pathname = `${url.pathname.replace(/\/$/, '')}${place}${path}`;
   url.search = Object.entries(query)
     .map(([name, value]) => `${encoded(name)}=${encoded(value)}`)
     .join('&');

@@ -4,6 +4,7 @@ import type { RequestContext } from '../resource-context.ts';
 import { listingWalk } from '../listing-walk.ts';
 import { samplePartition } from './sample-partition.ts';
 import { credentialFinding } from './credential.ts';
+import { describedFields } from './fields.ts';
 import { filterFinding } from './filter.ts';
 import { orderFinding } from './order.ts';
 import { failure, type CheckFinding } from './finding.ts';
@@ -46,6 +47,7 @@ export async function checkResource(
     ...fieldFindings(first.records, profile),
     clockFinding(first, context.clock),
     ...timesFindings(values, first.serverDate, profile),
+    ...describedFields(first.records, profile),
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;

@@ -7,7 +7,8 @@ import { readCheckpoint } from '../../state/checkpoints.ts';
 import { forgetSuspects, forgetWaiting, markConfirmed, suspectGone, type Suspicion } from '../../state/suspects.ts';
 import { forgetSourceTexts } from '../../state/versions.ts';
 import type { CheckpointRow, SuspectRow, TimestampText } from '../../warehouse/own-tables.ts';
-import type { GoneRecord, StoredRow } from '../../warehouse/warehouse.ts';
+import type { StoredRow } from '../../warehouse/warehouse.ts';
+import type { GoneRecord } from '../../warehouse/gone-record.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import {
   corroborate,

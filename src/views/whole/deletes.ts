@@ -1,22 +1,21 @@
 import type { View } from '../view.ts';
-import type { ViewModel } from '../view-model.ts';
 import { ownView } from './own-view.ts';
 
 /** `sync_deletes`: every delete, and when the record was back. */
-export function deletesView({ dialect }: ViewModel): View[] {
+export function deletesView(): View[] {
   const columns = [
     ['resource', 'text', 'd."resource"', 'The resource of the record.'],
     ['id', 'text', 'd."id"', 'The key of the record.'],
     [
       'deleted_at',
       'timestamp',
-      dialect.moment('d."deleted_at"'),
+      'd."deleted_at"',
       'When the record was deleted by the word of the service, else when the service was asked and no longer had it, UTC.',
     ],
     [
       'restored_at',
       'timestamp',
-      dialect.moment('d."restored_at"'),
+      'd."restored_at"',
       'When the service was asked and had the record again, UTC; null as long as it is gone.',
     ],
   ] as const;

@@ -18,7 +18,7 @@ export function dictionaryView({ resources, dialect }: ViewModel, above: Readonl
     ['table_name', 'text', 'd."table_name"', 'The table or view.'],
     ['column_name', 'text', 'd."column_name"', 'Its column.'],
     ['type', 'text', 'd."type"', 'The type of the column.'],
-    ['first_seen', 'timestamp', dialect.moment('d."first_seen"'), 'When the column came, UTC.'],
+    ['first_seen', 'timestamp', 'd."first_seen"', 'When the column came, UTC.'],
     ['description', 'text', 'd."description"', 'What it holds.'],
     ['source_path', 'text', 'd."source_path"', 'The way from the record of the service to the value, dotted.'],
     ['references', 'text', 'd."references"', 'The key that its values name, such as content.id.'],

@@ -11,7 +11,7 @@ import { ownView, type OwnColumn } from './own-view.ts';
  * made it with. Whatever asks a table is a subquery of its own: who does not ask for the column does not wait for it.
  */
 export function freshnessView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
-  const columns = [...runColumns(model.dialect), ...tableColumns(model, above)];
+  const columns = [...runColumns(), ...tableColumns(model, above)];
   return [ownView('sync_freshness', 'How fresh and how large the copy is, one row per resource.', columns, FROM)];
 }
 
@@ -19,25 +19,20 @@ const FROM = ` FROM (SELECT "resource" FROM "_sync_checkpoints" UNION SELECT "re
 
 const REJECTS = `(SELECT count(*) FROM "_sync_rejects" AS r WHERE r."resource" = known."resource" AND r."resolved_at" IS NULL)`;
 
-function runColumns({ moment }: ViewDialect): OwnColumn[] {
+function runColumns(): OwnColumn[] {
   const lastText = (column: string): string => `CAST(${lastRun(column)} AS TEXT)`;
   return [
     ['resource', 'text', 'CAST(known."resource" AS TEXT)', 'The resource.'],
-    [
-      'last_success_at',
-      'timestamp',
-      moment('checkpoint."last_success_at"'),
-      'When it was last copied to the end, UTC.',
-    ],
-    ['last_full_at', 'timestamp', moment('checkpoint."last_full_at"'), 'When all of it was last read, UTC.'],
+    ['last_success_at', 'timestamp', 'checkpoint."last_success_at"', 'When it was last copied to the end, UTC.'],
+    ['last_full_at', 'timestamp', 'checkpoint."last_full_at"', 'When all of it was last read, UTC.'],
     [
       'last_run_status',
       'text',
       lastText('status'),
       'How its last run ended: ok, partial, failed, deferred, interrupted; or running.',
     ],
-    ['last_run_started_at', 'timestamp', moment(lastRun('started_at')), 'When its last run began, UTC.'],
-    ['last_run_finished_at', 'timestamp', moment(lastRun('finished_at')), 'When its last run ended, UTC.'],
+    ['last_run_started_at', 'timestamp', lastRun('started_at'), 'When its last run began, UTC.'],
+    ['last_run_finished_at', 'timestamp', lastRun('finished_at'), 'When its last run ended, UTC.'],
     ['last_run_error', 'text', lastText('error_code'), 'The code of what its last run failed with.'],
     ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that are set aside.'],
     ['last_run_warnings', 'text', lastText('warnings'), 'What its last run warned of, as JSON.'],
@@ -77,12 +72,12 @@ function tableColumns({ resources, dialect }: ViewModel, above: ReadonlyMap<stri
 
 function byResource(
   resources: readonly ViewedResource[],
-  { literal }: ViewDialect,
+  dialect: ViewDialect,
   sqlOf: (resource: ViewedResource) => string | null,
 ): string {
   const cases = resources.flatMap((each) => {
     const sql = sqlOf(each);
-    return sql === null ? [] : [`WHEN ${literal(each.resource)} THEN ${sql}`];
+    return sql === null ? [] : [`WHEN ${dialect.literal(each.resource)} THEN ${sql}`];
   });
   return cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`;
 }

@@ -6,7 +6,7 @@ import { typeWord } from './type-words.ts';
 /** `sync_schema_log`: every column that came or was widened. */
 export function schemaLogView({ dialect }: ViewModel): View[] {
   const columns = [
-    ['changed_at', 'timestamp', dialect.moment('c."changed_at"'), 'When the table changed, UTC.'],
+    ['changed_at', 'timestamp', 'c."changed_at"', 'When the table changed, UTC.'],
     ['table_name', 'text', 'c."table_name"', 'The table.'],
     ['column_name', 'text', 'c."column_name"', 'Its column.'],
     ['from_type', 'text', typeWord(dialect, 'c."from_type"'), 'The type that it had; null for a new column.'],

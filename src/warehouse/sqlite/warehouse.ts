@@ -121,6 +121,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
     },
     moment: (text) => sql`${text}`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
+    compared: (text) => text,
   });
 }
 

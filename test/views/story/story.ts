@@ -26,9 +26,11 @@ export function blogStory(oneIn = 1): Story {
   const known = new Set(posts.map(({ id }) => id));
   const readings = source.analytics.filter(({ content_id }) => known.has(content_id));
   const first = [...posts.map(asAtFirst), ...oddPosts(posts)];
+  const used = new Set(posts.flatMap(({ image_ids, seo }) => image_ids.concat(seo.image.id)));
+  const images = source.images.filter(({ id }, place) => used.has(id) || place % oneIn === 0);
   const records = {
     content: new Map(first.map((post) => [post.id, post])),
-    images: new Map(source.images.map((image) => [image.id, image])),
+    images: new Map(images.map((image) => [image.id, image])),
     analytics: new Map(readings.filter(({ date }) => date < '2024-11-01').map((row) => [row.id, row])),
   };
   return { records, steps: stepsOf(first, readings) };

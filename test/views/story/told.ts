@@ -30,7 +30,9 @@ export async function telling(database: TestDatabase, records: Records, content:
   const stage = await journey({
     database,
     source: { base_url: service.url },
-    profile: { resources: { content: { state: 'status', ...content }, images: page, analytics: page } },
+    profile: {
+      resources: { content: { state: 'status', ...content }, images: page, analytics: page },
+    },
   });
   const clock = clockShowing(() => service.now);
   const asked: Asked[] = [];
@@ -41,9 +43,8 @@ export async function telling(database: TestDatabase, records: Records, content:
     play: async ({ at, command, resources, happens }) => {
       happens(service.records);
       service.now = Date.parse(at);
-      const reports = [];
-      for (const each of resources) reports.push(await stage.run(command, { resources: [each], clock }));
-      const failed = reports.flatMap((report) => report.resources).filter(isBad);
+      const report = await stage.run(command, { resources, clock });
+      const failed = report.resources.filter(isBad);
       if (failed.length > 0) throw new Error(`the sync of ${at} is not ok: ${JSON.stringify(failed)}`);
       asked.push({ at, resources, records: copied(service.records) });
     },

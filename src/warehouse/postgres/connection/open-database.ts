@@ -170,4 +170,5 @@ const MIGRATION_DIALECT: MigrationDialect = {
   replaceView: async (db, name, query) => {
     await sql`CREATE OR REPLACE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
+  hasFunctions: true,
 };

@@ -40,17 +40,17 @@ async function viewsOn(db: Kysely<unknown>, tables: readonly string[]): Promise<
   const { rows } = await sql<Omit<StandingView, 'columns'> & { columns: string }>`
     SELECT format('%I.%I', nspname, relname) AS name, relkind AS kind,
       rtrim(pg_get_viewdef(pg_class.oid), ';') AS query,
-      (SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)
+      (SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)::text
         FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0) AS columns
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid IN (SELECT ev_class FROM pg_rewrite
       JOIN pg_depend ON objid = pg_rewrite.oid AND classid = 'pg_rewrite'::regclass
       WHERE refclassid = 'pg_class'::regclass AND ev_class <> refobjid
         AND refobjid = ANY (SELECT to_regclass(quote_ident(own)) FROM unnest(${tables}::text[]) AS own))`.execute(db);
-  return rows.map((row) => {
+  return rows.map(({ name, kind, query, columns }) => {
     // The catalog says it.
     // oxlint-disable-next-line no-unsafe-type-assertion
-    return { ...row, columns: JSON.parse(row.columns) as StandingView['columns'] };
+    return { name, kind, query, columns: JSON.parse(columns) as StandingView['columns'] };
   });
 }
 

@@ -173,13 +173,13 @@ interface DeletedRow extends Record<string, unknown> {
 const DELETED = `unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[]) AS b("id", "version", "hash", "at")`;
 
 /**
- * A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. Parameters:
+ * A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body. Parameters:
  * the resource, then the deleted rows, column by column.
  */
 const REMEMBER: Readonly<Record<HistoryPolicy, readonly string[]>> = {
   none: [],
   latest: [
-    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete' FROM ${DELETED}
+    `UPDATE "_sync_versions" AS v SET "version" = b."version", "valid_from" = b."at", "op" = 'delete', "body" = NULL, "source_text" = NULL FROM ${DELETED}
      WHERE v."resource" = $1 AND v."id" = b."id"`,
   ],
   all: [
@@ -194,7 +194,7 @@ const NOTE_DELETES = `INSERT INTO "_sync_deletes" ("resource", "id", "version", 
   SELECT $1, gone.* FROM unnest($2::text[], $3::bigint[], $4::timestamptz[]) AS gone`;
 
 /**
- * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
+ * Marks live rows as deleted and takes their child rows away; what the record held stays in the versions before. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
 export async function softDelete(session: Session, deletion: SoftDelete): Promise<string[]> {

@@ -65,11 +65,34 @@ export async function emptiedViews(
  * those that were dropped, with what else belongs to them: grants and the like.
  */
 export function attachViews({ views, detached }: ViewPlan, dropped: ReadonlyMap<string, readonly string[]>): string[] {
-  return views.flatMap(({ name, query, isChanged }) => {
+  return views.flatMap((view) => {
+    const { name, query, isChanged } = view;
     const belongs = dropped.get(name);
-    if (belongs !== undefined) return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...belongs];
-    return isChanged || detached.has(name) ? [`CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`] : [];
+    if (belongs !== undefined) return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...asOf(view), ...belongs];
+    const made = `CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`;
+    return isChanged || detached.has(name) ? [made, ...asOf(view)] : [];
   });
+}
+
+/**
+ * Its rows of a moment. The server writes a plain query as this into the one that calls it, so that columns which nobody
+ * asks for cost nothing; it gains columns with the view. Called by people with a search path of their own.
+ */
+function asOf({ name, asOf: called }: ViewChange): string[] {
+  if (called === undefined) return [];
+  const body = `SELECT h.* FROM %1$I.%2$I AS h WHERE h.valid_from <= $1 AND (h.valid_to IS NULL OR h.valid_to > $1) AND NOT h.is_deleted`;
+  const made = `CREATE OR REPLACE FUNCTION %1$I.%3$I(moment timestamptz) RETURNS SETOF %1$I.%2$I LANGUAGE sql STABLE AS %4$L`;
+  return [
+    `DO $do$ BEGIN EXECUTE pg_catalog.format(${escapeLiteral(made)}, current_schema(), ${escapeLiteral(name)}, ${escapeLiteral(called)}, pg_catalog.format(${escapeLiteral(body)}, current_schema(), ${escapeLiteral(name)})); END $do$`,
+  ];
+}
+
+/** The statements that drop the functions of views that are to be dropped: they go first. */
+export function dropFunctions({ views }: ViewPlan, dropped: readonly { view: string | null }[]): string[] {
+  const names = new Set(dropped.map(({ view }) => view));
+  return views.flatMap(({ name, asOf: called }) =>
+    called !== undefined && names.has(name) ? [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)`] : [],
+  );
 }
 
 /** Comments views that read otherwise, and their columns. */

@@ -148,4 +148,5 @@ const MIGRATION_DIALECT: MigrationDialect = {
     await sql`DROP VIEW ${sql.id(name)}`.execute(db);
     await sql`CREATE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
+  hasFunctions: false,
 };

@@ -140,7 +140,7 @@ interface DeletedRow {
 }
 
 /**
- * Marks live rows as deleted and takes their child rows away; the record's body stays in its version. Returns the keys
+ * Marks live rows as deleted and takes their child rows away; what the record held stays in the versions before. Returns the keys
  * of those that were live. Runs inside the caller's transaction.
  */
 export function softDelete(db: Database, own: Kysely<OwnTables>, deletion: SoftDelete): string[] {
@@ -181,7 +181,7 @@ export function purge(db: Database, own: Kysely<OwnTables>, { resource, table, d
   return keys.length;
 }
 
-/** A version that says so: one of its own if all are kept, else the latest one becomes it and keeps its body. */
+/** A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body. */
 function versionWriter(
   db: Database,
   history: SoftDelete['history'],
@@ -189,7 +189,7 @@ function versionWriter(
   if (history === 'none') return () => undefined;
   if (history === 'latest') {
     const mark = db.prepare(
-      `UPDATE "_sync_versions" SET "version" = ?, "valid_from" = ?, "op" = 'delete' WHERE "resource" = ? AND "id" = ?`,
+      `UPDATE "_sync_versions" SET "version" = ?, "valid_from" = ?, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE "resource" = ? AND "id" = ?`,
     );
     return (resource, key, { version }, at) => void mark.run(version, at, resource, key);
   }

@@ -1,0 +1,94 @@
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import type { ViewDialect } from '../../warehouse/view-dialect.ts';
+import type { PlannedView } from '../planned-view.ts';
+import type { ViewColumn } from '../view.ts';
+import type { Relation, ViewedResource, ViewModel } from '../view-model.ts';
+import { SUMMARY_ROW, type FactColumn, type Facts } from './facts.ts';
+
+type Above = ReadonlyMap<string, PlannedView>;
+
+/** What refers to a record, by the resource of those that do: how many, their sums, and their first and last days. */
+export function relatedFacts(
+  { resources, relations, dialect }: ViewModel,
+  target: ViewedResource,
+  above: Above,
+): Facts[] {
+  const pointing = relations.filter(({ to }) => to.resource === target.resource);
+  return [...Map.groupBy(pointing, ({ from }) => from.resource)].flatMap(([name, ways]) => {
+    const related = resources.find(({ resource }) => resource === name);
+    const [own] = related?.tables ?? [];
+    const view = own === undefined ? undefined : above.get(`${own.name}_live`);
+    if (own === undefined || view === undefined) return [];
+    const shown = own.columns.flatMap((column) => view.columns.filter((each) => each.name === column.name));
+    // A record with two references would count twice in the sums of all.
+    const isOfOne = ways.length === 1 && ways[0]?.from.table.path.length === 0;
+    const columns = [count(name), ...(isOfOne ? sums(name, shown, dialect) : []), ...ends(name, shown, dialect)];
+    return [{ rows: { from: rowsFrom(ways, { key: own.key[0] ?? '', view, above, dialect }), order: [] }, columns }];
+  });
+}
+
+function count(resource: string): FactColumn {
+  const description = `Live ${resource} records that refer to it; 0 for none.`;
+  return { name: `${resource}_count`, kind: 'count', type: 'integer', sql: '', description };
+}
+
+const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
+const TIMES: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
+
+/** A number that refers to something is none to add up. */
+function sums(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect): FactColumn[] {
+  const numbers = shown.filter(({ type, references }) => NUMBERS.has(type) && references === null);
+  return numbers.map(({ name, type, source }) => ({
+    name: `${resource}_${name}_sum`,
+    kind: 'sum',
+    type,
+    sql: `x.${dialect.id(name)}`,
+    description: `Sum of ${visibleText(source ?? name)} over the live ${resource} records that refer to it; 0 for none.`,
+  }));
+}
+
+function ends(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect): FactColumn[] {
+  const times = shown.filter(({ type }) => TIMES.has(type));
+  return times.flatMap(({ name, type, source }) =>
+    (['first', 'last'] as const).map((kind) => ({
+      name: `${resource}_${kind}_${name}`,
+      kind,
+      type,
+      sql: `x.${dialect.id(name)}`,
+      description: `The ${kind} ${visibleText(source ?? name)} of the live ${resource} records that refer to it.`,
+    })),
+  );
+}
+
+interface Related {
+  key: string;
+  view: PlannedView;
+  above: Above;
+  dialect: ViewDialect;
+}
+
+/** Each record that refers to the row counts once, in however many ways it does. */
+function rowsFrom(ways: readonly Relation[], { key, view, above, dialect }: Related): string {
+  const from = ` FROM ${dialect.id(view.name)} AS x WHERE `;
+  const [only] = ways;
+  if (only !== undefined && ways.length === 1 && only.from.table.path.length === 0) {
+    return from + matches('x', only, view, dialect);
+  }
+  const keys = ways.flatMap((way) => {
+    const table = above.get(`${way.from.table.name}_live`);
+    const holder = dialect.id(way.from.table.key[0] ?? '');
+    if (table === undefined) return [];
+    return [`SELECT w.${holder} FROM ${dialect.id(table.name)} AS w WHERE ${matches('w', way, table, dialect)}`];
+  });
+  return `${from}x.${dialect.id(key)} IN (${keys.join(' UNION ')})`;
+}
+
+/** Keys are texts; an index on whole numbers is only used by one. */
+function matches(alias: string, { from, to }: Relation, view: PlannedView, dialect: ViewDialect): string {
+  const [held, key] = [`${alias}.${dialect.id(from.column)}`, `${SUMMARY_ROW}.${dialect.id(to.column)}`];
+  const type = view.columns.find(({ name }) => name === from.column)?.type ?? 'text';
+  if (type === 'text') return `${held} = ${key}`;
+  const isSame = `${dialect.text(held, type)} = ${key}`;
+  return type === 'integer' ? `${held} = ${dialect.converted(key, 'text', 'integer')} AND ${isSame}` : isSame;
+}

@@ -1,0 +1,102 @@
+import type { ColumnType } from '../../../model/vocabulary.ts';
+import type { BodyDialect } from '../../view-dialect.ts';
+import { momentOf } from './moments.ts';
+
+const BODY = 'v."body"';
+
+/** By the JSON functions that every SQLite since 3.38 has: it remembers the last body that it has parsed. */
+export const BODIES: BodyDialect = {
+  from: ' FROM "_sync_versions" AS v',
+  value: (path, type, zone) => VALUE[type](`(SELECT ${source(path)} AS r LIMIT 1)`, zone),
+  list: (path) =>
+    `(SELECT CASE WHEN r GLOB '[[]*' THEN ${cleanJson('r')} END FROM (SELECT ${source(path)} AS r LIMIT 1))`,
+};
+
+/** The JSON text at a path; NULL where the body is none. */
+function source(path: readonly string[]): string {
+  const plain = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
+  const found = plain ? `${BODY} -> ${literal(`$${path.map((key) => `."${key}"`).join('')}`)}` : keyByKey(path);
+  // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
+  const anyway = plain && !path.every((key) => ASCII.test(key)) ? `coalesce(${found}, ${keyByKey(path)})` : found;
+  const twice = plain ? `WHEN ${mayRepeat(path)} AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
+  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
+}
+
+const ASCII = /^[A-Za-z0-9_-]*$/;
+
+/** A quick look at the text, for most bodies enough: a key may stand in an object more than once. */
+function mayRepeat(path: readonly string[]): string {
+  return path.map((key) => `${BODY} GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`).join(' OR ');
+}
+
+function globbed(key: string): string {
+  return key.replaceAll(/[*?[]/g, '[$&]');
+}
+
+function repeats(path: readonly string[]): string {
+  const counts = path.map(
+    (key, at) => `(SELECT count(*) FROM json_each(${objectAt(path.slice(0, at))}) WHERE key = ${literal(key)}) > 1`,
+  );
+  return `(${counts.join(' OR ')})`;
+}
+
+/** Of equal keys the last one counts. Decimals have no more than the digits of a double here. */
+function keyByKey(path: readonly string[]): string {
+  return lastMember(
+    path,
+    "CASE WHEN type = 'text' THEN json_quote(value) WHEN type IN ('true', 'false', 'null') THEN type ELSE CAST(value AS TEXT) END",
+  );
+}
+
+function objectAt(path: readonly string[]): string {
+  return path.length === 0 ? BODY : lastMember(path, "CASE type WHEN 'object' THEN value END");
+}
+
+function lastMember(path: readonly string[], shown: string): string {
+  const within = objectAt(path.slice(0, -1));
+  return `(SELECT ${shown} FROM json_each(${within}) WHERE key = ${literal(path.at(-1) ?? '')} ORDER BY id DESC LIMIT 1)`;
+}
+
+function literal(text: string): string {
+  return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '')}'`;
+}
+
+/** A NUL as its symbol. A control character stands in no valid JSON. */
+function cleanJson(json: string): string {
+  const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', '␀')`;
+  return String.raw`CASE WHEN instr(${json}, '\u0000') > 0 THEN replace(${marked}, char(1), '\\') ELSE ${json} END`;
+}
+
+/**
+ * Half a surrogate pair becomes U+FFFD, as which SQLite reads it, letter by letter; only in texts that may hold one and
+ * are not too long for that.
+ */
+const WHOLE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
+const TEXT = String.raw`CASE WHEN instr(r, '\u') = 0 THEN r ->> '$' ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT (${cleanJson('r')}) ->> '$' AS x LIMIT 1)) END`;
+
+/** A number in the fewest digits where a double holds it, else in those that were sent. */
+const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";
+const DECIMAL = [
+  "WHEN n > 17 OR d > 1e308 OR (d = 0 AND n > 0) THEN r WHEN d = 0 THEN '0'",
+  "WHEN d >= 1e21 OR d < 1e-6 THEN replace(replace(printf('%.15g', r), 'e-0', 'e-'), 'e+0', 'e+')",
+  "WHEN r GLOB '*[eE]*' THEN rtrim(rtrim(printf('%.20f', r), '0'), '.') ELSE rtrim(rtrim(r, '0'), '.')",
+].join(' ');
+const NUMBER = `CASE WHEN r GLOB '*[.eE]*' THEN (SELECT CASE ${DECIMAL} END FROM (SELECT ${DIGITS} AS n, abs(r) AS d LIMIT 1)) WHEN r = '-0' THEN '0' ELSE r END`;
+
+const IS_NUMBER = "r GLOB '[-0-9]*'";
+
+/** A whole number, also one that is written with a point. */
+const WHOLE = `CASE typeof(r ->> '$') WHEN 'integer' THEN r ->> '$' WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(r ->> '$') <= 9007199254740991 AND (r ->> '$') = CAST(r ->> '$' AS INTEGER) THEN CAST(r ->> '$' AS INTEGER) END END`;
+
+const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) => string>> = {
+  boolean: (found) => `(SELECT CASE r WHEN 'true' THEN 1 WHEN 'false' THEN 0 END FROM ${found})`,
+  integer: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${WHOLE} END FROM ${found})`,
+  double: (found) => `(SELECT CASE WHEN ${IS_NUMBER} AND abs(r) < 9e999 THEN CAST(r AS REAL) END FROM ${found})`,
+  numeric: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${NUMBER} END FROM ${found})`,
+  date: (found) =>
+    `(SELECT CASE WHEN s GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date(s) = s AND s > '0001' THEN s END FROM (SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' END AS s FROM ${found} LIMIT 1))`,
+  timestamp: momentOf,
+  text: (found) =>
+    `(SELECT CASE WHEN r GLOB '"*' THEN ${TEXT} WHEN ${IS_NUMBER} THEN ${NUMBER} WHEN r IN ('true', 'false') THEN r END FROM ${found})`,
+  json: (found) => `(SELECT CASE WHEN r <> 'null' THEN ${cleanJson('r')} END FROM ${found})`,
+};

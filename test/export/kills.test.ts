@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { DATABASES } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
+import { ownStage } from '../support/own-stage.ts';
+import { expectSnapshot, expectWhole, filesBelow, manyRows } from './standing.ts';
+import { viewRows, parquetRows, tableIn } from './read-back.ts';
+
+/** Waits until the folder holds a part that was not there; at most as long as the process runs. */
+async function partAppears(folder: string, known: ReadonlySet<string>, ended: Promise<unknown>): Promise<void> {
+  const over = ended.then(() => true);
+  while (!filesBelow(folder).some((file) => !known.has(file) && file.includes('part-'))) {
+    if (await Promise.race([delay(1, false), over])) return;
+  }
+}
+
+describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
+  it('leaves the manifest that stood, or the new one, with all its files; the next one leaves nothing else', async () => {
+    const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    await manyRows(stage, 12_000);
+    const folder = path.join(stage.folder, 'out');
+    expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
+    let killed = 0;
+    for (let at = 0; at < longOrShort(40, 4); at += 1) {
+      await stage.write('UPDATE content SET views = views + 1');
+      const before = readFileSync(path.join(folder, 'manifest.json'), 'utf8');
+      const command = stage.start('export', 'parquet', 'out');
+      await partAppears(folder, new Set(filesBelow(folder)), command.ended);
+      await delay(at * 7);
+      command.kill('SIGKILL');
+      const { signal } = await command.ended;
+      if (signal === 'SIGKILL') killed += 1;
+      expectWhole(folder);
+      if (signal === 'SIGKILL' && existsSync(path.join(folder, '.content-sync-export.lock'))) {
+        const after = readFileSync(path.join(folder, 'manifest.json'), 'utf8');
+        if (after !== before) await sameAsViews();
+      }
+    }
+    expect(killed).toBeGreaterThan(0);
+    expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
+    await expectSnapshot(database, stage, folder);
+
+    async function sameAsViews(): Promise<void> {
+      const rows = await viewRows(database, stage.address, tableIn(folder, 'content_live'));
+      expect(await parquetRows(folder, 'content_live')).toEqual(rows);
+    }
+  });
+
+  it('of a first one leaves a place that the next one takes', async () => {
+    const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    await manyRows(stage, 12_000);
+    const folder = path.join(stage.folder, 'out');
+    const command = stage.start('export', 'parquet', 'out');
+    await partAppears(folder, new Set(), command.ended);
+    command.kill('SIGKILL');
+    await command.ended;
+    expect(readdirSync(folder)).not.toContain('manifest.json');
+    expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
+    await expectSnapshot(database, stage, folder);
+  });
+});
