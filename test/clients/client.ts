@@ -27,6 +27,8 @@ export interface Client {
   install(): Promise<string | null>;
   /** The type of every column that it finds, by table and column; throws where it cannot read one. */
   read(copy: ReadableCopy): Promise<ReadTypes>;
+  /** What it had to be told to read right, for the table. */
+  note?(database: ReadableCopy['database']): string;
   /** Its words for each type of ours, on this database; a column of any other word is read wrongly. */
   words(database: ReadableCopy['database']): Readonly<Record<ColumnType, RegExp>>;
 }

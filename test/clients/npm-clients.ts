@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Client, ReadTypes } from './client.ts';
+import type { ColumnType } from '../../src/model/vocabulary.ts';
+import type { Client, ReadableCopy, ReadTypes } from './client.ts';
 import { npmFolder, reasonOf, runProgram } from './installing.ts';
 
 let codegen = '';
@@ -29,8 +30,19 @@ function interfaces(text: string): ReadTypes {
 
 const NUMBER = /number|Int8|Numeric/;
 
+/** It knows neither BIGINT nor DOUBLE and takes them for texts: the dictionary says which columns those are. */
+function overrides(tables: ReadableCopy['tables']): string {
+  const columns = tables.flatMap(({ name, columns: of }) =>
+    of.filter(({ type }) => NUMBERS.includes(type)).map((column) => [`${name}.${column.name}`, 'number | null']),
+  );
+  return JSON.stringify({ columns: Object.fromEntries(columns) });
+}
+
+const NUMBERS: readonly ColumnType[] = ['integer', 'double', 'numeric'];
+
 export const KYSELY_CODEGEN: Client = {
   name: 'kysely-codegen',
+  note: (database) => (database === 'sqlite' ? ', numbers by overrides from the dictionary' : ''),
   databases: ['sqlite', 'postgres'],
   install: () =>
     reasonOf(async () => {
@@ -42,12 +54,11 @@ export const KYSELY_CODEGEN: Client = {
         'typescript@5.9.3',
       ]);
     }),
-  read: async ({ database, file, url, schema, folder }) => {
+  read: async ({ database, file, url, schema, folder, tables }) => {
     const out = path.join(folder, 'kysely.d.ts');
     const at =
       database === 'sqlite'
-        ? // Types that it knows no better than as texts.
-          ['--dialect', 'sqlite', '--url', file, '--type-mapping', '{"bigint":"number","double":"number"}']
+        ? ['--dialect', 'sqlite', '--url', file, '--overrides', overrides(tables)]
         : ['--dialect', 'postgres', '--url', url, '--default-schema', schema, '--include-pattern', `${schema}.*`];
     await runProgram(path.join(codegen, 'node_modules/.bin/kysely-codegen'), [...at, '--out-file', out], {
       cwd: codegen,

@@ -95,7 +95,7 @@ describe.for(CLIENTS)('$name', (client) => {
         client,
         database.name,
         wrong.length === 0
-          ? `${copy.tables.length} tables and views, ${count} columns, right`
+          ? `${copy.tables.length} tables and views, ${count} columns, right${client.note?.(database.name) ?? ''}`
           : `${wrong.length} of ${count} columns wrong`,
       );
       expect(wrong).toEqual([]);
