@@ -7,6 +7,12 @@ import { npmFolder, reasonOf, runProgram } from './installing.ts';
 let codegen = '';
 let drizzle = '';
 
+/** The columns of an interface, or the tables of `DB`. */
+function fields(body: string): Map<string, string> {
+  const lines = body.matchAll(/^ {2}"?([^":*\n]+)"?: (.*);$/gm);
+  return new Map(Array.from(lines, ([, name = '', type = '']): [string, string] => [name, type]));
+}
+
 /** Interfaces of TypeScript: names of the tables in `DB`, and the columns of each. */
 function interfaces(text: string): ReadTypes {
   const bodies = new Map(
@@ -15,13 +21,6 @@ function interfaces(text: string): ReadTypes {
       ([, name = '', body = '']) => [name, body] as const,
     ),
   );
-  const fields = (body: string): Map<string, string> =>
-    new Map(
-      Array.from(body.matchAll(/^ {2}"?([^":*\n]+)"?: (.*);$/gm), ([, name = '', type = '']): [string, string] => [
-        name,
-        type,
-      ]),
-    );
   const tables = fields(bodies.get('DB') ?? '');
   return new Map(
     Array.from(tables, ([table, name]) => [table.replace(/^[^.]*\./, ''), fields(bodies.get(name) ?? '')] as const),

@@ -18,8 +18,8 @@ const lists = Object.values(schema.getQueryType().getFields()).flatMap((field) =
 });
 const found = {};
 for (const [table, columns] of Object.entries(JSON.parse(wanted))) {
-  const names = [plain(table), plain(table).replace(/s$/, '')];
-  const list = lists.find(([name]) => names.includes(name));
+  const names = new Set([plain(table), plain(table).replace(/s$/, '')]);
+  const list = lists.find(([name]) => names.has(name));
   if (list === undefined) continue;
   const [, query, type] = list;
   const fields = Object.values(type.getFields());
