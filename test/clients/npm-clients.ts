@@ -32,12 +32,12 @@ const NUMBER = /number|Int8|Numeric/;
 /** It knows neither BIGINT nor DOUBLE and takes them for texts: the dictionary says which columns those are. */
 function overrides(tables: ReadableCopy['tables']): string {
   const columns = tables.flatMap(({ name, columns: of }) =>
-    of.filter(({ type }) => NUMBERS.includes(type)).map((column) => [`${name}.${column.name}`, 'number | null']),
+    of.filter(({ type }) => NUMBERS.has(type)).map((column) => [`${name}.${column.name}`, 'number | null']),
   );
   return JSON.stringify({ columns: Object.fromEntries(columns) });
 }
 
-const NUMBERS: readonly ColumnType[] = ['integer', 'double', 'numeric'];
+const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 
 export const KYSELY_CODEGEN: Client = {
   name: 'kysely-codegen',

@@ -86,7 +86,7 @@ describe.for(CLIENTS)('$name', (client) => {
       const missing = await client.install();
       if (missing !== null) {
         told(client, database.name, `skipped: ${missing.replaceAll('|', '/')}`);
-        return skip(missing);
+        skip(missing);
       }
       const copy = await copyOn(database);
       const wrong = await misreadings(client, copy).catch((error: unknown) => [String(error)]);
