@@ -7,6 +7,7 @@ import type { GoneRecord } from './gone-record.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
+import type { RowCounting } from './row-counting.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 /** The state of a row that is already there. */
@@ -169,7 +170,7 @@ export interface Upkeep {
  * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
  * throw `SyncError`.
  */
-export interface Warehouse {
+export interface Warehouse extends RowCounting {
   /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
   readonly own: Kysely<OwnTables>;
   /** How views are written for it. */
@@ -230,12 +231,6 @@ export interface Warehouse {
   countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
-  /** Live rows of a resource's own table; 0 if it is not there yet. */
-  count(table: string): Promise<number>;
-  /** All rows of a table; 0 if it is not there yet. */
-  countAll(table: string): Promise<number>;
-  /** Rows that were deleted at `since` or later ('' for all); 0 if the table is not there yet. */
-  countDeleted(table: string, since: TimestampText): Promise<number>;
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
   /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */

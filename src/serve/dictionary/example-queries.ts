@@ -92,7 +92,7 @@ LIMIT 20`;
 function asOf({ tables }: Described, dialect: ViewDialect, at: number): ExampleQuery[] {
   const history = tables.find(({ kind }) => kind === 'history');
   if (history === undefined) return [];
-  const moment = dialect.at(`${timestampText(at).slice(0, 10)} 00:00:00`);
+  const moment = dialect.at(timestampText(at));
   const sql = `SELECT *
 FROM ${plain(history.name, dialect)}
 WHERE valid_from <= ${moment}

@@ -97,7 +97,9 @@ describe.for(DATABASES)('content-sync dictionary on $name', (database) => {
     const { examples } = await printed(stage);
     expect(examples.length).toBeGreaterThanOrEqual(3);
     for (const { title, sql } of examples) {
-      expect([title, await answer(database, stage, sql)]).toEqual([title, expect.arrayContaining([expect.anything()])]);
+      const rows = await answer(database, stage, sql);
+      // Nothing has changed yet.
+      expect([title, rows.length > 0]).toEqual([title, !sql.includes('_changes')]);
     }
   });
 

@@ -1,0 +1,104 @@
+import { mkdtempSync } from 'node:fs';
+import path from 'node:path';
+import { tmpdir } from 'node:os';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Dictionary } from '../../src/serve/dictionary/dictionary.ts';
+import { asOtherClient, DATABASES, type TestDatabase } from '../support/databases.ts';
+import { journey } from '../support/journey.ts';
+import type { Client, ReadableCopy } from './client.ts';
+import { DBT } from './dbt.ts';
+import { JDBC } from './jdbc.ts';
+import { DRIZZLE_KIT, KYSELY_CODEGEN } from './npm-clients.ts';
+import { POSTGRAPHILE } from './postgraphile.ts';
+import { ODBC, SQLALCHEMY } from './python-clients.ts';
+
+const CLIENTS: readonly Client[] = [SQLALCHEMY, KYSELY_CODEGEN, DRIZZLE_KIT, DBT, POSTGRAPHILE, JDBC, ODBC];
+
+const PROFILE = {
+  relations: { 'analytics.content_id': 'content.id', 'content.seo_image_id': 'images.id' },
+  resources: { content: { history: 'all', state: 'status' } },
+};
+
+/** As those read who make dashboards. */
+const READER = 'clients_reader';
+
+/** A line per client and database, for the table at the end. */
+const results: string[][] = [];
+
+/** A copy that has all kinds of views, each with rows. */
+async function copyOn(database: TestDatabase): Promise<ReadableCopy> {
+  const generate = { content: 60, images: 20, analytics: 100 };
+  const stage = await journey({ database, sandbox: { generate }, profile: PROFILE });
+  expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
+  const command = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await stage.command(...args);
+    if (code !== 0) throw new Error(stderr);
+    return stdout;
+  };
+  const dictionary: Dictionary = JSON.parse(await command('dictionary', '--json'));
+  const at = new URL(database.name === 'sqlite' ? 'http://x' : stage.address);
+  const schema = at.searchParams.get('schema') ?? 'blog';
+  at.search = '';
+  const ownerUrl = at.href;
+  if (database.name === 'postgres') {
+    await command('grants', '--role', READER);
+    await asOtherClient(stage.address, (client) => client.query(`ALTER ROLE ${READER} LOGIN PASSWORD 'reader'`));
+    [at.username, at.password] = [READER, 'reader'];
+  }
+  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-client-'));
+  return {
+    database: database.name,
+    file: stage.file,
+    url: at.href,
+    ownerUrl,
+    schema,
+    tables: dictionary.tables,
+    folder,
+    command,
+  };
+}
+
+/** `table.column: what it should be, what it is read as`. */
+async function misreadings(client: Client, copy: ReadableCopy): Promise<string[]> {
+  const read = await client.read(copy);
+  const words = client.words(copy.database);
+  return copy.tables.flatMap(({ name, columns }) =>
+    columns.flatMap((column) => {
+      const found = read.get(name)?.get(column.name) ?? 'not there';
+      return words[column.type].test(found) ? [] : [`${name}.${column.name}: ${column.type}, read as ${found}`];
+    }),
+  );
+}
+
+function told(client: Client, database: string, how: string): void {
+  results.push([client.name, database, how]);
+}
+
+afterAll(() => {
+  const lines = [['Client', 'Database', 'How it reads every table and view'], ['---', '---', '---'], ...results];
+  console.log(lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n'));
+});
+
+describe.for(CLIENTS)('$name', (client) => {
+  it.for(DATABASES.filter(({ name }) => client.databases.includes(name)))(
+    'reads every table and view on $name with right types',
+    async (database, { skip }) => {
+      const missing = await client.install();
+      if (missing !== null) {
+        told(client, database.name, `skipped: ${missing.replaceAll('|', '/')}`);
+        skip(missing);
+      }
+      const copy = await copyOn(database);
+      const wrong = await misreadings(client, copy).catch((error: unknown) => [String(error)]);
+      const count = copy.tables.reduce((sum, { columns }) => sum + columns.length, 0);
+      told(
+        client,
+        database.name,
+        wrong.length === 0
+          ? `${copy.tables.length} tables and views, ${count} columns, right${client.note?.(database.name) ?? ''}`
+          : `${wrong.length} of ${count} columns wrong`,
+      );
+      expect(wrong).toEqual([]);
+    },
+  );
+});
