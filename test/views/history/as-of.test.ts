@@ -17,6 +17,7 @@ describe.skipIf(POSTGRES.missing !== null)('the function of a moment', () => {
     const { address, service, walk, write } = stage;
     const schema = schemaOf(address);
     await write(`CREATE VIEW ${schema}.mine AS SELECT id, at FROM ${schema}.content_history`);
+    await write(`CREATE VIEW ${schema}.lately AS SELECT id, at FROM ${schema}.content_as_of(now())`);
     const before = await ask(address, AS_OF);
     service.put(
       { id: '1', updated_at: '2024-01-02T00:00:00Z', at: '2024-01-01T10:00:00Z', more: 1 },
@@ -33,6 +34,7 @@ describe.skipIf(POSTGRES.missing !== null)('the function of a moment', () => {
       ['3', null, null, 'word'],
     ]);
     expect(await ask(address, 'SELECT * FROM mine ORDER BY id')).toHaveLength(4);
+    expect(await ask(address, 'SELECT * FROM lately ORDER BY id')).toHaveLength(3);
   });
 
   it('is for whoever may read its view', async () => {

@@ -4,7 +4,7 @@ import type { ViewChange } from '../../view-dialect.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { attachViews, dropFunctions, viewPlan, type ViewPlan } from '../views/attach-views.ts';
+import { attachViews, dropViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
 import {
   columnsText,
   dependentsOf,
@@ -107,10 +107,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     const swaps = await swapsOf(session, plan, tables);
     const keys = await keysOn(session, widenings);
     // Outer views first and tables last, in the order in which readers lock them: no deadlock.
-    const drops = [
-      ...dropFunctions(views, dependents),
-      ...dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`),
-    ];
+    const drops = dropViews(views, dependents);
     await step.lock([...tables], [...drops, ...views.detached.values()]);
     await step.run([...keys, ...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);
     const ours = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
