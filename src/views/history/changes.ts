@@ -11,9 +11,8 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const history = above.get(`${resource}_history`);
     if (history === undefined) return [];
     const [key] = history.columns;
-    const shown = (name: string): string => `c.${model.dialect.id(name)}`;
     const column = (name: string, type: ColumnType, description: string): ViewColumn =>
-      ownColumn(name, type, shown(name), description);
+      ownColumn(name, type, columnOf(model, name), description);
     return [
       {
         name: `${resource}_changes`,
@@ -31,6 +30,11 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
       },
     ];
   });
+}
+
+/** A column of the changes, which stand as `c`. */
+function columnOf({ dialect }: ViewModel, name: string): string {
+  return `c.${dialect.id(name)}`;
 }
 
 type Part = (model: ViewModel, history: PlannedView) => string;
