@@ -11,8 +11,9 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const history = above.get(`${resource}_history`);
     if (history === undefined) return [];
     const [key] = history.columns;
+    const { dialect } = model;
     const column = (name: string, type: ColumnType, description: string): ViewColumn =>
-      ownColumn(name, type, columnOf(model, name), description);
+      ownColumn(name, type, `c.${dialect.id(name)}`, description);
     return [
       {
         name: `${resource}_changes`,
@@ -30,11 +31,6 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
       },
     ];
   });
-}
-
-/** A column of the changes, which stand as `c`. */
-function columnOf({ dialect }: ViewModel, name: string): string {
-  return `c.${dialect.id(name)}`;
 }
 
 type Part = (model: ViewModel, history: PlannedView) => string;
