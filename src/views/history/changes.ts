@@ -11,9 +11,9 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const history = above.get(`${resource}_history`);
     if (history === undefined) return [];
     const [key] = history.columns;
-    const shown = (name: string): string => `c.${model.dialect.id(name)}`;
+    const { dialect } = model;
     const column = (name: string, type: ColumnType, description: string): ViewColumn =>
-      ownColumn(name, type, shown(name), description);
+      ownColumn(name, type, `c.${dialect.id(name)}`, description);
     return [
       {
         name: `${resource}_changes`,

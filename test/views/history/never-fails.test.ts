@@ -26,7 +26,8 @@ const STRANGE = [
   '{"at":{"words":[]},"day":[],"list":{"a":1}}',
   '{"at":"２０２４-01-01T00:00:00Z","day":"2024-1-1"}',
 ];
-const PLAIN = '{"id":"1","at":"2024-01-01T00:00:00Z","day":"2024-01-01","n":1,"d":1.5,"flag":true,"words":"x","list":[1]}';
+const PLAIN =
+  '{"id":"1","at":"2024-01-01T00:00:00Z","day":"2024-01-01","n":1,"d":1.5,"flag":true,"words":"x","list":[1]}';
 const NUMERIC = '{"id":"2","big":1.234567890123456789012345}';
 
 async function copied(database: (typeof DATABASES)[number], sent: readonly string[]): Promise<OwnService> {
@@ -45,23 +46,29 @@ async function readAll(address: string): Promise<number[]> {
   return counts;
 }
 
+function valuesOf(version: number): string {
+  return `('report', ?, ${version}, '2024-01-0${version}', 'upsert', 'x', ?)`;
+}
+
 describe.for(DATABASES)('the views of history on $name', (database) => {
   it('never fail, whatever stands in a body', async () => {
-    const { address, write } = await copied(database, [PLAIN, NUMERIC]);
+    const stage = await copied(database, [PLAIN, NUMERIC]);
     const suite = [...jsonSuite('test_parsing').values()].map((bytes) => bytes.toString());
     const bodies = [...STRANGE, ...suite].map((body) => body.replaceAll('\0', ''));
     // Each as a first version, with a usual one behind it.
     const rows = bodies.flatMap((body, at) => [`s${at}`, body, `s${at}`, PLAIN]);
-    const row = (version: number): string => `('report', ?, ${version}, '2024-01-0${version}', 'upsert', 'x', ?)`;
-    await write(
+    await stage.write(
       `INSERT INTO _sync_versions (resource, id, version, valid_from, op, hash, body)
-       VALUES ${bodies.map(() => `${row(1)}, ${row(2)}`).join(', ')}`,
+       VALUES ${bodies.map(() => `${valuesOf(1)}, ${valuesOf(2)}`).join(', ')}`,
       ...rows,
     );
-    const [history, changes] = await readAll(address);
+    const [history, changes] = await readAll(stage.address);
     expect(history).toBe(2 + 2 * bodies.length);
     expect(changes).toBeGreaterThan(bodies.length);
-    const odd = await ask(address, `SELECT id, at, day, flag, list FROM report_history WHERE version = 1 AND id LIKE 's%'`);
+    const odd = await ask(
+      stage.address,
+      `SELECT id, at, day, flag, list FROM report_history WHERE version = 1 AND id LIKE 's%'`,
+    );
     const last = STRANGE.indexOf('{"at":{"words":[]},"day":[],"list":{"a":1}}');
     expect(odd.find(({ id }) => id === `s${last}`)).toMatchObject({ at: null, day: null, flag: null, list: null });
   });
@@ -83,7 +90,7 @@ describe.for(DATABASES)('the views of history on $name', (database) => {
     const live = await ask(address, `SELECT ${columns} FROM report_live ORDER BY id`);
     expect(live.length).toBeGreaterThan(500);
     expect(await ask(address, `SELECT ${columns} FROM report_history ORDER BY id`)).toEqual(live);
-    const tags = await ask(address, "SELECT tags FROM report_history WHERE tags IS NOT NULL ORDER BY id");
+    const tags = await ask(address, 'SELECT tags FROM report_history WHERE tags IS NOT NULL ORDER BY id');
     expect(tags.every((row) => Array.isArray(JSON.parse(row['tags'] ?? '')))).toBe(true);
   });
 });

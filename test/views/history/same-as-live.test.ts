@@ -126,19 +126,25 @@ const LOCAL_TIMES = [
 
 describe.for(DATABASES)('local times on $name', (database) => {
   it('are the moments that the view of live rows shows', async () => {
-    const zones = { zurich: 'Europe/Zurich', york: 'America/New_York', fixed: '-03:30', apia: 'Pacific/Apia', utc: 'UTC' };
+    const zones = {
+      zurich: 'Europe/Zurich',
+      york: 'America/New_York',
+      fixed: '-03:30',
+      apia: 'Pacific/Apia',
+      utc: 'UTC',
+    };
     const sent = LOCAL_TIMES.map((time, id) =>
       JSON.stringify({ id: `t${id}`, ...Object.fromEntries(Object.keys(zones).map((name) => [name, time])) }),
     );
-    const { address, run } = await ownService(
+    const stage = await ownService(
       database,
       { updated: null, incremental: null, item: null, history: 'all', times: zones },
       () => ({ body: `{"data":[${sent.join(',')}],"next_cursor":null}` }),
     );
-    expect(await run('backfill')).toMatchObject({ status: 'ok' });
+    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
     const columns = `id, ${Object.keys(zones).join(', ')}`;
-    const live = await ask(address, `SELECT ${columns} FROM report_live ORDER BY id`);
+    const live = await ask(stage.address, `SELECT ${columns} FROM report_live ORDER BY id`);
     expect(live).toHaveLength(sent.length);
-    expect(await ask(address, `SELECT ${columns} FROM report_history ORDER BY id`)).toEqual(live);
+    expect(await ask(stage.address, `SELECT ${columns} FROM report_history ORDER BY id`)).toEqual(live);
   });
 });

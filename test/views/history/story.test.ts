@@ -28,19 +28,19 @@ async function told(database: (typeof DATABASES)[number]): Promise<OwnStage> {
       source: { deletes: { settle: '1ms', max_part: 1 } },
     },
   );
-  const { service, walk } = stage;
+  const { service } = stage;
   service.put(post('1', { ...edited, status: 'published', words: 10.5, tags: ['a', 'b'] }));
-  await walk();
+  await stage.walk();
   service.put(post('1', { ...edited, status: 'published', title: 'Uno', words: 11, tags: ['a', 'b'], version: 'x' }));
   service.records.delete('2');
   service.records.delete('3');
-  await walk();
+  await stage.walk();
   service.put(post('2', { status: 'published', title: 'Two', tags: [] }));
-  await walk();
+  await stage.walk();
   service.put(
     post('1', { ...edited, status: 'live', title: 'Uno', words: 11, at: null, tags: ['a', 'b'], version: 'x' }),
   );
-  await walk();
+  await stage.walk();
   return stage;
 }
 
@@ -49,38 +49,34 @@ function without({ changed_at, valid_from, valid_to, ...rest }: TextRow): unknow
   return Object.values(rest);
 }
 
-/** Postgres has spaces in JSON, and says `t`. */
+/** Postgres has spaces in JSON, and says `t`; SQLite writes a double with its point. */
 function plain(value: unknown): unknown {
-  return value === 't' ? '1' : value === 'f' ? '0' : typeof value === 'string' ? value.replaceAll(', ', ',') : value;
+  return value === 't'
+    ? '1'
+    : value === 'f'
+      ? '0'
+      : typeof value === 'string'
+        ? value.replaceAll(', ', ',').replace(/^(\d+)\.0$/, '$1')
+        : value;
 }
 
 describe.for(DATABASES)('a story on $name', (database) => {
   it('is told by the views of changes, states and versions', async () => {
     const { address } = await told(database);
     const changes = await ask(address, 'SELECT * FROM content_changes ORDER BY id, version, field');
-    expect(changes.map((row) => without(row).map(plain))).toEqual(
-      [
-        ['1', '2', 'status', 'draft', 'published'],
-        ['1', '2', 'tags', '["a"]', '["a","b"]'],
-        ['1', '2', 'words', '10', '10.5'],
-        ['1', '3', 'source_version', null, 'x'],
-        ['1', '3', 'title', 'One', 'Uno'],
-        ['1', '3', 'words', '10.5', '11'],
-        ['1', '4', 'at', '2024-01-01', null],
-        ['1', '4', 'status', 'published', 'live'],
-        ['2', '2', '_deleted_at', null, expect.any(String)],
-        ['2', '3', '_deleted_at', expect.any(String), null],
-        ['3', '2', '_deleted_at', null, expect.any(String)],
-      ].map((row) =>
-        row.map((value) =>
-          value === '10'
-            ? expect.stringMatching(/^10(\.0)?$/)
-            : value === '11'
-              ? expect.stringMatching(/^11(\.0)?$/)
-              : value,
-        ),
-      ),
-    );
+    expect(changes.map((row) => without(row).map(plain))).toEqual([
+      ['1', '2', 'status', 'draft', 'published'],
+      ['1', '2', 'tags', '["a"]', '["a","b"]'],
+      ['1', '2', 'words', '10', '10.5'],
+      ['1', '3', 'source_version', null, 'x'],
+      ['1', '3', 'title', 'One', 'Uno'],
+      ['1', '3', 'words', '10.5', '11'],
+      ['1', '4', 'at', '2024-01-01', null],
+      ['1', '4', 'status', 'published', 'live'],
+      ['2', '2', '_deleted_at', null, expect.any(String)],
+      ['2', '3', '_deleted_at', expect.any(String), null],
+      ['3', '2', '_deleted_at', null, expect.any(String)],
+    ]);
     const states = await ask(address, 'SELECT * FROM content_states ORDER BY id, valid_from');
     expect(states.map((row) => without(row).map(plain))).toEqual([
       ['1', 'draft', '0'],

@@ -4,7 +4,7 @@ import type { KeyPlan } from '../../key-plan.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, type Database } from '../connection/transact.ts';
-import { attachViews, viewPlan } from '../views/attach-views.ts';
+import { attachViews, dropViews, viewPlan } from '../views/attach-views.ts';
 import { nameBehind } from '../widening/ddl.ts';
 import { dependentsOf, refuseOthersViews, type TableColumns } from '../widening/dependents.ts';
 import { claimGrowth } from '../widening/grow-tables.ts';
@@ -30,7 +30,7 @@ export async function collateReferences(database: Database, plan: KeyPlan, lease
     const change = await viewPlan(session, views, uses, true);
     const dependents = await dependentsOf(session, uses, change);
     refuseOthersViews(dependents);
-    const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
+    const drops = dropViews(change, dependents);
     await step.lock(
       uses.map(({ table }) => table),
       [...drops, ...change.detached.values()],

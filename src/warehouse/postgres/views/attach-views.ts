@@ -87,12 +87,17 @@ function asOf({ name, asOf: called }: ViewChange): string[] {
   ];
 }
 
-/** The statements that drop the functions of views that are to be dropped: they go first. */
-export function dropFunctions({ views }: ViewPlan, dropped: readonly { view: string | null }[]): string[] {
-  const names = new Set(dropped.map(({ view }) => view));
-  return views.flatMap(({ name, asOf: called }) =>
-    called !== undefined && names.has(name) ? [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)`] : [],
-  );
+/** The statements that drop views, outer ones first, and the functions of those that are ours. */
+export function dropViews(
+  { views }: ViewPlan,
+  dependents: readonly { name: string; kind: string; view: string | null }[],
+): string[] {
+  const functions = new Map(views.map(({ name, asOf: called }) => [name, called]));
+  return dependents.toReversed().flatMap(({ name, kind, view }) => {
+    const called = functions.get(view ?? '');
+    const drop = `DROP ${kind} ${name}`;
+    return called === undefined ? [drop] : [`DROP FUNCTION IF EXISTS ${quoted(called)}(timestamptz)`, drop];
+  });
 }
 
 /** Comments views that read otherwise, and their columns. */

@@ -127,9 +127,13 @@ const DEPENDENTS = `
     SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1, NULL, NULL, retyped
     FROM unnest($4::text[]) AS retyped
     UNION
-    SELECT ev_class, depth + 1, table_name, column_name, view_name
-    FROM stands s JOIN pg_depend d ON refobjid = s.oid JOIN pg_rewrite r ON r.oid = d.objid
-    WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
+    SELECT ev_class, depth + 1, table_name, column_name, view_name FROM stands s JOIN LATERAL (
+      SELECT objid FROM pg_depend WHERE refclassid = 'pg_class'::regclass AND refobjid = s.oid AND classid = 'pg_rewrite'::regclass
+      UNION ALL
+      SELECT objid FROM pg_class c JOIN pg_proc p ON prorettype = reltype
+      JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = p.oid AND classid = 'pg_rewrite'::regclass
+      WHERE c.oid = s.oid
+    ) AS d ON true JOIN pg_rewrite r ON r.oid = d.objid WHERE ev_class <> s.oid
   ), seen AS (
     SELECT c.oid, relkind, reloptions, relispopulated, relacl, c.oid::regclass::text AS name,
       CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END AS kind, origins,

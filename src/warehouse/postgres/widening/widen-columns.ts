@@ -5,7 +5,7 @@ import type { ViewChange } from '../../view-dialect.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
-import { attachViews, dropFunctions, viewPlan, type ViewPlan } from '../views/attach-views.ts';
+import { attachViews, dropViews, viewPlan, type ViewPlan } from '../views/attach-views.ts';
 import { InUse } from '../../in-use.ts';
 import {
   dependentsOf,
@@ -128,10 +128,7 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
     const swaps = await swapsOf(session, plan, tables);
     const keys = await keysOn(session, widenings);
     // Outer views first and tables last, in the order in which readers lock them: no deadlock.
-    const drops = [
-      ...dropFunctions(views, dependents),
-      ...dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`),
-    ];
+    const drops = dropViews(views, dependents);
     await step.lock([...tables], [...drops, ...views.detached.values()]);
     const fillers = await fillerStatements(session, alongside.filled);
     await step.run([...keys, ...plan.small.map(alterInPlace), ...swaps, ...alongside.alter, ...fillers]);

@@ -43,8 +43,11 @@ function changeBetween(zone: TimeZone, before: number, after: number): number {
 function offsetAt(zone: TimeZone, local: number): string {
   const minutes = (local - zone.earliest(local)) / MINUTE;
   const [size, sign] = [Math.abs(minutes), minutes < 0 ? '-' : '+'];
-  const two = (figure: number): string => String(figure).padStart(2, '0');
-  return Number.isInteger(size) ? `'${sign}${two(Math.floor(size / 60))}:${two(size % 60)}'` : 'NULL';
+  return Number.isInteger(size) ? `'${sign}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}'` : 'NULL';
+}
+
+function twoDigits(figure: number): string {
+  return String(figure).padStart(2, '0');
 }
 
 function textOf(local: number): string {
