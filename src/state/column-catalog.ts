@@ -149,6 +149,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
     comment: keyComment(resource, position, said),
+    example: '',
   }));
 }
 
@@ -171,6 +172,7 @@ function columnRow(
     type: column.type,
     first_seen: at,
     comment: columnComment(shape.resource, table?.path ?? [], column, said),
+    example: null,
   };
 }
 
@@ -187,5 +189,28 @@ export function commentKey(table: string, column: string): string {
 /** The statement that changes what the catalogue says of a column. */
 export function saveComment(own: Kysely<OwnTables>, table: string, column: string, comment: string): CompiledQuery {
   const columns = own.updateTable('_sync_columns').set({ comment });
+  return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
+}
+
+/** Columns of a resource, by table, of which no value was looked at yet. */
+export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string): Promise<Map<string, Set<string>>> {
+  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name']);
+  const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
+  const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
+  return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
+}
+
+/** Values of columns that may be shown, by table and column. */
+export async function storedExamples(own: Kysely<OwnTables>): Promise<Map<string, string>> {
+  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'example']);
+  const rows = await columns.where('example', '<>', '').execute();
+  return new Map(
+    rows.map(({ table_name, column_name, example }) => [commentKey(table_name, column_name), example ?? '']),
+  );
+}
+
+/** The statement that remembers a value of a column; an empty one if none may be shown. */
+export function saveExample(own: Kysely<OwnTables>, table: string, column: string, example: string): CompiledQuery {
+  const columns = own.updateTable('_sync_columns').set({ example });
   return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
 }

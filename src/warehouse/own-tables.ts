@@ -94,6 +94,8 @@ export interface ColumnRow {
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
+  /** A value that may be shown; null until it was looked for, empty if there is none. */
+  example: string | null;
 }
 
 export interface SchemaChangeRow {

@@ -42,7 +42,7 @@ describe.for(DATABASES)('a second export of $name', (database) => {
     await expectSnapshot(database, stage, folder);
     // Nothing has changed: only the manifest is new.
     const standing = tableIn(folder, 'content_live').files;
-    expect([...(await exported(stage)).values()].map((table) => table.written_files)).toEqual([0, 0]);
+    expect([...(await exported(stage)).values()].filter((table) => table.written_files > 0)).toEqual([]);
     expect(tableIn(folder, 'content_live').files).toEqual(standing);
 
     const { service } = stage;
@@ -56,7 +56,7 @@ describe.for(DATABASES)('a second export of $name', (database) => {
     for (const [what, change, files] of steps) {
       change();
       await stage.walk('sync');
-      expect((await exported(stage)).get('content_live'), what).toMatchObject({ written_files: files });
+      expect([what, (await exported(stage)).get('content_live')?.written_files]).toEqual([what, files]);
       await expectSnapshot(database, stage, folder);
     }
     expect(tableIn(folder, 'content_live').files.map(({ month }) => month)).not.toContain('__HIVE_DEFAULT_PARTITION__');

@@ -60,7 +60,7 @@ describe('the place of an export', () => {
     writeFileSync(path.join(stage.folder, 'file'), 'x');
     for (const place of ['file', 'file/below', '/proc/out']) {
       const { code, stderr } = await stage.command('export', 'csv', place);
-      expect([code, stderr], place).toEqual([2, expect.stringMatching(/\[export_unwritable\]\n {2}→ /)]);
+      expect([place, code, stderr]).toEqual([place, 2, expect.stringMatching(/\[export_unwritable\]\n {2}→ /)]);
     }
   });
 

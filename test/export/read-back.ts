@@ -44,7 +44,7 @@ export async function parquetRows(folder: string, name: string): Promise<TextRow
   );
   const { rows } = await inDuckDb(`SELECT ${list.join(', ')} FROM ${source(folder, files)}`);
   return sorted(
-    rows.map((row) => row.map((cell, at) => (cell === null ? null : plain(String(cell), columns[at]?.stored ?? '')))),
+    rows.map((row) => row.map((cell, at) => (cell === null ? null : plain(textOf(cell), columns[at]?.stored ?? '')))),
   );
 }
 
@@ -82,7 +82,7 @@ function ofSqlite(database: TestDatabase, address: string, text: string): Promis
       .raw()
       .safeIntegers()
       .all()
-      .map((row) => row.map((cell) => (cell === null ? null : String(cell)))),
+      .map((row) => row.map((cell) => (cell === null ? null : textOf(cell)))),
   );
 }
 
@@ -92,6 +92,11 @@ function ofPostgres(address: string, text: string): Promise<TextRow[]> {
     const types = { getTypeParser: () => String };
     return (await client.query<TextRow>({ text, rowMode: 'array', types })).rows;
   });
+}
+
+/** Of a text or a number. */
+function textOf(cell: unknown): string {
+  return typeof cell === 'string' ? cell : String(Object(cell).valueOf());
 }
 
 /** A text of the warehouse as the one that is compared. */
@@ -108,6 +113,7 @@ function plain(text: string, stored: string): string {
   return stored.startsWith('DECIMAL') && text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-export function sorted(rows: TextRow[]): TextRow[] {
-  return rows.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+function sorted(rows: TextRow[]): TextRow[] {
+  const keyed = rows.map((row) => ({ key: JSON.stringify(row), row }));
+  return keyed.toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
 }

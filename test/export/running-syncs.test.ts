@@ -24,13 +24,9 @@ describe.for(DATABASES)('an export beside runs that write, from $name', (databas
     await manyRows(stage, 3_000);
     await stage.write('UPDATE content SET views = 0');
     const command = stage.start('export', 'parquet', 'out', '--full');
-    let isOver = false;
-    void command.ended.then(() => (isOver = true));
+    const over = command.ended.then(() => true);
     let raised = 0;
-    for (; !isOver; raised += 1) {
-      await raise(stage, database === SQLITE);
-      await delay(5);
-    }
+    for (; !(await Promise.race([delay(5, false), over])); raised += 1) await raise(stage, database === SQLITE);
     const { code, stderr } = await command.ended;
     expect([code, stderr]).toEqual([0, '']);
     expect(raised).toBeGreaterThan(1);

@@ -1,6 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
 import path from 'node:path';
+import { AwsClient } from 'aws4fetch';
 import S3rver from '@20minutes/s3rver';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
@@ -49,10 +51,7 @@ function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c', clock = systemClock): 
 async function downloaded(env: NodeJS.ProcessEnv, prefix: string): Promise<string> {
   const folder = tempFolder();
   const { access } = s3Access(`s3://${BUCKET}/${prefix}`, env);
-  const { s3Client } = await import('../../src/export/places/s3-client.ts');
-  const { AwsClient } = await import('aws4fetch');
   const client = new AwsClient({ ...access, sessionToken: '', service: 's3' });
-  expect(s3Client).toBeDefined();
   for (const { path: name } of await bucket(env, prefix).list()) {
     const answer = await client.fetch(
       `${access.endpoint ?? ''}/${BUCKET}/${encodeURI(prefix)}/${name.replaceAll('=', '%3D')}`,
@@ -63,10 +62,31 @@ async function downloaded(env: NodeJS.ProcessEnv, prefix: string): Promise<strin
   return folder;
 }
 
+/** The answer to one listing. */
+const page = (keys: string[], next: string): string =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult><IsTruncated>${next !== ''}</IsTruncated>${next}${keys
+    .map((key) => `<Contents><Key>${key}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>`)
+    .join('')}</ListBucketResult>`;
+
+/** A service that answers 200 with a text, or so; returns its port. */
+async function answering(answer: (url: URL, request: IncomingMessage) => string | number): Promise<number> {
+  const server = createServer((request, response) => {
+    const said = answer(new URL(request.url ?? '', 'http://localhost'), request);
+    const [status, text] = typeof said === 'number' ? [said, ''] : [200, said];
+    request.resume().on('end', () => response.writeHead(status, { 'retry-after': '1' }).end(text));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return typeof address === 'object' ? (address?.port ?? 0) : 0;
+}
+
 describe('an export to a bucket', () => {
   it('is the snapshot, and a second one writes what changed and removes what it replaces', async () => {
     const env = await bucketServer();
-    const stage = await ownStage(SQLITE, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    const stage = await ownStage(SQLITE, [
+      { id: 'a', updated_at: '2024-03-01T08:00:00Z', day: '2024-01-01', views: 1, body: 'x' },
+    ]);
     const run = (...args: string[]) =>
       runCommand(['export', 'parquet', `s3://${BUCKET}/a/b c`, '--config', stage.config, ...args], stage.folder, env);
     expect(await run()).toMatchObject({ code: 0, stderr: '' });
@@ -96,8 +116,6 @@ describe('an export to a bucket', () => {
     const manifest = readManifest((await place.readManifest()) ?? '', 'large');
     const [file] = manifest.tables[0]?.files ?? [];
     expect(file?.bytes).toBeGreaterThan(18_000_000);
-    const { createHash } = await import('node:crypto');
-    const { readFileSync } = await import('node:fs');
     const folder = await downloaded(env, 'large');
     const content = readFileSync(path.join(folder, file?.path ?? ''));
     expect(createHash('sha256').update(content).digest('hex')).toBe(file?.sha256);
@@ -117,7 +135,7 @@ describe('an export to a bucket', () => {
     ];
     for (const [place, further, expected, error] of cases) {
       const { code, stdout, stderr } = await run(place, further);
-      expect([code, stderr], place).toEqual([expected, expect.stringContaining(`[${error}]\n  → `)]);
+      expect([place, code, stderr]).toEqual([place, expected, expect.stringContaining(`[${error}]\n  → `)]);
       expect(stdout + stderr).not.toContain(SECRET);
     }
   });
@@ -136,29 +154,28 @@ describe('an export to a bucket', () => {
     });
   });
 
+  // The server of the other tests cannot do that: it makes its tokens by a cipher that is no longer there.
   it('lists more files than one answer holds', async () => {
-    const place = bucket(await bucketServer(), 'many');
-    for (let at = 0; at < 3; at += 1) {
-      await Promise.all(
-        Array.from({ length: 400 }, async (_, number) => (await place.create(`t/<${at}&>-${number}`)).close()),
-      );
-    }
-    const files = await place.list();
-    expect(files).toHaveLength(1_200);
-    expect(files.map((file) => file.path)).toContain('t/<2&>-399');
+    const asked: (string | null)[] = [];
+    const port = await answering((url) => {
+      const token = url.searchParams.get('continuation-token');
+      asked.push(token);
+      return token === null
+        ? page(['x/', 'x/a', 'x/b&amp;&#x263A;'], '<NextContinuationToken>1/+ &amp;</NextContinuationToken>')
+        : page(['x/c/d'], '');
+    });
+    const files = await bucket(environment(port, 'k', SECRET), 'x').list();
+    expect(files).toEqual(['a', 'b&☺', 'c/d'].map((name) => ({ path: name, changedAt: Date.UTC(2024, 0, 1) })));
+    expect(asked).toEqual([null, '1/+ &']);
   });
 
   it('asks again what a service cannot do now, waits as long as it says, and gives up in the end', async () => {
     const asked: string[] = [];
     const answers = [503, 429, 500, 200];
-    const server = createServer((request, response) => {
-      asked.push(`${request.method ?? ''} ${request.url ?? ''}`);
-      request.resume().on('end', () => response.writeHead(answers.shift() ?? 503, { 'retry-after': '1' }).end());
+    const port = await answering(({ pathname }, request) => {
+      asked.push(`${request.method ?? ''} ${pathname}`);
+      return answers.shift() ?? 503;
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
     const place = bucket(environment(port, 'k', SECRET), 'x', hurriedClock(100));
     const sink = await place.create('one');
     await sink.close();

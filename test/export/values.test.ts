@@ -50,7 +50,7 @@ describe.for(DATABASES)('an export of odd values from $name', (database) => {
     const folder = path.join(stage.folder, 'out');
     for (const table of manifestIn(folder).tables) {
       const rows = await viewRows(database, stage.address, table);
-      expect(rows, table.name).toEqual(await parquetRows(folder, table.name));
+      expect([table.name, rows]).toEqual([table.name, await parquetRows(folder, table.name)]);
     }
     expect(tableIn(folder, 'content_live').rows).toBe(RECORDS.length);
     expect(await parquetTypes(folder, 'content_live')).toMatchObject({

@@ -6,13 +6,14 @@ import { copying } from './copying.ts';
 
 describe.skipIf(POSTGRES.missing !== null)('the views of a copy', () => {
   it('stand there as soon as it does, with the columns that they had in their order', async () => {
-    const { file, to, load, copy } = await copying();
-    await load(['{"id":"1","title":"one","score":1,"tags":["a"]}']);
+    const stage = await copying();
+    const { file, to } = stage;
+    await stage.load(['{"id":"1","title":"one","score":1,"tags":["a"]}']);
     // What stands on it in SQLite does not follow, so the wider column is beside it.
     asOther(file, (db) => db.exec('CREATE UNIQUE INDEX high ON content (score > 5)'));
-    await load(['{"id":"2","title":"two","score":10}']);
-    await load(['{"id":"3","title":"three","score":"many","late":true}']);
-    await copy();
+    await stage.load(['{"id":"2","title":"two","score":10}']);
+    await stage.load(['{"id":"3","title":"three","score":"many","late":true}']);
+    await stage.copy();
     const shown = asOther(file, (db) =>
       db
         .prepare(

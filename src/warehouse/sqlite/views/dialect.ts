@@ -66,7 +66,7 @@ const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => st
   sum: ({ sql, type }, { from }) =>
     type === 'integer'
       ? `CAST((SELECT ${wholeSum(sql)}${from}) AS BIGINT)`
-      : `CAST((SELECT total(${sql})${from}) AS REAL)`,
+      : `CAST((SELECT CASE WHEN coalesce(max(abs(${sql})), 0) < 1e290 THEN total(${sql}) END${from}) AS REAL)`,
   // Not min() and max(): what is picked keeps its declared type.
   first: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} LIMIT 1)`,
   last: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} DESC LIMIT 1)`,
