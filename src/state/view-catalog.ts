@@ -46,15 +46,25 @@ export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: Timesta
     .values(row)
     .onConflict((conflict) => conflict.column('view_name').doUpdateSet(row))
     .compile();
-  const ofColumns = columns.map((column, position) => {
-    const known = { ...column, position };
-    return own
-      .insertInto('_sync_view_columns')
-      .values({ ...known, view_name: view.view_name, first_seen: at, promised_at: null })
-      .onConflict((conflict) => conflict.columns(['view_name', 'column_name']).doUpdateSet(known))
-      .compile();
-  });
-  return [upsert, ...ofColumns];
+  if (columns.length === 0) return [upsert];
+  const rows = columns.map((column, position) =>
+    Object.assign({ view_name: view.view_name, position, first_seen: at, promised_at: null }, column),
+  );
+  // In one statement: a view of hundreds of columns would be hundreds of round trips.
+  const ofColumns = own
+    .insertInto('_sync_view_columns')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.columns(['view_name', 'column_name']).doUpdateSet((is) => ({
+        position: is.ref('excluded.position'),
+        type: is.ref('excluded.type'),
+        source_path: is.ref('excluded.source_path'),
+        description: is.ref('excluded.description'),
+        refers_to: is.ref('excluded.refers_to'),
+      })),
+    )
+    .compile();
+  return [upsert, ofColumns];
 }
 
 /**

@@ -19,6 +19,10 @@ export interface PlannedView extends Omit<View, 'from' | 'follows'> {
  * The view with its columns in the order and with the types in which they stand, new ones at the end. A column whose
  * table holds another type by now shows what can be converted and has its text beside, as `<name>_text`; one that has
  * nothing to show any more stays, empty: whatever was built on the view goes on.
+ *
+ * What that does to figures: a whole number whose table holds decimals by now is NULL where it is none, so that a sum of
+ * it is of the whole ones alone, and `count(x_text) - count(x)` tells how many are left out; a double is the nearest to
+ * a longer decimal; a date is the day in UTC of a moment.
  */
 export function planView(view: View, standing: readonly StandingColumn[], dialect: ViewDialect): PlannedView {
   const wanted =

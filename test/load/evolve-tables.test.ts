@@ -27,7 +27,7 @@ async function changing(database: TestDatabase) {
   }));
   const walk = async (restart = false): Promise<unknown[]> => {
     const { resources } = await stage.run('backfill', { restart });
-    return resources.flatMap(({ status, warnings = [] }) => [status, ...warnings.map(({ code }) => code)]);
+    return resources.flatMap(({ status, warnings = [] }) => [[status], warnings.map(({ code }) => code)].flat());
   };
   expect(await walk()).toEqual(['ok']);
   await database.write(stage.address, 'CREATE VIEW mine AS SELECT id, n, n + 1 AS next FROM report_live');

@@ -104,7 +104,10 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
   it('may be the name of a field, of one in an object and in a list, if it is one that we give', async () => {
     const opened = await warehouseOn(database);
     // Each stands for two columns.
-    for (const [chunk, names] of chunked(sqlAliases(), Math.floor(NAMES_PER_TABLE / 2)).entries()) {
+    for (const [chunk, names] of chunked(
+      sqlAliases().filter((name) => name !== 'id'),
+      Math.floor(NAMES_PER_TABLE / 2),
+    ).entries()) {
       const { load, shape } = await held(opened, `content_${chunk}`, 'id');
       const record = (id: number, value: string): string =>
         `{"id":${id},${members(names, value)},"in":{${members(names, value)}},"list":[{${members(names, value)}},null]}`;

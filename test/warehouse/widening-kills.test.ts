@@ -45,6 +45,39 @@ describe.skipIf(POSTGRES.missing !== null)('the widening of a big table on Postg
     expect(await rowsOf(address, LEFT_OVER)).toEqual([]);
   });
 
+  it('F118 beside a column that others keep from widening is whole too wherever it is killed', async () => {
+    const seed = freshSeed();
+    const random = randomFrom(seed);
+    const { address, load } = await scoreTable(BIG);
+    await asOtherClient(address, (client) =>
+      client.query('CREATE VIEW high AS SELECT id FROM content WHERE score > 5'),
+    );
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const { child, ready, ended } = startScript(SCRIPT, [address, WIDER]);
+      await ready;
+      await sleep(random.whole(0, LONGEST_MS));
+      child.kill('SIGKILL');
+      await ended;
+      const [high] = await rowsOf(address, 'SELECT count(*)::int AS n FROM high');
+      expect({ seed, kill, high }).toEqual({ seed, kill, high: { n: BIG - 6 } });
+    }
+    await load([WIDER]);
+    expect(
+      await rowsOf(address, 'SELECT count(score)::int AS scores, count(score_text)::int AS texts FROM content'),
+    ).toEqual([{ scores: BIG, texts: BIG + 1 }]);
+    const columns = await rowsOf(
+      address,
+      "SELECT column_name || ' ' || role || ' ' || type AS is FROM _sync_columns WHERE column_name LIKE 'score%' ORDER BY 1",
+    );
+    expect(columns).toEqual([{ is: 'score kept integer' }, { is: 'score_text source text' }]);
+    expect(
+      await rowsOf(
+        address,
+        "SELECT attname FROM pg_attribute WHERE attname LIKE '\\_sync\\_wider%' AND NOT attisdropped",
+      ),
+    ).toEqual([]);
+  });
+
   it('fills again what another process has written since an earlier try, and clears away what nobody wants', async () => {
     const { address, load } = await scoreTable(BIG);
     const [score, rate] = (['integer', 'double'] as const).map((from) => {

@@ -122,7 +122,7 @@ const DEPENDENTS = `
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
     JOIN named ON refobjid = attrelid AND refobjsubid = attnum
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
-      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($5::text[]) AS detached))
+      AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($4::text[] || $5::text[]) AS detached))
     UNION
     SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1, NULL, NULL, retyped
     FROM unnest($4::text[]) AS retyped
