@@ -82,11 +82,12 @@ export async function exportTables(request: ExportRequest): Promise<ExportReport
 }
 
 async function attempt(request: ExportRequest): Promise<ExportReport> {
+  // What was committed before is in the snapshot.
+  const moment = new Date(request.clock.now()).toISOString();
   const snapshot = await openSnapshot(request.warehouse, request.clock);
   const made: string[] = [];
   try {
     const before = await standing(request);
-    const moment = new Date(request.clock.now()).toISOString();
     const chosen = await chooseTables(snapshot, request.tables);
     const all = await chooseTables(snapshot, []).catch(() => chosen);
     const newPath = pathMaker(request, moment, made);

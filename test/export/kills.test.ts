@@ -48,6 +48,19 @@ describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
     }
   });
 
+  it('is not needed to stop it: SIGTERM leaves nothing but what stood', async () => {
+    const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
+    const folder = path.join(stage.folder, 'out');
+    const before = filesBelow(folder).toSorted();
+    await manyRows(stage, 50_000);
+    const command = stage.start('export', 'parquet', 'out');
+    await partAppears(folder, new Set(before), command.ended);
+    command.kill('SIGTERM');
+    expect(await command.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('"code":"interrupted"') });
+    expect(filesBelow(folder).toSorted()).toEqual(before);
+  });
+
   it('of a first one leaves a place that the next one takes', async () => {
     const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
     await manyRows(stage, 12_000);
