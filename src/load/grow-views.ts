@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { commentKey, readShapes, saveComment, storedComments } from '../state/column-catalog.ts';
+import { commentKey, readShapes, saveComment, storedComments, storedExamples } from '../state/column-catalog.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
 import {
@@ -30,17 +30,26 @@ export interface ViewGrowth {
   claim: CompiledQuery;
 }
 
-/** The views as they are once the resource has the tables of `after`. Changes nothing by itself. */
-export async function viewGrowth(context: LoadContext, after: ResourceShape): Promise<ViewGrowth> {
+/** What views are planned from. */
+type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
+
+/**
+ * The views as they are once the resource has the tables of `after`; those named in `held` show the types that they
+ * show now. Changes nothing by itself.
+ */
+export async function viewGrowth(
+  context: ViewContext,
+  after: ResourceShape,
+  held: ReadonlySet<string> = new Set(),
+): Promise<ViewGrowth> {
   const { warehouse, clock } = context;
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
-  const standing = await whatStands(context, stored, names, after);
-  const model = await modelOf(context, after);
+  const standing = await whatStands(context, { stored, names, held }, after);
+  const { model, comments } = await modelOf(context, after);
   const planned = planViews(model, standing);
-  const comments = model.resources.flatMap((resource) => commentsOf(resource, resource.profile));
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
@@ -56,13 +65,18 @@ export async function viewGrowth(context: LoadContext, after: ResourceShape): Pr
   };
 }
 
+interface WhatIsThere {
+  stored: ReadonlyMap<string, StoredView>;
+  names: ReadonlySet<string>;
+  held: ReadonlySet<string>;
+}
+
 /** A view that is there before any other. */
 const MADE_BY_MIGRATIONS = 'sync_freshness';
 
 async function whatStands(
-  { warehouse }: LoadContext,
-  stored: ReadonlyMap<string, StoredView>,
-  names: ReadonlySet<string>,
+  { warehouse }: ViewContext,
+  { stored, names, held }: WhatIsThere,
   after: ResourceShape,
 ): Promise<Standing> {
   const successes = await lastSuccesses(warehouse.own);
@@ -72,7 +86,7 @@ async function whatStands(
     const standing = rows.map(({ column_name, type, first_seen, promised_at }): StandingColumn => ({
       name: column_name,
       type,
-      isPromised: first_seen < since || promised_at !== null,
+      isPromised: first_seen < since || promised_at !== null || held.has(name),
     }));
     return [name, standing] as const;
   });
@@ -82,15 +96,27 @@ async function whatStands(
   return { columns: new Map(columns), taken };
 }
 
-/** Resources in the order of the profile; one that it no longer has keeps its views as they are. */
-async function modelOf({ warehouse, whole }: LoadContext, after: ResourceShape): Promise<ViewModel> {
+/**
+ * Resources in the order of the profile, and what is said of their tables and columns; one that it no longer has keeps its
+ * views as they are.
+ */
+async function modelOf(
+  { warehouse, whole }: ViewContext,
+  after: ResourceShape,
+): Promise<{ model: ViewModel; comments: Comment[] }> {
   const stored = await readShapes(warehouse.own);
+  const examples = await storedExamples(warehouse.own);
   const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
+  const said: Comment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
-    return shape === undefined ? [] : [{ ...shape, profile, comments: byColumn(commentsOf(shape, profile)) }];
+    if (shape === undefined) return [];
+    const comments = commentsOf(shape, profile, (table, column) => examples.get(commentKey(table, column)));
+    said.push(...comments);
+    return [{ ...shape, profile, comments: byColumn(comments) }];
   });
-  return { resources, relations: resolveRelations(whole.relations, resources), dialect: warehouse.dialect };
+  const relations = resolveRelations(whole.relations, resources);
+  return { model: { resources, relations, dialect: warehouse.dialect }, comments: said };
 }
 
 /** The catalogue may say more behind it; what is not in it yet comes with its column. */

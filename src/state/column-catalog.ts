@@ -69,6 +69,9 @@ export function rememberShape(
       .onConflict((conflict) => conflict.columns(['table_name', 'column_name']).doUpdateSet({ type: row.type }))
       .compile(),
   );
+  const kept = changes.flatMap(({ table, beside }) =>
+    beside === undefined ? [] : [keepColumn(own, table, beside.name)],
+  );
   const history = changes.map((change) =>
     own
       .insertInto('_sync_schema_changes')
@@ -82,20 +85,36 @@ export function rememberShape(
       })
       .compile(),
   );
-  return [...upserts, ...history];
+  return [...upserts, ...kept, ...history];
+}
+
+function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {
+  return own
+    .updateTable('_sync_columns')
+    .set({ role: 'kept' })
+    .where('table_name', '=', table)
+    .where('column_name', '=', column)
+    .compile();
 }
 
 function tableOf(rows: ColumnRow[]): TableShape {
   const [first] = rows;
   if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
+  const kept = columnsOf(rows, 'kept');
   return {
     name: first.table_name,
     path: pathOf(first, first.table_path),
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
-    columns: rows
-      .filter((row) => row.role === 'source')
-      .map((row): Column => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) })),
+    columns: columnsOf(rows, 'source'),
+    ...(kept.length === 0 ? {} : { kept }),
   };
+}
+
+function columnsOf(rows: readonly ColumnRow[], role: ColumnRow['role']): Column[] {
+  const found = rows.filter((row) => row.role === role);
+  // By age, because those of one field have one position.
+  if (role === 'kept') found.sort((a, b) => (a.first_seen < b.first_seen ? -1 : 1));
+  return found.map((row) => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) }));
 }
 
 function pathOf(row: ColumnRow, text: string): string[] {
@@ -130,6 +149,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
     comment: keyComment(resource, position, said),
+    example: '',
   }));
 }
 
@@ -152,6 +172,7 @@ function columnRow(
     type: column.type,
     first_seen: at,
     comment: columnComment(shape.resource, table?.path ?? [], column, said),
+    example: null,
   };
 }
 
@@ -168,5 +189,28 @@ export function commentKey(table: string, column: string): string {
 /** The statement that changes what the catalogue says of a column. */
 export function saveComment(own: Kysely<OwnTables>, table: string, column: string, comment: string): CompiledQuery {
   const columns = own.updateTable('_sync_columns').set({ comment });
+  return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
+}
+
+/** Columns of a resource, by table, of which no value was looked at yet. */
+export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string): Promise<Map<string, Set<string>>> {
+  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name']);
+  const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
+  const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
+  return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
+}
+
+/** Values of columns that may be shown, by table and column. */
+export async function storedExamples(own: Kysely<OwnTables>): Promise<Map<string, string>> {
+  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'example']);
+  const rows = await columns.where('example', '<>', '').execute();
+  return new Map(
+    rows.map(({ table_name, column_name, example }) => [commentKey(table_name, column_name), example ?? '']),
+  );
+}
+
+/** The statement that remembers a value of a column; an empty one if none may be shown. */
+export function saveExample(own: Kysely<OwnTables>, table: string, column: string, example: string): CompiledQuery {
+  const columns = own.updateTable('_sync_columns').set({ example });
   return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
 }

@@ -1,5 +1,5 @@
 import { ConfigError } from '../model/errors.ts';
-import { fieldMask, keyMark } from '../shape/records/mask-fields.ts';
+import { fieldMask, keyMark } from '../shape/mask-fields.ts';
 import type { Profile, ResourceProfile } from '../source/profile.ts';
 import type { RecordMask } from '../source/record-mask.ts';
 

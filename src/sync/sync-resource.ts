@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { refreshViews } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
+import { tendExamples } from '../load/tend-examples.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
@@ -43,7 +44,10 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   );
   await purgeDeleted(context);
   if (progress.mode === 'full') await growCalendar(context, 'data');
-  await owned.takeTurn(() => tendKeys(context));
+  await owned.takeTurn(async () => {
+    await tendKeys(context);
+    await tendExamples(context);
+  });
 }
 
 /** The listing, whole or by the service's filter, and what a filter that is not proved makes necessary. */

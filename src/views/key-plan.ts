@@ -5,7 +5,7 @@ import type { ResourceProfile } from '../source/profile.ts';
 import type { Relations } from '../source/relations.ts';
 import type { ColumnIndex, KeyPlan } from '../warehouse/key-plan.ts';
 
-type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes' | 'related'>;
+type Planned = Pick<KeyPlan, 'tables' | 'references' | 'indexes'>;
 type References = KeyPlan['references'];
 
 /**
@@ -13,18 +13,20 @@ type References = KeyPlan['references'];
  * declared to hold keys is found by them before the other resource has any table.
  */
 export function planKeys(
-  { resource, tables }: ResourceShape,
+  { tables }: ResourceShape,
   profile: Pick<ResourceProfile, 'updated' | 'indexes'>,
   relations: Relations,
   shapes: readonly ResourceShape[],
 ): Planned {
-  const all = shapes.flatMap((shape) => referencesOf(shape, relations, shapes));
-  const related = all.filter(({ table }) => table.path.length === 0).map(({ table }) => table.name);
-  const references = referencesOf({ resource, tables }, relations, shapes);
-  return { tables, references, indexes: indexesOf(tables, profile, references), related: [...new Set(related)] };
+  const references = referencesOf(tables, relations, shapes);
+  return { tables, references, indexes: indexesOf(tables, profile, references) };
 }
 
-function referencesOf({ tables }: ResourceShape, relations: Relations, shapes: readonly ResourceShape[]): References {
+function referencesOf(
+  tables: readonly TableShape[],
+  relations: Relations,
+  shapes: readonly ResourceShape[],
+): References {
   return Object.entries(relations).flatMap(([source, target]) => {
     const [from = '', column = ''] = source.split('.');
     const [name = '', key = ''] = target.split('.');

@@ -1,6 +1,5 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { OwnTables } from './own-tables.ts';
-import type { RowQueryDialect } from './reading.ts';
 
 /** A column that holds keys of the records of another table. */
 export interface References {
@@ -20,10 +19,16 @@ export interface Dangling {
   example: string | null;
 }
 
+/** What is needed of `RowQueryDialect`. */
+interface TextDialect {
+  named: (table: string) => RawBuilder<unknown>;
+  compared: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
+}
+
 /** One statement that reads both tables. Keys are texts, whatever type the references have. */
 export async function danglingIn(
   own: Kysely<OwnTables>,
-  { named, compared }: Pick<RowQueryDialect, 'named' | 'compared'>,
+  { named, compared }: TextDialect,
   { table, column, isMarked, target }: References,
 ): Promise<Dangling> {
   const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
@@ -35,5 +40,5 @@ export async function danglingIn(
       ON ${compared(key)} = ${compared(value)} AND t."_deleted_at" IS NULL
     WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(own);
   const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
-  return { references: Number(n), dangling: Number(dangling), example };
+  return { references: n, dangling, example };
 }

@@ -10,8 +10,6 @@ export interface KeyPlan {
   references: readonly Reference[];
   /** Indexes of single columns of these tables that should be there; of all others, ours go. */
   indexes: readonly ColumnIndex[];
-  /** Of all resources, the own tables that hold keys of others. */
-  related: readonly string[];
   /** All views of ours, each behind those that it stands on, and what holds as long as they are so: asked for if some have to be made again. */
   views: () => Promise<{ views: readonly ViewChange[]; claim: CompiledQuery | null }>;
 }

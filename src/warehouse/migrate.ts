@@ -11,6 +11,7 @@ import * as serviceNotices from '../../migrations/009-service-notices.ts';
 import * as tokens from '../../migrations/010-tokens.ts';
 import * as views from '../../migrations/011-views.ts';
 import * as timesDeletesCalendar from '../../migrations/012-times-deletes-calendar.ts';
+import * as examples from '../../migrations/013-examples.ts';
 import * as history from '../../migrations/014-history.ts';
 import * as growth from '../../migrations/015-growth.ts';
 import * as sourceTexts from '../../migrations/016-source-texts.ts';
@@ -38,6 +39,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '010-tokens': tokens,
   '011-views': views,
   '012-times-deletes-calendar': timesDeletesCalendar,
+  '013-examples': examples,
   '014-history': history,
   '015-growth': growth,
   '016-source-texts': sourceTexts,

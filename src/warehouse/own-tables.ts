@@ -87,12 +87,15 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
-  role: 'key' | 'source';
+  /** `kept`: a column that stands no longer for its field, and is filled with what fits it. */
+  role: 'key' | 'source' | 'kept';
   /** JSON array. */
   source_path: string;
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
+  /** A value that may be shown; null until it was looked for, empty if there is none. */
+  example: string | null;
 }
 
 export interface SchemaChangeRow {

@@ -2,6 +2,7 @@ import { type Kysely, sql, type RawBuilder } from 'kysely';
 import type { Column } from '../model/table.ts';
 import { danglingIn, type Dangling, type References } from './dangling.ts';
 import type { DeliveryRow, Inbox, InboxTables } from './inbox.ts';
+import type { Cell } from '../model/table.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -36,9 +37,20 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
   };
 }
 
+/** Of a text in a sample: enough to tell that it is long. */
+const SAMPLED_LETTERS = 40;
+
 interface RowQueries extends Pick<
   Warehouse,
-  'holdsBeyondDouble' | 'timeSpan' | 'keysAfter' | 'latestKeys' | 'countUntimed' | 'count' | 'countAll' | 'countDeleted'
+  | 'holdsBeyondDouble'
+  | 'sample'
+  | 'timeSpan'
+  | 'keysAfter'
+  | 'latestKeys'
+  | 'countUntimed'
+  | 'count'
+  | 'countAll'
+  | 'countDeleted'
 > {
   /** How many references lead nowhere. */
   dangling(references: References): Promise<Dangling>;
@@ -72,6 +84,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return rows.length > 0;
     },
     timeSpan: timeSpan(own, dialect),
+    sample: sample(own, dialect),
     // The index of the keys alone answers this: hardly a row is read.
     keysAfter: ({ name, key: [first = ''] }, after, limit) => {
       const key = sql.id(first);
@@ -106,6 +119,18 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return numberOf(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
         AND "_synced_at" >= ${moment(since)}`);
     },
+  };
+}
+
+function sample(own: Kysely<OwnTables>, { named }: RowQueryDialect): Warehouse['sample'] {
+  return async ({ name, path }, columns, limit) => {
+    const cells = columns.map(({ name: column, type }) => {
+      const cell = sql`${sql.id(column)}`;
+      return sql`${type === 'text' ? sql`substr(${cell}, 1, ${sql.lit(SAMPLED_LETTERS)})` : cell} AS ${sql.id(column)}`;
+    });
+    const live = path.length === 0 ? sql`WHERE "_deleted_at" IS NULL` : sql``;
+    const rows = sql<Record<string, Cell>>`SELECT ${sql.join(cells)} FROM ${named(name)} ${live} LIMIT ${limit}`;
+    return (await rows.execute(own)).rows;
   };
 }
 

@@ -197,7 +197,8 @@ export interface Warehouse {
   ): Promise<readonly [first: string, last: string] | null>;
   /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
-   * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
+   * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
+   * nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
   /**
@@ -220,6 +221,8 @@ export interface Warehouse {
   softDelete(deletion: SoftDelete): Promise<string[]>;
   /** Removes deleted rows and their versions. Returns how many rows went. */
   purge(purge: Purge): Promise<number>;
+  /** Cells of a few live rows, by column; long texts are cut. */
+  sample(table: TableShape, columns: readonly Column[], limit: number): Promise<Record<string, Cell>[]>;
   /** Keys of all rows of a resource's own table, deleted ones too, in the database's order: those behind `after`. */
   keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
   /** Keys of a few live rows, spread over the table, that nothing suspects to be gone; may be fewer than there are. */

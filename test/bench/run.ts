@@ -5,11 +5,13 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { OPEN_DATABASE, type BenchDatabase } from './databases.ts';
 import { measure, median, type Measured } from './measure.ts';
+import { benchQueries } from './queries.ts';
 
 /**
  * `npm run bench`: the product's backfill against the raw loop, interleaved, on the same server and data, first on
  * SQLite and then on Postgres, or only on the one named. Ratios are rows per second of the product divided by the raw
- * loop's in the same round; the figure is their median.
+ * loop's in the same round; the figure is their median. Then typical queries (`--only queries`), with the tables as they
+ * are loaded and with the keys and indexes that the layer makes.
  */
 const { values: options } = parseArgs({
   options: {
@@ -144,6 +146,17 @@ async function runCase(database: BenchDatabase, test: Case): Promise<void> {
   }
 }
 
+async function runQueries(database: BenchDatabase): Promise<void> {
+  const counts = ['analytics', 'content', 'images'].map((name, at) => `${name}=${Math.ceil(RECORDS / 10 ** at)}`);
+  const { url, child } = await startServer('--generate', counts.join(','), '--pagination', 'page', '--cache', '1024');
+  try {
+    const stage = { url, key: KEY, folder, main: path.join(root, 'src/main.ts') };
+    process.stdout.write(await benchQueries(database, stage, ROUNDS));
+  } finally {
+    child.kill();
+  }
+}
+
 try {
   for (const [name, open] of Object.entries(OPEN_DATABASE)) {
     if (options.database !== undefined && options.database !== name) continue;
@@ -151,6 +164,7 @@ try {
     try {
       for (const test of CASES)
         if (options.only === undefined || test.name === options.only) await runCase(database, test);
+      if (options.only === undefined || options.only === 'queries') await runQueries(database);
     } finally {
       await database.close();
     }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
@@ -57,6 +58,7 @@ describe.for(onBoth)('indexes on $name', ({ database }) => {
       database === SQLITE
         ? [
             '"analytics" ("content_id", "views", "visitors", "seconds") WHERE "_deleted_at" IS NULL',
+            '"content" ("seo_image_id", "word_count", "revision", "reading_minutes") WHERE "_deleted_at" IS NULL',
             '"content_image_ids" ("value", "content_id")',
           ]
         : ['analytics (content_id)', 'content (seo_image_id)', 'content_image_ids (value)'];
@@ -151,6 +153,20 @@ describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
     await walkAll(stage, 'sync');
     expect(await rowsOf(stage.address, shown)).toEqual(before);
     expect((await rowsOf(stage.address, told)).map(({ conname }) => conname)).toEqual(names.slice(1));
+  });
+});
+
+describe.skipIf(POSTGRES.missing !== null)('a text that is longer than an index of postgres holds', () => {
+  it('is copied, and the index is left out', async () => {
+    const stage = await blog(POSTGRES);
+    const long = randomBytes(9_000).toString('base64');
+    stage.sandbox.store.put('analytics', { ...FULL, content_id: long });
+    await walkAll(stage, 'sync');
+    expect(await rowsOf(stage.address, "SELECT content_id FROM analytics WHERE id = 'full'")).toEqual([
+      { content_id: long },
+    ]);
+    expect(await indexesOf(stage, POSTGRES)).not.toContain('analytics (content_id)');
+    expect(await indexesOf(stage, POSTGRES)).toContain('analytics (updated_at)');
   });
 });
 

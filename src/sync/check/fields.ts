@@ -51,7 +51,7 @@ function stateFinding(
   if (states.length === 0) {
     return { check: 'state', status: 'warn', detail: `no record on the page has the field ${field}`, hint };
   }
-  const shown = states.filter((state) => published.some((one) => String(one) === String(state))).length;
+  const shown = states.filter((state) => published.some((one) => String(one) === textOf(state))).length;
   const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
   if (shown > 0) return { check: 'state', status: 'ok', detail };
   const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
@@ -62,4 +62,8 @@ function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
   const [key, ...rest] = keys;
   if (key === undefined) return value === null ? [] : [value];
   return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
+}
+
+function textOf(state: JsonValue): string {
+  return typeof state === 'string' ? state : JSON.stringify(state);
 }

@@ -8,6 +8,7 @@ import type { PostgresAddress } from './connection/address.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
+import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
@@ -58,18 +59,23 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     evolve: (growth) => growTables(database, own, growth),
     dropTables: (removal) => dropTables(database, removal),
     tendKeys: (plan, lease) => tendKeys(database, plan, lease),
-    rewrite: (rewrite) =>
-      underLease(rewrite.lease, async (session) => {
-        await rewriteRows(session, rewrite);
-        await session.runAll(rewrite.statements.map(asStep));
-      }),
+    rewrite: (rewrite) => {
+      const work = (): Promise<void> =>
+        underLease(rewrite.lease, async (session) => {
+          await rewriteRows(session, rewrite);
+          await session.runAll(rewrite.statements.map(asStep));
+        });
+      return orUnindexed(database, rewrite.rows[0]?.table.name ?? '', work);
+    },
     prepare: (rows) => ({ rows, steps: stepsOf(rows, false) }),
     commit: ({ page: { rows, steps }, lease, statements }: PageCommit<PreparedSteps>) => {
       let attempts = 0;
-      return inOneTrip(lease, () => {
-        attempts += 1;
-        return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
-      });
+      const write = (): Promise<void> =>
+        inOneTrip(lease, () => {
+          attempts += 1;
+          return [...(attempts === 1 ? steps : stepsOf(rows, true)), ...statements.map(asStep)];
+        });
+      return orUnindexed(database, rows.resource, write);
     },
     softDelete: (deletion) =>
       underLease(deletion.lease, async (session) => {

@@ -2,8 +2,9 @@ import { escapeIdentifier as quoted } from 'pg';
 import { columnText, INDEX } from '../../key-plan.ts';
 import type { KeyPlan } from '../../key-plan.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { execute, type Database } from '../connection/transact.ts';
+import { execute, transact, type Database } from '../connection/transact.ts';
 import { nameBehind } from '../widening/ddl.ts';
+import { causeCode } from '../widening/exclusive-step.ts';
 import { alone } from './one-by-one.ts';
 
 /**
@@ -41,3 +42,30 @@ async function standingIndexes(database: Database, { tables }: KeyPlan): Promise
   );
   return rows.map(({ name }) => name);
 }
+
+/** SQLSTATE of a value that is longer than an index holds. */
+const TOO_LONG = '54000';
+
+/**
+ * Runs `work`, and again without our indexes of texts if a value is longer than one holds: no index keeps a record out.
+ * They are left out from then on, as long as the value is there.
+ */
+export async function orUnindexed<T>(database: Database, resource: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (causeCode(error) !== TOO_LONG) throw error;
+    const { rows } = await execute(database)<{ statement: string }>(TEXT_INDEXES, [database.schema, resource, INDEX]);
+    if (rows.length === 0) throw error;
+    await transact(database, async (session) => {
+      for (const { statement } of rows) await session.execute(statement);
+    });
+    return work();
+  }
+}
+
+const TEXT_INDEXES = `SELECT DISTINCT format('DROP INDEX IF EXISTS %I', pg_class.relname) AS statement
+  FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_class AS indexed ON indexed.oid = indrelid
+  JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) AND atttypid = 'text'::regtype
+  WHERE indexed.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND starts_with(pg_class.relname, $3::text)
+    AND indexed.relname IN (SELECT $2::text UNION ALL SELECT relname FROM pg_class WHERE starts_with(relname, $2::text || '_'))`;

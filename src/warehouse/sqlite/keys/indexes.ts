@@ -8,7 +8,7 @@ const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double']);
 /** An index of more columns is nearly the table again. */
 const MOST_NUMBERS = 8;
 
-type Planned = Pick<KeyPlan, 'tables' | 'indexes' | 'related'>;
+type Planned = Pick<KeyPlan, 'tables' | 'indexes'>;
 
 interface WantedIndex {
   name: string;
@@ -30,24 +30,16 @@ export async function tendIndexes(
 
 /**
  * Statements that build the indexes which are missing, and take away ours that nobody wants any more or that are not as
- * they should be. Each may run in a transaction of its own.
+ * they should be.
  */
-export function missingIndexes(
-  db: Database,
-  { tables, indexes, related }: Pick<KeyPlan, 'tables' | 'indexes' | 'related'>,
-): string[] {
+function missingIndexes(db: Database, { tables, indexes }: Planned): string[] {
   const standing = new Map(
     db
       .prepare<[string], [string, string]>(STANDING)
       .raw()
       .all(JSON.stringify(tables.map(({ name }) => name))),
   );
-  const pays = (index: ColumnIndex): boolean =>
-    index.why !== 'reference' ||
-    index.table.path.length > 0 ||
-    standing.has(nameOf(index)) ||
-    isLargest(db, index, related);
-  const wanted = indexes.filter(pays).map(wantedIndex);
+  const wanted = indexes.map(wantedIndex);
   const stays = (name: string, text: string): boolean =>
     wanted.some((index) => index.name === name && index.statement === text);
   const dropped = [...standing].filter(([name, text]) => !stays(name, text));
@@ -63,16 +55,6 @@ const STANDING = `SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND s
 
 function nameOf(index: ColumnIndex): string {
   return `${INDEX}${columnText(index)}`;
-}
-
-/** Only what many rows are added up for is worth an index as large as this: of all tables that hold keys, the largest. */
-function isLargest(db: Database, { table }: ColumnIndex, related: readonly string[]): boolean {
-  const size = (name: string): number =>
-    db
-      .prepare<[], number | null>(`SELECT max(rowid) FROM ${quoted(name)}`)
-      .pluck()
-      .get() ?? 0;
-  return related.every((name) => size(name) <= size(table.name));
 }
 
 function wantedIndex(index: ColumnIndex): WantedIndex {

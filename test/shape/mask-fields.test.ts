@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { asRecord, storedValue } from '../../../src/shape/records/as-record.ts';
-import { canonicalHash } from '../../../src/shape/records/fingerprint.ts';
-import { fieldMask, keyMark } from '../../../src/shape/records/mask-fields.ts';
-import { mergeParts } from '../../../src/shape/records/merge-parts.ts';
-import { parseJson } from '../../../src/shape/json/parse-json.ts';
+import { asRecord, storedValue } from '../../src/shape/records/as-record.ts';
+import { canonicalHash } from '../../src/shape/records/fingerprint.ts';
+import { fieldMask, keyMark } from '../../src/shape/mask-fields.ts';
+import { mergeParts } from '../../src/shape/records/merge-parts.ts';
+import { parseJson } from '../../src/shape/json/parse-json.ts';
 
 const KEY = 'a key of the source';
 const hash = (text: string): string => createHmac('sha256', KEY).update(text).digest('hex').slice(0, 32);

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
-import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
-import { keysOfText } from '../columns/source-path.ts';
-import { isExact } from '../json/exact-number.ts';
-import { parseJson } from '../json/parse-json.ts';
-import { isObject } from './field-at.ts';
-import { limitRejection } from './record-limits.ts';
+import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
+import { keysOfText } from './columns/source-path.ts';
+import { isExact } from './json/exact-number.ts';
+import { parseJson } from './json/parse-json.ts';
+import { isObject } from './records/field-at.ts';
+import { limitRejection } from './records/record-limits.ts';
 
 /** What becomes of a field: nothing of it is left, or a hash in place of each value. */
 export interface HiddenField {

@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { asOtherClient, DATABASES, type TestDatabase } from '../../support/databases.ts';
+import { journey, type Journey } from '../../support/journey.ts';
+
+type Record_ = Record<string, unknown>;
+
+const RELATIONS = {
+  'analytics.content_id': 'content.id',
+  'content.seo_image_id': 'images.id',
+  'content_image_ids.value': 'images.id',
+};
+const UPDATED = '2026-01-02T00:00:00Z';
+
+/** Odd ones among the others: without anything, with everything twice, and names that refer to nothing. */
+function addOddOnes({ sandbox: { store } }: Journey): void {
+  const put = (resource: 'content' | 'images' | 'analytics', id: string, fields: Record_): void =>
+    void store.put(resource, { id, updated_at: UPDATED, ...fields });
+  put('content', 'bare', { title: 'nothing belongs to it' });
+  put('content', 'full', {
+    tags: ['b', 'a, with a comma', null, 'b', ''],
+    image_ids: ['img_000000000', 'img_000000000'],
+    seo: { image_id: 'img_000000000' },
+  });
+  put('content', 'huge', { image_ids: ['img_000000001', 'gone'], authors: [{ handle: 'z' }, { handle: 'a' }] });
+  put('analytics', 'a1', { content_id: 'full', views: 9_007_199_254_740_991, seconds: 0.1, date: '2025-01-31' });
+  put('analytics', 'a2', { content_id: 'full', views: 2, seconds: 0.2, date: '2024-12-31' });
+  put('analytics', 'a3', { content_id: 'huge', seconds: 1e308 });
+  put('analytics', 'a4', { content_id: 'huge', seconds: 1e308 });
+  put('analytics', 'a5', { content_id: 'nowhere', views: 1_000 });
+  put('analytics', 'a6', { content_id: null, views: 1_000 });
+}
+
+function recordsOf({ sandbox: { store } }: Journey, resource: 'content' | 'images' | 'analytics'): Record_[] {
+  return [...store.list(resource)].map(({ text }) => JSON.parse(text) as Record_);
+}
+
+async function ask(database: TestDatabase, address: string, query: string): Promise<Record_[]> {
+  return database.name === 'sqlite'
+    ? database.read(address, (db) => db.prepare<[], Record_>(query).all())
+    : asOtherClient(address, async (client) => (await client.query<Record_>(query)).rows);
+}
+
+async function copied(database: TestDatabase): Promise<Journey> {
+  const blog = await journey({
+    database,
+    profile: { relations: RELATIONS },
+    sandbox: { generate: { content: 40, images: 5, analytics: 90 } },
+  });
+  addOddOnes(blog);
+  const { status } = await blog.run('backfill');
+  expect(status).toBe('ok');
+  return blog;
+}
+
+describe.for(DATABASES)('a summary on $name', (database) => {
+  it('has a row per live record, with the counts, sums and days of what belongs to it', async () => {
+    const blog = await copied(database);
+    const days = database.name === 'sqlite' ? 'CAST($ AS TEXT)' : '$::text';
+    const rows = await ask(
+      database,
+      blog.address,
+      `SELECT id, tags, tags_count, authors_count, authors_handle, analytics_count, CAST(analytics_views_sum AS TEXT) AS views,
+        analytics_seconds_sum AS seconds, ${days.replace('$', 'analytics_first_date')} AS first,
+        ${days.replace('$', 'analytics_last_date')} AS last FROM content_summary ORDER BY id`,
+    );
+    const analytics = recordsOf(blog, 'analytics');
+    const texts = (list: unknown): string | null => {
+      const all = (Array.isArray(list) ? list : []).filter((each) => each !== null);
+      return all.length === 0 ? null : all.join(', ');
+    };
+    const wanted = recordsOf(blog, 'content').map(({ id, tags, authors }) => {
+      const own = analytics.filter(({ content_id }) => content_id === id);
+      const dates = own.flatMap(({ date }) => (typeof date === 'string' ? [date] : [])).toSorted();
+      const handles = Array.isArray(authors) ? authors.map(({ handle }: { handle?: unknown }) => handle) : [];
+      const views = own.reduce((sum, each) => sum + BigInt(Number(each['views'] ?? 0)), 0n);
+      const seconds = own.reduce((sum, each) => sum + Number(each['seconds'] ?? 0), 0);
+      return {
+        id,
+        tags: texts(tags),
+        tags_count: String(Array.isArray(tags) ? tags.length : 0),
+        authors_count: String(handles.length),
+        authors_handle: texts(handles),
+        analytics_count: String(own.length),
+        views: String(views),
+        seconds: Number.isFinite(seconds) ? expect.closeTo(seconds, 6) : null,
+        first: dates[0] ?? null,
+        last: dates.at(-1) ?? null,
+      };
+    });
+    const shown = rows.map((row) => ({
+      ...row,
+      tags_count: String(row['tags_count']),
+      authors_count: String(row['authors_count']),
+      analytics_count: String(row['analytics_count']),
+    }));
+    expect(shown).toEqual(wanted.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1)));
+  });
+
+  it('adds up to what the related records add up to, and counts a record once for whatever it refers to twice', async () => {
+    const blog = await copied(database);
+    const [sums] = await ask(
+      database,
+      blog.address,
+      `SELECT (SELECT CAST(sum(analytics_views_sum) AS TEXT) FROM content_summary) AS summary,
+        (SELECT CAST(sum(views) AS TEXT) FROM analytics_live WHERE content_id IN (SELECT id FROM content_live)) AS live`,
+    );
+    expect(sums?.['summary']).toBe(sums?.['live']);
+    const images = await ask(database, blog.address, 'SELECT id, content_count AS n FROM images_summary ORDER BY id');
+    const content = recordsOf(blog, 'content');
+    const users = (id: unknown): number =>
+      content.filter((each) => {
+        const { seo, image_ids: list } = each as {
+          seo?: { image?: { id?: unknown }; image_id?: unknown };
+          image_ids?: unknown[];
+        };
+        return seo?.image_id === id || seo?.image?.id === id || list?.includes(id) === true;
+      }).length;
+    expect(images.map(({ id, n }) => [id, Number(n)])).toEqual(
+      recordsOf(blog, 'images').map(({ id }) => [id, users(id)]),
+    );
+    expect(users('img_000000000')).toBeGreaterThan(0);
+    const columns = Object.keys((await ask(database, blog.address, 'SELECT * FROM images_summary LIMIT 1'))[0] ?? {});
+    // What refers to two images would be added up twice.
+    expect(columns.filter((name) => name.endsWith('_sum'))).toEqual([]);
+  });
+
+  it('does not fail for all because of numbers that no column holds the sum of', async () => {
+    const blog = await journey({
+      database,
+      profile: { relations: RELATIONS },
+      sandbox: { generate: { content: 2, images: 0, analytics: 0 } },
+    });
+    for (const id of ['1', '2']) {
+      blog.sandbox.store.put(
+        'analytics',
+        `{"id":"${id}","content_id":"cnt_000000000","views":9223372036854775807,"updated_at":"${UPDATED}"}`,
+      );
+    }
+    blog.sandbox.store.put(
+      'analytics',
+      `{"id":"3","content_id":"cnt_000000001","views":9007199254740993,"updated_at":"${UPDATED}"}`,
+    );
+    await blog.run('backfill');
+    const rows = await ask(
+      database,
+      blog.address,
+      'SELECT CAST(analytics_views_sum AS TEXT) AS views FROM content_summary ORDER BY id',
+    );
+    expect(rows).toEqual([{ views: null }, { views: '9007199254740993' }]);
+  });
+
+  it('shows the fields first, even those that are called as its own columns would be', async () => {
+    const blog = await journey({
+      database,
+      profile: { relations: RELATIONS },
+      sandbox: { generate: { content: 0, images: 0, analytics: 1 } },
+    });
+    blog.sandbox.store.put('content', { id: 'x', tags: ['a'], tags_count: 'three', updated_at: UPDATED });
+    await blog.run('backfill');
+    const [row = {}] = await ask(database, blog.address, 'SELECT * FROM content_summary');
+    expect(row).toMatchObject({ tags_count: 'three', tags: 'a' });
+    const own = Object.keys(row).find((name) => /^tags_count_[0-9a-f]{8}$/.test(name)) ?? '';
+    expect(Number(row[own])).toBe(1);
+  });
+});
