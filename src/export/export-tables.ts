@@ -71,20 +71,20 @@ export interface ExportReport {
 export async function exportTables(request: ExportRequest): Promise<ExportReport> {
   const { place } = request;
   try {
-    return await attempt(request);
+    return await attempt(request, false);
   } catch (error) {
     if (!(error instanceof SyncError) || error.code !== 'snapshot_lost') throw error;
-    // A run has begun meanwhile: now there is a log to read beside it.
-    return await attempt(request);
+    // Somebody has begun to write meanwhile.
+    return await attempt(request, true);
   } finally {
     await place.close();
   }
 }
 
-async function attempt(request: ExportRequest): Promise<ExportReport> {
+async function attempt(request: ExportRequest, isBeside: boolean): Promise<ExportReport> {
   // What was committed before is in the snapshot.
   const moment = new Date(request.clock.now()).toISOString();
-  const snapshot = await openSnapshot(request.warehouse, request.clock);
+  const snapshot = await openSnapshot(request.warehouse, request.clock, isBeside);
   const made: string[] = [];
   try {
     const before = await standing(request);
