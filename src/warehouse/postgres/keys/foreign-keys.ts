@@ -26,12 +26,14 @@ interface ForeignKey extends StandingKey {
 const NOT_ENFORCED_SINCE = 180_000;
 
 /**
- * The keys of child tables to their parents, held: their rows come and go in one transaction. And, where the server
- * knows keys that are told and not held, those to other resources, whose records may be missing.
+ * The keys of child tables to their parents, and those to other resources, whose records may be missing. Where the server
+ * knows keys that are told and not held, both are so: all rows of a record are written in one transaction, and to look
+ * each of them up would cost a third of what it takes to write it. Elsewhere those to parents are held.
  */
 export async function makeForeignKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
   const standing = await standingKeys(database, plan.tables);
-  const wanted = [...parentKeys(plan.tables), ...(await referenceKeys(database, plan.references))];
+  const mayTell = (await serverVersion(database)) >= NOT_ENFORCED_SINCE;
+  const wanted = [...parentKeys(plan.tables, mayTell), ...(mayTell ? referenceKeys(plan.references) : [])];
   for (const { table, name } of standing.filter((key) => !wanted.some((other) => isSame(key, other)))) {
     await alone(database, lease, `ALTER TABLE ${quoted(table)} DROP CONSTRAINT ${quoted(name)}`);
   }
@@ -44,25 +46,25 @@ function isSame(a: StandingKey, b: StandingKey): boolean {
   return a.table === b.table && a.name === b.name && a.target === b.target;
 }
 
-function parentKeys(tables: readonly TableShape[]): ForeignKey[] {
+function parentKeys(tables: readonly TableShape[], mayTell: boolean): ForeignKey[] {
+  // Deferred: in which order the tables of a record are written is nobody's concern.
+  const how = mayTell ? 'NOT ENFORCED' : 'DEFERRABLE INITIALLY DEFERRED';
   return tables.flatMap((table) => {
     const parent = parentTable(table, tables);
     if (parent === null) return [];
-    // Deferred: in which order the tables of a record are written is nobody's concern.
-    const text = `FOREIGN KEY (${list(parentKey(table))}) REFERENCES ${quoted(parent.name)} (${list(parent.key)}) DEFERRABLE INITIALLY DEFERRED`;
+    const text = `FOREIGN KEY (${list(parentKey(table))}) REFERENCES ${quoted(parent.name)} (${list(parent.key)}) ${how}`;
     return [{ table: table.name, name: nameBehind(PARENT_KEY, table.name), target: parent.name, text }];
   });
 }
 
 /** Of texts: keys are, and nothing else can point to them. */
-async function referenceKeys(database: Database, references: readonly Reference[]): Promise<ForeignKey[]> {
-  const keys = references.flatMap(({ table, column, to }): ForeignKey[] => {
+function referenceKeys(references: readonly Reference[]): ForeignKey[] {
+  return references.flatMap(({ table, column, to }): ForeignKey[] => {
     if (to === null || !isText(table, column)) return [];
     const name = nameBehind(REFERENCE_KEY, columnText({ table, column }));
     const text = `FOREIGN KEY (${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)}) NOT ENFORCED`;
     return [{ table: table.name, name, target: to.table, text }];
   });
-  return keys.length === 0 || (await serverVersion(database)) < NOT_ENFORCED_SINCE ? [] : keys;
 }
 
 function isText({ key, columns }: TableShape, name: string): boolean {
