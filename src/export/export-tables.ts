@@ -18,8 +18,8 @@ import {
   type Manifest,
   type ManifestTable,
 } from './manifest.ts';
-import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
-import { MANIFEST, type Place } from './places/place.ts';
+import { isOurs, leftovers } from './leftovers.ts';
+import type { Place } from './places/place.ts';
 
 export const FORMATS: Readonly<Record<FormatName, Format>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
 
@@ -128,12 +128,6 @@ async function standing({ place, source }: ExportRequest): Promise<Standing | nu
   });
 }
 
-const PART = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
-
-function isOurs(path: string): boolean {
-  return PART.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
-}
-
 type NewPath = (table: string) => (month: string | null) => string;
 
 /** No other export gives the names that this one gives; `made` gets all of them. */
@@ -211,26 +205,6 @@ async function conclude(
     tables: tables.map((table) => summary(table, written)),
     removed_files: gone.length,
   };
-}
-
-const DAY_MS = 86_400_000;
-
-/**
- * What the manifest before listed, and what exports left that were stopped: at once where nobody else can be writing,
- * elsewhere after a day.
- */
-async function leftovers(
-  place: Place,
-  listed: ReadonlySet<string>,
-  before: Manifest | null,
-  now: number,
-): Promise<string[]> {
-  const old = new Set(filesOf(before));
-  const files = await place.list();
-  return files
-    .filter(({ path }) => PART.test(path) && !listed.has(path))
-    .filter(({ path, changedAt }) => place.isLocked || old.has(path) || changedAt < now - DAY_MS)
-    .map(({ path }) => path);
 }
 
 async function removeQuietly(place: Place, paths: readonly string[]): Promise<void> {
