@@ -14,7 +14,7 @@ const ON_POSTGRES = [
 /** What `npm test` runs shortly and that has no `*.soak.ts`: it looks at `TEST_LENGTH` itself. */
 const AT_LENGTH = [
   'cli/{demo,reading}.test.ts',
-  'export/{kills,memory}.test.ts',
+  'export/{blog,kills,memory}.test.ts',
   'faults/{answer-memory,bad-json,bad-records,linear-time,pagination,postgres,redirects,secrets,set-back,status,waits}.test.ts',
   'http/auth/{rotating,shared-token}.test.ts',
   'journeys/short-tokens.test.ts',

@@ -18,8 +18,8 @@ import {
   type Manifest,
   type ManifestTable,
 } from './manifest.ts';
-import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
-import { MANIFEST, type Place } from './places/place.ts';
+import { isOurs, leftovers } from './leftovers.ts';
+import type { Place } from './places/place.ts';
 
 export const FORMATS: Readonly<Record<FormatName, Format>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
 
@@ -71,22 +71,23 @@ export interface ExportReport {
 export async function exportTables(request: ExportRequest): Promise<ExportReport> {
   const { place } = request;
   try {
-    return await attempt(request);
+    return await attempt(request, false);
   } catch (error) {
     if (!(error instanceof SyncError) || error.code !== 'snapshot_lost') throw error;
-    // A run has begun meanwhile: now there is a log to read beside it.
-    return await attempt(request);
+    // Somebody has begun to write meanwhile.
+    return await attempt(request, true);
   } finally {
     await place.close();
   }
 }
 
-async function attempt(request: ExportRequest): Promise<ExportReport> {
-  const snapshot = await openSnapshot(request.warehouse, request.clock);
+async function attempt(request: ExportRequest, isBeside: boolean): Promise<ExportReport> {
+  // What was committed before is in the snapshot.
+  const moment = new Date(request.clock.now()).toISOString();
+  const snapshot = await openSnapshot(request.warehouse, request.clock, isBeside);
   const made: string[] = [];
   try {
     const before = await standing(request);
-    const moment = new Date(request.clock.now()).toISOString();
     const chosen = await chooseTables(snapshot, request.tables);
     const all = await chooseTables(snapshot, []).catch(() => chosen);
     const newPath = pathMaker(request, moment, made);
@@ -125,12 +126,6 @@ async function standing({ place, source }: ExportRequest): Promise<Standing | nu
   throw new ConfigError('export_place_taken', `${place.shown}: the export of source ${manifest.source} is there`, {
     hint: 'name another place, one for each source',
   });
-}
-
-const PART = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
-
-function isOurs(path: string): boolean {
-  return PART.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
 }
 
 type NewPath = (table: string) => (month: string | null) => string;
@@ -210,26 +205,6 @@ async function conclude(
     tables: tables.map((table) => summary(table, written)),
     removed_files: gone.length,
   };
-}
-
-const DAY_MS = 86_400_000;
-
-/**
- * What the manifest before listed, and what exports left that were stopped: at once where nobody else can be writing,
- * elsewhere after a day.
- */
-async function leftovers(
-  place: Place,
-  listed: ReadonlySet<string>,
-  before: Manifest | null,
-  now: number,
-): Promise<string[]> {
-  const old = new Set(filesOf(before));
-  const files = await place.list();
-  return files
-    .filter(({ path }) => PART.test(path) && !listed.has(path))
-    .filter(({ path, changedAt }) => place.isLocked || old.has(path) || changedAt < now - DAY_MS)
-    .map(({ path }) => path);
 }
 
 async function removeQuietly(place: Place, paths: readonly string[]): Promise<void> {

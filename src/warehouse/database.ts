@@ -23,8 +23,8 @@ export interface Database {
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** The warehouse as it stands now, for those who read much of it. Null if nothing of ours is there. */
-  openSnapshot(clock: Clock): Promise<SnapshotReader | null>;
+  /** The warehouse as it stands now, for those who read much of it; `isBeside` after `snapshot_lost`. Null if nothing of ours is there. */
+  openSnapshot(clock: Clock, isBeside: boolean): Promise<SnapshotReader | null>;
   /** Throws `ConfigError` if no warehouse could be made if none is. */
   refuseMaking(clock: Clock): Promise<void>;
   /** Address of the inbox that belongs to the warehouse. */

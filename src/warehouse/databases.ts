@@ -80,9 +80,9 @@ export async function openWarehouseToRead(address: string, clock: Clock): Promis
 }
 
 /** The same for those who read much of it, all as of one moment. */
-export async function openSnapshot(address: string, clock: Clock): Promise<SnapshotReader> {
+export async function openSnapshot(address: string, clock: Clock, isBeside = false): Promise<SnapshotReader> {
   const database = databaseAt(address);
-  return (await database.openSnapshot(clock)) ?? refuseMissing(database);
+  return (await database.openSnapshot(clock, isBeside)) ?? refuseMissing(database);
 }
 
 function refuseMissing({ shown }: Database): never {

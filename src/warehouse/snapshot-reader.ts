@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { OwnTables } from './own-tables.ts';
 
@@ -45,7 +46,13 @@ export interface SnapshotReader {
   close(): Promise<void>;
 }
 
+const SHOWN_CHARACTERS = 40;
+
 /** A value that its column's type does not allow: a fault of whoever wrote it. */
-export function misfit(value: unknown, { name, type }: ReadColumn): Error {
-  return new Error(`a value of column ${name} is no ${type}: ${JSON.stringify(String(value).slice(0, 40))}`);
+export function misfit(value: unknown, { name, type }: ReadColumn): SyncError {
+  const shown = JSON.stringify(String(value).slice(0, SHOWN_CHARACTERS));
+  return new SyncError('export_misfit', `a value of column ${name} is no ${type}: ${shown}`, {
+    recovery: 'stop',
+    hint: 'correct the row if somebody else wrote it; or leave its table out, by naming the others with --tables',
+  });
 }

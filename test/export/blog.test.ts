@@ -4,6 +4,7 @@ import { readViews } from '../../src/state/view-catalog.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouseToRead } from '../../src/warehouse/databases.ts';
 import { DATABASES } from '../support/databases.ts';
+import { longOrShort } from '../support/length.ts';
 import { journey } from '../support/journey.ts';
 import { data, isHere } from '../journeys/real-blog.ts';
 import { inDuckDb, manifestIn, tableIn } from './read-back.ts';
@@ -25,7 +26,12 @@ describe.skipIf(!isHere).for(DATABASES)('an export of the whole blog from $name'
       profile: { resources: { analytics: { page: { size: 1_000 } } } },
     });
     await blog.run('backfill');
-    const names = await viewNames(blog.address);
+    // The largest of the summaries takes seconds to read on SQLite.
+    const all = await viewNames(blog.address);
+    const names = longOrShort(
+      all,
+      all.filter((name) => name !== 'images_summary'),
+    );
     expect(names).toEqual(
       expect.arrayContaining(['content_history', 'content_summary', 'sync_deletes', 'sync_dictionary']),
     );

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { DATABASES } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
 import { ownStage } from '../support/own-stage.ts';
-import { expectSnapshot, expectWhole, filesBelow, manyRows } from './standing.ts';
+import { expectSnapshot, expectWhole, filesBelow, manyRows, monthly } from './standing.ts';
 import { viewRows, parquetRows, tableIn } from './read-back.ts';
 
 /** Waits until the folder holds a part that was not there; at most as long as the process runs. */
@@ -18,7 +18,7 @@ async function partAppears(folder: string, known: ReadonlySet<string>, ended: Pr
 
 describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
   it('leaves the manifest that stood, or the new one, with all its files; the next one leaves nothing else', async () => {
-    const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    const stage = await ownStage(database, monthly('x'));
     await manyRows(stage, 12_000);
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
@@ -48,8 +48,21 @@ describe.for(DATABASES)('kill -9 of an export of $name', (database) => {
     }
   });
 
+  it('is not needed to stop it: SIGTERM leaves nothing but what stood', async () => {
+    const stage = await ownStage(database, monthly('x'));
+    expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
+    const folder = path.join(stage.folder, 'out');
+    const before = filesBelow(folder).toSorted();
+    await manyRows(stage, 50_000);
+    const command = stage.start('export', 'parquet', 'out');
+    await partAppears(folder, new Set(before), command.ended);
+    command.kill('SIGTERM');
+    expect(await command.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('"code":"interrupted"') });
+    expect(filesBelow(folder).toSorted()).toEqual(before);
+  });
+
   it('of a first one leaves a place that the next one takes', async () => {
-    const stage = await ownStage(database, [{ id: 'a', day: '2024-01-01', views: 1, body: 'x' }]);
+    const stage = await ownStage(database, monthly('x'));
     await manyRows(stage, 12_000);
     const folder = path.join(stage.folder, 'out');
     const command = stage.start('export', 'parquet', 'out');

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +9,7 @@ import { ownStage } from '../support/own-stage.ts';
 import { manifestIn } from './read-back.ts';
 import { filesBelow } from './standing.ts';
 
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const RECORDS = [{ id: 'a', views: 1 }];
 
 describe('the place of an export', () => {
@@ -90,6 +93,27 @@ describe('the place of an export', () => {
       expect.stringMatching(/no view "contents" to export \[export_unknown_table\]\n {2}→ there are .*content_live/),
     ]);
     expect(filesBelow(path.join(stage.folder, 'out'))).toEqual([]);
+  });
+
+  it('may be full: what stood there stays, and is gone on with once there is room', async (context) => {
+    const stage = await ownStage(SQLITE, [
+      { id: 'a', views: 1, body: randomBytes(300_000).toString('hex'), day: '2024-01-01' },
+    ]);
+    const folder = path.join(stage.folder, 'out');
+    mkdirSync(folder);
+    const start = (command: string) =>
+      spawnSync('unshare', ['-m', 'sh', '-c', `mount -t tmpfs -o size=2m tmpfs "$1" && ${command}`, 'sh', folder], {
+        encoding: 'utf8',
+      });
+    if (start('true').status !== 0) context.skip('this user may not mount a small volume');
+    const run = `"${process.execPath}" "${MAIN}" export csv "$1" --config "${stage.config}" --full`;
+    const check = 'cp "$1/manifest.json" "$1/../kept.json"; find "$1" -name "part-*" | wc -l';
+    const { stdout, stderr } = start(
+      `${run} >&2 && dd if=/dev/zero of="$1/big" bs=1000 count=900 2>&1 | tail -n 0; ${run} >&2; echo "code $?"; ${check}; rm "$1/big"; ${run} >&2; echo "code $?"; ${check}`,
+    );
+    expect(stderr).toMatch(/"code":"export_full","hint":"make room/);
+    // A full volume may have no room for the lock either: the code is the same.
+    expect(stdout.trim().split(/\s*\n/)).toEqual(['code 1', '3', 'code 0', '3']);
   });
 
   it('may be read-only beside a warehouse that is: nothing is made there', async () => {

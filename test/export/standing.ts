@@ -4,6 +4,7 @@ import path from 'node:path';
 import { expect } from 'vitest';
 import type { TestDatabase } from '../support/databases.ts';
 import type { OwnStage } from '../support/own-stage.ts';
+import type { OwnRecord } from '../support/record-service.ts';
 import { manifestIn, parquetRows, viewRows } from './read-back.ts';
 
 /** Paths of all files below a folder. */
@@ -40,12 +41,20 @@ export async function expectSnapshot(
   expect(filesBelow(folder).toSorted()).toEqual(['manifest.json', ...listed].toSorted());
 }
 
-/** Makes so many rows of the record `a`, over two years, without the service: it would take minutes. */
-export async function manyRows({ write }: Pick<OwnStage, 'write'>, count: number): Promise<void> {
-  const digits = (column: string): string =>
-    `substr('0000000' || CAST(${column} AS TEXT), length(CAST(${column} AS TEXT)) + 1)`;
+/** A record a month, of which `manyRows` makes more. */
+export function monthly(body: string): OwnRecord[] {
+  return Array.from({ length: 10 }, (_, at) => {
+    const month = String(at + 1).padStart(2, '0');
+    return { id: `m${month}`, day: `2024-${month}-15`, views: 1, body };
+  });
+}
+
+/** Makes so many rows more of the few that there are, without the service: it would take minutes. */
+export async function manyRows({ rows, write }: Pick<OwnStage, 'rows' | 'write'>, count: number): Promise<void> {
+  const few = await rows("SELECT id FROM content WHERE id NOT LIKE 'r%'");
+  const number = "substr('0000000' || CAST(n AS TEXT), length(CAST(n AS TEXT)) + 1)";
   await write(`INSERT INTO content ("id", "_hash", "_version", "_synced_at", "day", "views", "body")
-    WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${count})
-    SELECT 'r' || ${digits('n')}, '', 1, "_synced_at", "day", n, "body" || CAST(n AS TEXT)
-    FROM numbers, content WHERE "id" = 'a'`);
+    WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${count / few.length})
+    SELECT 'r' || ${number} || "id", '', 1, "_synced_at", "day", n, "body" || CAST(n AS TEXT)
+    FROM numbers, content WHERE "id" NOT LIKE 'r%'`);
 }

@@ -20,7 +20,10 @@ const BATCH_CHARACTERS = 2 * 1_048_576;
  */
 export async function snapshotReader(database: Database, release: () => Promise<void>): Promise<SnapshotReader> {
   const { pool, schema, shown } = database;
-  const client = await pool.connect();
+  const client = await pool.connect().catch(async (error: unknown) => {
+    await release();
+    throw databaseError(error, shown);
+  });
   let trouble = false;
   const told = async <T>(work: () => Promise<T>): Promise<T> => {
     try {

@@ -22,8 +22,8 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shared: null,
     openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => lookForWarehouse(file),
-    openSnapshot: async () => {
-      const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS);
+    openSnapshot: async (_, isBeside) => {
+      const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS, isBeside);
       return opened === null ? null : snapshotReader(opened);
     },
     refuseMaking: () => refuseMaking(file),
@@ -68,9 +68,13 @@ async function refuseMaking(file: string): Promise<void> {
   });
 }
 
-async function look<Tables>(file: string, migrations: Migrations): Promise<UnchangedFile<Tables> | null> {
+async function look<Tables>(
+  file: string,
+  migrations: Migrations,
+  isBeside = false,
+): Promise<UnchangedFile<Tables> | null> {
   if (statSync(file, { throwIfNoEntry: false }) === undefined) return null;
-  const opened = openUnchanged<Tables>(file);
+  const opened = openUnchanged<Tables>(file, isBeside);
   let isOurs = false;
   try {
     const done = opened.stepsDone();

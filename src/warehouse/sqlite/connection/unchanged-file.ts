@@ -27,10 +27,10 @@ export interface UnchangedFile<Tables> {
  * Opens a file to read it, also in a folder where nothing can be written. SQLite keeps a log beside the files that we
  * write, and would make one for a reader too, which may then stand in the way of a writer under another name:
  * if there is no log, nobody is at work, and the file is read as one that does not change. The driver that we write
- * with has no word for that; Node's own has. Throws `ConfigError`.
+ * with has no word for that; Node's own has. `isBeside`: somebody comes and goes there, so a log is made after all. Throws `ConfigError`.
  */
-export function openUnchanged<Tables>(file: string): UnchangedFile<Tables> {
-  const hasLog = existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
+export function openUnchanged<Tables>(file: string, isBeside = false): UnchangedFile<Tables> {
+  const hasLog = isBeside || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
   const url = pathToFileURL(file);
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
   const told = <T>(work: () => T): T => {
