@@ -1,6 +1,8 @@
 import type { CompiledQuery } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
+import { besideColumns } from '../shape/beside-column.ts';
+import { InUse } from '../warehouse/in-use.ts';
 import { GROWTH_OUTDATED } from '../warehouse/warehouse.ts';
 import { viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
@@ -10,28 +12,51 @@ export interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;
   changes: readonly ShapeChange[];
-  /** Statements on own tables that remember it. */
-  statements: readonly CompiledQuery[];
 }
+
+/** What is remembered of a change, as statements on own tables. */
+type Remembered = (growth: TableGrowth) => readonly CompiledQuery[];
 
 /**
  * Changes tables, and with them the views, which show those of all resources. They are planned again where another
  * resource has changed its own meanwhile, in this process or another: the last of all plans knows of all tables.
+ *
+ * Nothing that others made on tables or views stops it: where a column cannot widen, a wider one comes beside it, and
+ * where a view cannot show another type it keeps the one that it shows. Returns the shape as it is then.
  */
-export async function evolveTables(context: LoadContext, growth: TableGrowth): Promise<void> {
+export async function evolveTables(
+  context: LoadContext,
+  growth: TableGrowth,
+  remembered: Remembered,
+): Promise<ResourceShape> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
-  for (;;) {
-    const { views, comments, statements, claim } = await viewGrowth(context, growth.after);
-    const all = [...statements, ...growth.statements];
-    if (all.length === 0 && growth.changes.length === 0) return;
+  const held = new Set<string>();
+  const inUse: InUse[] = [];
+  for (let current = growth; ;) {
+    const { views, comments, statements, claim } = await viewGrowth(context, current.after, held);
+    const all = [...statements, ...remembered(current)];
+    if (all.length === 0 && current.changes.length === 0) return current.after;
     try {
-      await warehouse.evolve({ ...growth, lease: owned.lease(), views, comments, references, statements: all, claim });
-      return;
+      await warehouse.evolve({ ...current, lease: owned.lease(), views, comments, references, statements: all, claim });
+      for (const { columns } of inUse) owned.besides.push(...columns);
+      return current.after;
     } catch (error) {
-      if (!(error instanceof SyncError) || error.code !== GROWTH_OUTDATED) throw error;
+      if (error instanceof SyncError && error.code === GROWTH_OUTDATED) continue;
+      if (!(error instanceof InUse)) throw error;
+      current = aroundUse(current, held, error);
+      inUse.push(error);
     }
   }
+}
+
+/** The growth without what is in use. Throws the error if that cannot be. */
+function aroundUse(growth: TableGrowth, held: Set<string>, error: InUse): TableGrowth {
+  const views = error.views.filter(({ view }) => !held.has(view));
+  for (const { view } of views) held.add(view);
+  const beside = besideColumns(growth, error.columns);
+  if (beside === null && views.length === 0) throw error;
+  return { ...growth, ...beside };
 }
 
 /**
@@ -41,5 +66,5 @@ export async function evolveTables(context: LoadContext, growth: TableGrowth): P
 export async function refreshViews(context: LoadContext): Promise<void> {
   const { shape } = context.owned;
   if (shape === null) return;
-  await evolveTables(context, { before: shape, after: shape, changes: [], statements: [] });
+  await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
 }

@@ -26,28 +26,26 @@ export async function shapeForWarehouse(context: LoadContext, input: ShapeInput)
 
 /**
  * Changes the warehouse's tables from `before` to `after`. If stored rows then differ from what their bodies would give
- * now, the same transaction notes that they must be rewritten, which `finishReshape` does.
+ * now, the same transaction notes that they must be rewritten, which `finishReshape` does. Returns the shape as it is
+ * then, in which columns may bear other names than in `after`.
  */
 export async function growTables(
   context: LoadContext,
   before: ResourceShape | null,
   after: ResourceShape,
   changes: readonly ShapeChange[],
-): Promise<void> {
+): Promise<ResourceShape> {
   const { warehouse, owned, profile } = context;
   const at = timestampText(context.clock.now());
-  const isStale =
-    before !== null &&
-    profile.history !== 'none' &&
-    changes.some((change) => changesStoredRows(before, change, profile));
-  await evolveTables(context, {
-    before,
-    after,
-    changes,
-    statements: [
-      ...rememberShape(warehouse.own, before, after, changes, at, profile),
+  return evolveTables(context, { before, after, changes }, (growth) => {
+    const isStale =
+      before !== null &&
+      profile.history !== 'none' &&
+      growth.changes.some((change) => changesStoredRows(before, change, profile));
+    return [
+      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at, profile),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
-    ],
+    ];
   });
 }
 
@@ -119,8 +117,7 @@ async function rewritePage(
   }));
   const shaped = await shapeForWarehouse(context, { shape, profile, records });
   if (shaped.shape !== shape) {
-    await growTables(context, shape, shaped.shape, shaped.changes);
-    return shaped.shape;
+    return growTables(context, shape, shaped.shape, shaped.changes);
   }
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
   await warehouse.rewrite({

@@ -30,14 +30,24 @@ export interface ViewGrowth {
   claim: CompiledQuery;
 }
 
-/** The views as they are once the resource has the tables of `after`. Changes nothing by itself. */
-export async function viewGrowth(context: LoadContext, after: ResourceShape): Promise<ViewGrowth> {
+/** What views are planned from. */
+type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
+
+/**
+ * The views as they are once the resource has the tables of `after`; those named in `held` show the types that they
+ * show now. Changes nothing by itself.
+ */
+export async function viewGrowth(
+  context: ViewContext,
+  after: ResourceShape,
+  held: ReadonlySet<string> = new Set(),
+): Promise<ViewGrowth> {
   const { warehouse, clock } = context;
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
-  const standing = await whatStands(context, stored, names, after);
+  const standing = await whatStands(context, { stored, names, held }, after);
   const { model, comments } = await modelOf(context, after);
   const planned = planViews(model, standing);
   // Somebody may have dropped one, with a table or by itself.
@@ -55,13 +65,18 @@ export async function viewGrowth(context: LoadContext, after: ResourceShape): Pr
   };
 }
 
+interface WhatIsThere {
+  stored: ReadonlyMap<string, StoredView>;
+  names: ReadonlySet<string>;
+  held: ReadonlySet<string>;
+}
+
 /** A view that is there before any other. */
 const MADE_BY_MIGRATIONS = 'sync_freshness';
 
 async function whatStands(
-  { warehouse }: LoadContext,
-  stored: ReadonlyMap<string, StoredView>,
-  names: ReadonlySet<string>,
+  { warehouse }: ViewContext,
+  { stored, names, held }: WhatIsThere,
   after: ResourceShape,
 ): Promise<Standing> {
   const successes = await lastSuccesses(warehouse.own);
@@ -71,7 +86,7 @@ async function whatStands(
     const standing = rows.map(({ column_name, type, first_seen, promised_at }): StandingColumn => ({
       name: column_name,
       type,
-      isPromised: first_seen < since || promised_at !== null,
+      isPromised: first_seen < since || promised_at !== null || held.has(name),
     }));
     return [name, standing] as const;
   });
@@ -86,7 +101,7 @@ async function whatStands(
  * views as they are.
  */
 async function modelOf(
-  { warehouse, whole }: LoadContext,
+  { warehouse, whole }: ViewContext,
   after: ResourceShape,
 ): Promise<{ model: ViewModel; comments: Comment[] }> {
   const stored = await readShapes(warehouse.own);

@@ -1,6 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import { takenIn } from '../shape/records/as-record.ts';
-import { initialShape, type ShapedPage } from '../shape/shape-page.ts';
+import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
 import { resolveRejects, saveRejects } from '../state/rejects.ts';
@@ -105,8 +105,8 @@ async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
-  const shape = known ?? initialShape(resource, profile);
-  if (known === null) await growTables(context, null, shape, []);
+  const initial = initialShape(resource, profile);
+  const shape = known ?? (await growTables(context, null, initial, []));
   owned.shape = await finishReshape(context, shape);
 }
 
@@ -159,10 +159,10 @@ async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]):
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
   if (shaped.shape === before) return shaped;
-  await growTables(context, before, shaped.shape, shaped.changes);
-  owned.shape = shaped.shape;
-  owned.shape = await finishReshape(context, shaped.shape);
-  return shaped;
+  owned.shape = await growTables(context, before, shaped.shape, shaped.changes);
+  owned.shape = await finishReshape(context, owned.shape);
+  // Columns may have come under other names, and stored bodies may have made more of them.
+  return owned.shape === shaped.shape ? shaped : shapeRecords({ shape: owned.shape, profile, records });
 }
 
 function outcomeOf(

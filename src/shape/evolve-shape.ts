@@ -58,7 +58,9 @@ export function evolveShape(
     resource: shape.resource,
     tree: shapeTree({ resource: shape.resource, tables }, profile),
     tableNames: new Set([...tableNames, ...tables.map((table) => table.name)]),
-    columnNames: tables.map((table) => new Set([...table.key, ...table.columns.map((column) => column.name)])),
+    columnNames: tables.map(
+      ({ key, columns, kept = [] }) => new Set([...key, ...[...columns, ...kept].map(({ name }) => name)]),
+    ),
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);

@@ -69,6 +69,9 @@ export function rememberShape(
       .onConflict((conflict) => conflict.columns(['table_name', 'column_name']).doUpdateSet({ type: row.type }))
       .compile(),
   );
+  const kept = changes.flatMap(({ table, beside }) =>
+    beside === undefined ? [] : [keepColumn(own, table, beside.name)],
+  );
   const history = changes.map((change) =>
     own
       .insertInto('_sync_schema_changes')
@@ -82,20 +85,36 @@ export function rememberShape(
       })
       .compile(),
   );
-  return [...upserts, ...history];
+  return [...upserts, ...kept, ...history];
+}
+
+function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {
+  return own
+    .updateTable('_sync_columns')
+    .set({ role: 'kept' })
+    .where('table_name', '=', table)
+    .where('column_name', '=', column)
+    .compile();
 }
 
 function tableOf(rows: ColumnRow[]): TableShape {
   const [first] = rows;
   if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
+  const kept = columnsOf(rows, 'kept');
   return {
     name: first.table_name,
     path: pathOf(first, first.table_path),
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
-    columns: rows
-      .filter((row) => row.role === 'source')
-      .map((row): Column => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) })),
+    columns: columnsOf(rows, 'source'),
+    ...(kept.length === 0 ? {} : { kept }),
   };
+}
+
+function columnsOf(rows: readonly ColumnRow[], role: ColumnRow['role']): Column[] {
+  const found = rows.filter((row) => row.role === role);
+  // By age, because those of one field have one position.
+  if (role === 'kept') found.sort((a, b) => (a.first_seen < b.first_seen ? -1 : 1));
+  return found.map((row) => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) }));
 }
 
 function pathOf(row: ColumnRow, text: string): string[] {

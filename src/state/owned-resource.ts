@@ -6,6 +6,7 @@ import type { ResourceShape } from '../model/table.ts';
 import { readTables } from './column-catalog.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
+import type { UsedColumn } from '../warehouse/in-use.ts';
 import type { LeaseProof, Warehouse } from '../warehouse/warehouse.ts';
 
 /** A resource that this process owns: its tables as they are, and the turns in which it is written. */
@@ -28,6 +29,8 @@ export interface OwnedResource {
   openRejects: number;
   /** Keys that are being asked for at the service just now; a loader notes in them when it last met the record. */
   readonly watches: Set<Map<string, number>>;
+  /** Columns that others' things kept from widening, since somebody last told of them. */
+  readonly besides: UsedColumn[];
   /** Turns begun so far: what was read since the latest began still holds, except for what that turn writes. */
   readonly turns: number;
   /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
@@ -61,6 +64,7 @@ class SharedOwnership {
   shape: ResourceShape | null = null;
   openRejects = 0;
   readonly watches = new Set<Map<string, number>>();
+  readonly besides: UsedColumn[] = [];
   turns = 0;
   lease: Lease;
   readonly #warehouse: Warehouse;
@@ -118,6 +122,7 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
   return {
     resource: own.resource,
     watches: own.watches,
+    besides: own.besides,
     lease: () => lease.proof(),
     takeTurn: (work) => own.takeTurn(work),
     reacquire: () => own.takeTurn(() => own.renew()),

@@ -20,7 +20,7 @@ import { itemWarnings } from './item/proof.ts';
 import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { notSynced } from './walk/partitions-of.ts';
 import { syncResource } from './sync-resource.ts';
-import { isPartial, withAccepted, type Warning } from './warnings.ts';
+import { besideWarnings, isPartial, withAccepted, type Warning } from './warnings.ts';
 import { newProgress, sharedKeyWarnings, type RunContext } from './run-progress.ts';
 
 /**
@@ -211,6 +211,7 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
     ...progress.warnings,
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
+    ...besideWarnings(owned.besides.splice(0)),
     ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(told, profile.accept);

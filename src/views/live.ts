@@ -1,5 +1,6 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
+import { shownName } from '../shape/beside-column.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { publishedColumn } from './history/published.ts';
 import type { View, ViewColumn } from './view.ts';
@@ -34,17 +35,21 @@ const PARENT = 'p';
 function liveColumns(model: ViewModel, resource: ViewedResource, table: TableShape): ViewColumn[] {
   const { dialect } = model;
   const comments = resource.comments.get(table.name);
-  const column = (name: string, type: ViewColumn['type'], source: string | null, alias = ROW): ViewColumn => ({
-    name,
+  const column = (stored: string, type: ViewColumn['type'], source: string | null, alias = ROW): ViewColumn => ({
+    name: stored,
     type,
-    sql: `${alias}.${dialect.id(name)}`,
-    description: comments?.get(name) ?? null,
+    sql: `${alias}.${dialect.id(stored)}`,
+    description: comments?.get(stored) ?? null,
     source,
-    references: referenceOf(model, table, name),
+    references: referenceOf(model, table, stored),
   });
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
   const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
-  const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
+  const sources = table.columns.map((each) => {
+    const name = shownName(table, each);
+    const shown = column(each.name, each.type, visibleText(pathText(each.path)));
+    return { ...shown, name, references: referenceOf(model, table, name) };
+  });
   const published = table.path.length === 0 ? publishedColumn(model, resource, `${ROW}.`) : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...published];
 }

@@ -1,4 +1,5 @@
 import type { ResourceShape, TableShape } from '../model/table.ts';
+import { shownName } from '../shape/beside-column.ts';
 import type { Relations } from '../source/relations.ts';
 import type { Relation } from './view-model.ts';
 
@@ -32,6 +33,7 @@ export function unresolved(source: string, target: string, shapes: readonly Reso
   return `${target} is not the key of a resource's own table`;
 }
 
-function hasColumn({ key, columns }: TableShape, name: string): boolean {
-  return key.includes(name) || columns.some((column) => column.name === name);
+/** By the name that views show. */
+function hasColumn(table: TableShape, name: string): boolean {
+  return table.key.includes(name) || table.columns.some((column) => shownName(table, column) === name);
 }

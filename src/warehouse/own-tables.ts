@@ -87,7 +87,8 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
-  role: 'key' | 'source';
+  /** `kept`: a column that stands no longer for its field, and is filled with what fits it. */
+  role: 'key' | 'source' | 'kept';
   /** JSON array. */
   source_path: string;
   type: ColumnType;

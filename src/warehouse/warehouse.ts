@@ -197,7 +197,8 @@ export interface Warehouse {
   ): Promise<readonly [first: string, last: string] | null>;
   /**
    * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
-   * name, and `growth_outdated` if its claim does not hold any more; then nothing was changed.
+   * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
+   * nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Makes missing keys, collations and indexes, and takes away ours that nobody wants any more. Leaves for the next time what others (their locks, views, rights) do not let it do. */

@@ -84,6 +84,11 @@ async function asReader(blog: Journey, login: string, ...queries: string[]): Pro
 }
 
 const REFUSED = '42501';
+/** What nobody may do to such a view, or to one without such a column, is said first. */
+const NOBODYS = ['55000', '42809', '42703'];
+/** What the layer for analysts consists of, besides the tables: each is to be there and read. */
+const VIEWS = ['calendar', 'content_live', 'content_summary', 'content_tags_live', 'images_live', 'sync_deletes'];
+const ABOUT = ['sync_dictionary', 'sync_freshness', 'sync_schema_log'];
 
 /** A role that reads, made by the command, and a login that has it. */
 async function withReader(blog: Journey): Promise<{ bi: string; ann: string }> {
@@ -111,7 +116,7 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
       expect([name, await asReader(blog, ann, `SELECT * FROM blog."${name}" LIMIT 1`)]).toEqual([name, [REFUSED]]);
     }
     const others = names.filter((name) => !name.startsWith('_sync_'));
-    expect(others).toEqual(expect.arrayContaining(['content', 'content_tags', 'images', 'sync_freshness']));
+    expect(others).toEqual(expect.arrayContaining(['content', 'content_tags', 'images', ...VIEWS, ...ABOUT]));
     for (const name of others) {
       const table = `blog."${name}"`;
       const [read, ...written] = await asReader(
@@ -121,16 +126,74 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
         `DELETE FROM ${table}`,
         `TRUNCATE ${table}`,
         `ALTER TABLE ${table} RENAME TO x`,
+        `DROP TABLE ${table}`,
+        `DROP VIEW ${table}`,
+        `INSERT INTO ${table} DEFAULT VALUES`,
+        `CREATE RULE mine AS ON INSERT TO ${table} DO INSTEAD NOTHING`,
+        `COMMENT ON COLUMN ${table}.id IS 'mine'`,
       );
       expect([name, read]).toEqual([name, expect.any(Array)]);
-      // A view that joins cannot be written by anybody, which is said first.
-      const refusals = name === 'sync_freshness' ? ['55000', '42809', REFUSED] : [REFUSED, REFUSED, REFUSED];
-      expect([name, written]).toEqual([name, refusals]);
+      const failed = written.filter((code) => typeof code === 'string' && [REFUSED, ...NOBODYS].includes(code));
+      expect([name, failed]).toEqual([name, written]);
     }
-    expect(await asReader(blog, ann, 'CREATE TABLE blog.mine (a int)')).toEqual([REFUSED]);
     expect(await asReader(blog, ann, 'SELECT resource FROM blog.sync_freshness ORDER BY 1')).toEqual([
       [{ resource: 'analytics' }, { resource: 'content' }, { resource: 'images' }],
     ]);
+  });
+
+  it('F146 gets at nothing of ours by any other way: functions, schemas, what it makes itself', async () => {
+    const blog = await copied();
+    const { ann } = await withReader(blog);
+    const { functions, shared } = await asOtherClient(blog.address, async (client) => {
+      const text = (query: string) =>
+        client.query<{ text: string }>(query).then(({ rows }) => rows.map((row) => row.text));
+      return {
+        functions: await text(`SELECT oid::regprocedure::text AS text FROM pg_proc
+          WHERE pronamespace = 'blog'::regnamespace AND (prosecdef OR NOT has_function_privilege('${ann}', oid, 'EXECUTE'))`),
+        shared: await text(`SELECT oid::regclass::text AS text FROM pg_class
+          WHERE relnamespace = 'content_sync'::regnamespace AND relkind IN ('r', 'v', 'S')`),
+      };
+    });
+    // None runs with the rights of who made it, and all may be called.
+    expect(functions).toEqual([]);
+    expect(shared.length).toBeGreaterThan(0);
+    const refused = [
+      ...shared.map((name) => `SELECT * FROM ${name}`),
+      'CREATE TABLE blog.mine (a int)',
+      'CREATE VIEW blog.mine AS SELECT 1',
+      "CREATE FUNCTION blog.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+      'CREATE SEQUENCE blog.mine',
+      'ALTER SCHEMA blog RENAME TO mine',
+      'CREATE TABLE content_sync.mine (a int)',
+      'CREATE SCHEMA mine',
+      'COPY blog._sync_versions TO STDOUT',
+      'SELECT * FROM blog.content FOR UPDATE',
+    ];
+    expect(await asReader(blog, ann, ...refused)).toEqual(refused.map(() => REFUSED));
+    // What it makes for itself shows what it may see, and no more.
+    const own = await asReader(
+      blog,
+      ann,
+      'CREATE TEMPORARY VIEW theirs AS SELECT * FROM blog._sync_versions',
+      'SELECT * FROM theirs',
+    );
+    expect(own[1]).toBe(REFUSED);
+    const asOf = await asReader(blog, ann, 'SELECT count(*)::int AS n FROM blog.content_as_of(now())');
+    expect(asOf).toEqual([[{ n: 6 }]]);
+  });
+
+  it('F146 goes on reading views that were dropped and made again', async () => {
+    const blog = await copied();
+    const { ann } = await withReader(blog);
+    await asOtherClient(blog.address, (client) => client.query('DROP VIEW blog.calendar, blog.content_summary'));
+    await blog.run('sync');
+    const answers = await asReader(
+      blog,
+      ann,
+      'SELECT count(*)::int AS n FROM blog.content_summary',
+      "SELECT weekday::int FROM blog.calendar WHERE date = '2026-11-22'",
+    );
+    expect(answers).toEqual([[{ n: 6 }], [{ weekday: 7 }]]);
   });
 
   it('F146 reads tables that come to be later, and not those of ours that do', async () => {

@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources, type OwnedResource } from '../../src/state/owned-resource.ts';
 import { openPageLoader, type PageLoader } from '../../src/load/page-loader.ts';
+import type { UsedColumn } from '../../src/warehouse/in-use.ts';
 import type { Warehouse } from '../../src/warehouse/warehouse.ts';
 import { profilesFor, profileWith, recordsOf } from './page-records.ts';
 
@@ -19,12 +20,16 @@ export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promi
   );
 }
 
-/** Loads one page into `content` and is its owner only meanwhile. */
-export async function loadOnce(warehouse: Warehouse, texts: readonly string[]): Promise<void> {
+/** Loads one page into `content` and is its owner only meanwhile; the columns that others' things kept from widening. */
+export async function loadOnce(
+  warehouse: Warehouse,
+  texts: readonly string[],
+): Promise<{ besides: readonly UsedColumn[] }> {
   const owned = await ownResources(warehouse, systemClock).acquire('content');
   try {
     const loader = await contentLoader(warehouse, owned);
     await loader.load({ records: recordsOf(texts), requestedAt: Date.now() }, () => []);
+    return { besides: owned.besides };
   } finally {
     await owned.release();
   }

@@ -34,7 +34,7 @@ const ODD_STEPS: Step[] = ['2024-11-01T03:30:00.000Z', '2024-11-02T03:30:00.000Z
   command: 'backfill',
   resources: ['content', 'images', 'analytics'],
   happens: ({ content }) => {
-    for (const post of day === 0 ? [] : content.values()) {
+    for (const post of day === 0 ? [] : [...content.values()].slice(0, 100)) {
       content.set(post.id, { ...post, title: post.body, body: post.slug + post.slug, tags: [post.slug] });
     }
     if (day > 0) content.delete('odd_7');
@@ -43,8 +43,10 @@ const ODD_STEPS: Step[] = ['2024-11-01T03:30:00.000Z', '2024-11-02T03:30:00.000Z
 
 describe.runIf(hasBlog())('every table and view', () => {
   it.each(Object.entries(STORIES))('can be read, by each of its columns, after %s', async (_, story) => {
-    const copies = await Promise.all(DATABASES.map((database) => readCopy(database, story())));
-    for (const { faults } of copies) expect(faults).toEqual([]);
+    const copies: Copy[] = [];
+    // One after the other: queries of SQLite keep the process from all else.
+    for (const database of DATABASES) copies.push(await readCopy(database, story()));
+    for (const { faults } of copies) expect.soft(faults).toEqual([]);
     const [first, ...others] = copies.map(({ objects }) => objects);
     for (const other of others) {
       expect([...other.keys()]).toEqual([...(first?.keys() ?? [])]);
@@ -116,10 +118,11 @@ function plain(table: string, row: Row): string {
   );
 }
 
-/** JSON by its value; numbers as numbers, which columns of long ones have as texts in SQLite. */
+/** JSON by its value, within other texts without its spaces; numbers as numbers, which columns of long ones have as texts in SQLite. */
 function jsonValue(value: unknown): unknown {
   if (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value)) return Math.round(Number(value) * 1e6) / 1e6;
-  if (typeof value !== 'string' || !/^[[{"]/.test(value)) return value;
+  if (typeof value !== 'string') return value;
+  if (!/^[[{"]/.test(value)) return value.includes('{') || value.includes('[') ? value.replaceAll(' ', '') : value;
   try {
     return inOrder(JSON.parse(value));
   } catch {
@@ -135,8 +138,17 @@ function inOrder(value: unknown): unknown {
     .map(([name, each]) => [name, inOrder(each)]);
 }
 
+/** Null if they are the same; else the cells in which the first row differs. */
 function firstDifference(rows: readonly string[], others: readonly string[]): unknown {
   const at = rows.findIndex((row, place) => row !== others[place]);
   if (at === -1 && rows.length === others.length) return null;
-  return { rows: rows.length, others: others.length, row: rows[at], other: others[at] };
+  const [cells, otherCells] = [rows[at], others[at]].map(cellsOf);
+  const ours = cells?.filter((cell, place) => cell !== otherCells?.[place]);
+  const theirs = otherCells?.filter((cell, place) => cell !== cells?.[place]);
+  return { rows: rows.length, others: others.length, key: cells?.[0], cells: ours, theirs };
+}
+
+function cellsOf(row = '[]'): string[] {
+  const cells: unknown[] = JSON.parse(row);
+  return cells.map((cell) => JSON.stringify(cell));
 }

@@ -49,7 +49,7 @@ describe.skipIf(POSTGRES.missing !== null)('the widening of a big table on Postg
     const { address, load } = await scoreTable(BIG);
     const [score, rate] = (['integer', 'double'] as const).map((from) => {
       const name = from === 'integer' ? 'score' : 'rate';
-      return shadowColumn({ column: { name, path: [name], type: 'text' }, from });
+      return shadowColumn({ column: { name, path: [name], type: 'text' }, from, source: name });
     });
     await asOtherClient(address, async (client) => {
       await client.query(

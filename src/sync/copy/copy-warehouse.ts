@@ -6,12 +6,14 @@ import { shapeChanges } from '../../shape/evolve-shape.ts';
 import { readTables } from '../../state/column-catalog.ts';
 import { acquireLease, type Lease } from '../../state/leases.ts';
 import { compareTable } from '../../warehouse/copy/compare-table.ts';
-import { copiedTable, INBOX_TABLES, OWN_TABLES, type CopiedTable } from '../../warehouse/copy/copied-tables.ts';
+import { copiedTable, INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/copied-tables.ts';
 import { copyTable, type TableCopy } from '../../warehouse/copy/copy-table.ts';
 import { forgetTable, resumeOrBegin, saveDigest, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
 import { findReceipt, openStaging, publish, targetUsed, type Staging } from '../../warehouse/copy/staging.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { leaseAll, openSource, ownersOf, type CopySource } from './copy-source.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import { viewGrowth } from '../../load/grow-views.ts';
 
 /** The lease of the staging schema. */
 const COPY = 'copy';
@@ -22,6 +24,8 @@ export interface CopyRequest {
   to: string;
   /** Those of the source; what else the warehouse remembers comes along. */
   resources: readonly string[];
+  /** The source's profile: its views are made by it. */
+  whole: LoadContext['whole'];
   clock: Clock;
   signal: AbortSignal;
   watcher: CopyWatcher;
@@ -47,7 +51,7 @@ export interface CopyReport {
  * source. Throws `ConfigError` and `SyncError`.
  */
 export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
-  const { from, to, clock, signal, watcher } = request;
+  const { from, to, whole, clock, signal, watcher } = request;
   const opened = new AsyncDisposableStack();
   try {
     const source = await openSource(from, clock);
@@ -65,7 +69,8 @@ export async function copyWarehouse(request: CopyRequest): Promise<CopyReport> {
     const lease = await acquireLease(staging.warehouse, COPY, clock);
     opened.defer(() => lease.release());
     const isResumed = await resumeOrBegin(staging.database, leases.before, leases.now);
-    const tables = await copyResources({ staging, lease, signal }, source, { resources, watcher });
+    const place = { staging, lease, signal, whole, clock };
+    const tables = await copyResources(place, source, { resources, watcher });
     return { outcome: 'copied', isResumed, tables };
   } finally {
     await opened.disposeAsync();
@@ -79,11 +84,13 @@ async function copyResources(
 ): Promise<ReceiptRow[]> {
   const { warehouse, inbox, close } = source.snapshots();
   try {
-    const copied = await makeTables(place, source.warehouse, resources);
+    const shapes = await makeTables(place, source.warehouse, resources);
+    const copied = shapes.flatMap(({ tables }) => tables.map(copiedTable));
     const all: TableInSource[] = [...copied, ...OWN_TABLES].map((table) => ({ snapshot: warehouse, table }));
     if (inbox !== null) all.push(...INBOX_TABLES.map((table) => ({ snapshot: inbox, table })));
     await copyAll(place, all, watcher.copied);
     const tables = await compareAll(place, all, watcher.compared);
+    for (const shape of shapes) await makeViews(place, shape);
     await publish(place.staging, () => place.lease.proof(), inbox?.lastNumber('_sync_deliveries') ?? 0);
     return tables;
   } finally {
@@ -96,6 +103,8 @@ interface CopyPlace {
   staging: Staging;
   lease: Lease;
   signal: AbortSignal;
+  whole: LoadContext['whole'];
+  clock: Clock;
 }
 
 /** A table, and the file as of one moment that it is read from. */
@@ -106,7 +115,7 @@ async function makeTables(
   { staging, lease }: CopyPlace,
   source: Warehouse,
   resources: readonly string[],
-): Promise<CopiedTable[]> {
+): Promise<ResourceShape[]> {
   const there = await staging.warehouse.tableNames();
   const made: ResourceShape[] = [];
   for (const resource of resources) {
@@ -119,7 +128,16 @@ async function makeTables(
     const nothingElse = { views: [], statements: [], claim: null };
     await staging.warehouse.evolve({ lease: lease.proof(), before: null, after, changes, ...nothingElse });
   }
-  return made.flatMap(({ tables }) => tables.map(copiedTable));
+  return made;
+}
+
+/** The views of all tables that are there, as this database writes them, with the columns that they have in the source. */
+async function makeViews(
+  { staging: { warehouse }, lease, whole, clock }: CopyPlace,
+  shape: ResourceShape,
+): Promise<void> {
+  const growth = await viewGrowth({ warehouse, whole, clock }, shape);
+  await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
 }
 
 /** Copies all tables. Throws `ConfigError('copy_refused')` with every row found that Postgres cannot hold. */

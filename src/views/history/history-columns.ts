@@ -1,4 +1,3 @@
-import { columnName } from '../../shape/columns/column-name.ts';
 import { EACH, keysOf, OVERFLOW, pathText } from '../../shape/columns/source-path.ts';
 import type { Column, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -65,9 +64,11 @@ function listColumns(
   { tables }: ViewedResource,
   taken: ReadonlySet<string>,
 ): ViewColumn[] {
-  return tables.filter(isFirstLevel).flatMap(({ path }) => {
+  const parent = `${tables[0]?.name ?? ''}_`;
+  return tables.filter(isFirstLevel).flatMap(({ name: table, path }) => {
     const keys = keysOf(path);
-    const name = columnName(keys, new Set());
+    // Tables of lists have names of their own, where two fields may be one in snake_case.
+    const name = table.startsWith(parent) ? table.slice(parent.length) : table;
     // A field that was a list at one time and something else at another has a column that shows both.
     if (taken.has(name)) return [];
     const source = visibleText(pathText(path));

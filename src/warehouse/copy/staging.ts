@@ -118,6 +118,7 @@ export async function publish(staging: Staging, lease: () => LeaseProof, lastDel
       for (const { name, kind } of await relationsIn(session, database.schema)) {
         await session.execute(`ALTER ${kind} ${quoted(name)} SET SCHEMA ${quoted(schema)}`);
       }
+      for (const statement of await functionMoves(session, database.schema, schema)) await session.execute(statement);
       await session.execute(`DROP SCHEMA ${quoted(database.schema)}`);
     },
     options,
@@ -140,4 +141,21 @@ async function relationsIn({ execute }: Session, schema: string): Promise<{ name
     [schema, Object.keys(KINDS)],
   );
   return rows.map(({ name, relkind }) => ({ name, kind: KINDS[relkind] }));
+}
+
+/**
+ * The statements that move the functions of a schema, behind its views. Those in SQL name the views that they read with
+ * their schema, and are made anew.
+ */
+async function functionMoves({ execute }: Session, from: string, to: string): Promise<string[]> {
+  const { rows } = await execute<{ statement: string }>(
+    `SELECT CASE lanname WHEN 'sql'
+        THEN replace(pg_get_functiondef(f.oid), format('%I.', $1::text), format('%I.', $2::text))
+          || format('; DROP FUNCTION %s', f.oid::regprocedure)
+        ELSE format('ALTER FUNCTION %s SET SCHEMA %I', f.oid::regprocedure, $2::text) END AS statement
+     FROM pg_proc f JOIN pg_language ON pg_language.oid = prolang
+     WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) ORDER BY f.oid`,
+    [from, to],
+  );
+  return rows.map(({ statement }) => statement);
 }

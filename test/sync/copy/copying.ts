@@ -8,6 +8,7 @@ import {
 } from '../../../src/sync/copy/copy-warehouse.ts';
 import { asOtherClient, postgresDatabase } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
+import { profilesFor, profileWith } from '../../support/page-records.ts';
 import { openFor, tempFolder } from '../../support/temp-warehouse.ts';
 
 export const NOTHING_TO_SEE: CopyWatcher = { copied: () => undefined, compared: () => undefined };
@@ -39,6 +40,7 @@ export async function copying(): Promise<Copying> {
       from: `sqlite:${file}`,
       to,
       resources: ['content'],
+      whole: profilesFor(profileWith(), ['content']).whole,
       clock: systemClock,
       signal: new AbortController().signal,
       watcher: NOTHING_TO_SEE,

@@ -109,3 +109,36 @@ describe.for(DATABASES)('history on $name', (database) => {
     }
   });
 });
+
+const LOCAL_TIMES = [
+  '2024-03-31T02:30:00',
+  '2024-03-31T01:59:59',
+  '2024-03-31T03:00:00',
+  '2024-10-27T02:00:00',
+  '2024-10-27T02:59:59.5',
+  '2024-10-27T03:00:00',
+  '2024-07-01T12:00',
+  '1970-01-01T12:00:00',
+  '2037-12-31T23:00:00.123',
+  '2024-07-01T12:00:00Z',
+  '2024-07-01',
+];
+
+describe.for(DATABASES)('local times on $name', (database) => {
+  it('are the moments that the view of live rows shows', async () => {
+    const zones = { zurich: 'Europe/Zurich', york: 'America/New_York', fixed: '-03:30', apia: 'Pacific/Apia', utc: 'UTC' };
+    const sent = LOCAL_TIMES.map((time, id) =>
+      JSON.stringify({ id: `t${id}`, ...Object.fromEntries(Object.keys(zones).map((name) => [name, time])) }),
+    );
+    const { address, run } = await ownService(
+      database,
+      { updated: null, incremental: null, item: null, history: 'all', times: zones },
+      () => ({ body: `{"data":[${sent.join(',')}],"next_cursor":null}` }),
+    );
+    expect(await run('backfill')).toMatchObject({ status: 'ok' });
+    const columns = `id, ${Object.keys(zones).join(', ')}`;
+    const live = await ask(address, `SELECT ${columns} FROM report_live ORDER BY id`);
+    expect(live).toHaveLength(sent.length);
+    expect(await ask(address, `SELECT ${columns} FROM report_history ORDER BY id`)).toEqual(live);
+  });
+});

@@ -61,7 +61,7 @@ const DRIFTS: readonly Drift[] = [
   },
   {
     what: 'a text and a list become objects',
-    content: { title: { en: MARK }, slug: { en: MARK }, tags: { first: MARK }, authors: MARK, seo: MARK },
+    content: { title: { en: MARK }, slug: { en: MARK }, image_ids: { first: MARK }, seo: MARK },
     analytics: { referrer: { name: MARK }, content_id: [MARK] },
   },
 ];

@@ -22,8 +22,8 @@ export function oddRecords(): Records {
     created_at: '2024-10-01T00:00:00Z',
     updated_at: `2024-10-02T00:00:${String(at % 60).padStart(2, '0')}Z`,
     published_at: at % 2 === 0 ? null : '2024-10-03T00:00:00.5Z',
-    ...(at < 40 ? { [text]: at, more: { [text]: [text] } } : {}),
-    ...(at < values.length ? { odd: values[at], odd_list: [values[at]] } : {}),
+    ...(at % 25 === 0 ? { [text]: at, more: { [text]: [text] } } : {}),
+    ...(at < values.length ? { odd: values[at], odd_list: [values[at]], null: [at], NULL: [text] } : {}),
   }));
   const images = strings.map((text, at) => ({ id: `odd_${at}`, file_name: text, byte_size: at }));
   const readings = strings.map((text, at) => ({

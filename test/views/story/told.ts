@@ -30,7 +30,9 @@ export async function telling(database: TestDatabase, records: Records, content:
   const stage = await journey({
     database,
     source: { base_url: service.url },
-    profile: { resources: { content: { state: 'status', ...content }, images: page, analytics: page } },
+    profile: {
+      resources: { content: { state: 'status', ...content }, images: page, analytics: page },
+    },
   });
   const clock = clockShowing(() => service.now);
   const asked: Asked[] = [];

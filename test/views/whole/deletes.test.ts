@@ -11,6 +11,10 @@ const CASES = DATABASES.flatMap((database) => HISTORY_POLICIES.map((history) => 
 const DELETES = `SELECT resource, id, CAST(deleted_at AS TEXT) AS deleted_at, CAST(restored_at AS TEXT) AS restored_at
   FROM sync_deletes ORDER BY id, deleted_at, restored_at IS NOT NULL`;
 
+function second(time: string | null | undefined): string {
+  return time?.slice(0, 19) ?? '-';
+}
+
 /** As another program would, with times as SQLite writes them. */
 async function deletes(database: TestDatabase, address: string): Promise<string[]> {
   const rows =
@@ -20,7 +24,6 @@ async function deletes(database: TestDatabase, address: string): Promise<string[
           await client.query("SET timezone TO 'UTC'");
           return (await client.query<Record<string, string | null>>(DELETES)).rows;
         });
-  const second = (time: string | null | undefined): string => time?.slice(0, 19) ?? '-';
   return rows.map(
     (row) => `${row['resource']} ${row['id']} ${second(row['deleted_at'])} ${second(row['restored_at'])}`,
   );

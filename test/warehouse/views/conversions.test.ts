@@ -54,20 +54,46 @@ function queryOf(dialect: ViewDialect): string {
   return `SELECT x, ${time} AS time, ${day} AS day FROM (${rows}) AS texts ORDER BY place`;
 }
 
+/** Texts that a column of numbers may get, and what of each it shows as a whole number and as another one. */
+const NUMBERS: [string, number | null, number | null][] = [
+  ['7', 7, 7],
+  ['-12', -12, -12],
+  ['9007199254740993', 9_007_199_254_740_992, 9_007_199_254_740_992],
+  ['1e3', 1000, 1000],
+  ['5.0', 5, 5],
+  ['5.5', null, 5.5],
+  ['0.25', null, 0.25],
+  ['99999999999999999999', null, 1e20],
+  ...['1e400', '1.2.3', '1-2', '2024-01-02', '1e', '007', '+', '', 'a word', 'true', 'null', '[1]'].map(
+    (text): [string, null, null] => [text, null, null],
+  ),
+];
+
+function numbersQuery(dialect: ViewDialect): string {
+  const rows = NUMBERS.map(([text], at) => `SELECT ${at} AS place, ${dialect.literal(text)} AS x`).join(' UNION ALL ');
+  const [whole, other] = (['integer', 'double'] as const).map((type) => dialect.converted('x', 'text', type));
+  return `SELECT x, ${whole} AS whole, ${other} AS other FROM (${rows}) AS texts ORDER BY place`;
+}
+
+const SHOWN = NUMBERS.map(([x, whole, other]) => ({ x, whole, other }));
+
 const EXPECTED = ALL.map((text) => ({ x: text, time: asTime(text), day: asTime(text)?.slice(0, 10) ?? null }));
 
-describe('dates and times of a column that became a text', () => {
+describe('dates, times and numbers of a column that became a text', () => {
   it('are shown as a table of SQLite would hold them', () => {
     const db = new Database(':memory:');
     expect(db.prepare(queryOf(SQLITE_DIALECT)).all()).toEqual(EXPECTED);
+    expect(db.prepare(numbersQuery(SQLITE_DIALECT)).all()).toEqual(SHOWN);
     db.close();
   });
 
   it.runIf(POSTGRES.missing === null)('are shown as one of Postgres would, in every session', async () => {
-    const { rows } = await asOtherClient(await postgresDatabase(), async (client) => {
+    const [texts, numbers] = await asOtherClient(await postgresDatabase(), async (client) => {
       await client.query("SET TIME ZONE 'America/New_York'");
-      return client.query(queryOf(POSTGRES_DIALECT));
+      return [await client.query(queryOf(POSTGRES_DIALECT)), await client.query(numbersQuery(POSTGRES_DIALECT))];
     });
-    expect(rows).toEqual(EXPECTED);
+    expect(texts?.rows).toEqual(EXPECTED);
+    const shown = numbers?.rows.map(({ x, whole, other }) => ({ x, whole: whole === null ? null : Number(whole), other }));
+    expect(shown).toEqual(SHOWN);
   });
 });

@@ -40,7 +40,7 @@ async function viewsOn(db: Kysely<unknown>, tables: readonly string[]): Promise<
   const { rows } = await sql<Omit<StandingView, 'columns'> & { columns: string }>`
     SELECT format('%I.%I', nspname, relname) AS name, relkind AS kind,
       rtrim(pg_get_viewdef(pg_class.oid), ';') AS query,
-      (SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)
+      (SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY attnum)::text
         FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0) AS columns
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid IN (SELECT ev_class FROM pg_rewrite

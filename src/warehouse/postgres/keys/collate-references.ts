@@ -29,7 +29,7 @@ export async function collateReferences(database: Database, plan: KeyPlan, lease
     if (claim !== null) await claimGrowth(session, claim);
     const change = await viewPlan(session, views, uses, true);
     const dependents = await dependentsOf(session, uses, change);
-    refuseOthersViews(dependents, uses);
+    refuseOthersViews(dependents);
     const drops = dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`);
     await step.lock(
       uses.map(({ table }) => table),

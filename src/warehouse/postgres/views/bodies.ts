@@ -31,6 +31,11 @@ function numeric(value: string): string {
 const PLAIN_TIME =
   "'^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,3})?Z$'";
 
+/** For the server, as for POSIX, an offset counts to the west. */
+function zoneName(zone: string): string {
+  return zone.replace(/^[-+](?=\d)/, (sign) => (sign === '+' ? '-' : '+'));
+}
+
 const VALUE: Readonly<Record<ColumnType, (value: string, zone: string | null) => string>> = {
   boolean: (value) => `CASE ${text(value)} WHEN 'true' THEN true WHEN 'false' THEN false END`,
   integer: (value) =>
@@ -41,7 +46,7 @@ const VALUE: Readonly<Record<ColumnType, (value: string, zone: string | null) =>
   date: (value) =>
     `CASE length(${text(value)}) WHEN 10 THEN ("_sync_moment"(${text(value)}, NULL) AT TIME ZONE 'UTC')::date END`,
   timestamp: (value, zone) =>
-    `CASE WHEN ${text(value)} ~ ${PLAIN_TIME} THEN ${text(value)}::timestamptz ELSE "_sync_moment"(${text(value)}, ${zone === null ? 'NULL' : escapeLiteral(zone)}) END`,
+    `CASE WHEN ${text(value)} ~ ${PLAIN_TIME} THEN ${text(value)}::timestamptz ELSE "_sync_moment"(${text(value)}, ${zone === null ? 'NULL' : escapeLiteral(zoneName(zone))}) END`,
   text: (value) =>
     `CASE jsonb_typeof(${value}) WHEN 'number' THEN "_sync_number_text"(${value}::numeric) WHEN 'string' THEN ${text(value)} WHEN 'boolean' THEN ${text(value)} END`,
   json: (value) => `NULLIF(${value}, 'null'::jsonb)`,

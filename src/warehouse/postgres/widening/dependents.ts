@@ -1,4 +1,5 @@
-import { ConfigError } from '../../../model/errors.ts';
+import { z } from 'zod';
+import { InUse, type UsedColumn, type UsedView } from '../../in-use.ts';
 import type { Session } from '../connection/session.ts';
 import type { ViewPlan } from '../views/attach-views.ts';
 import type { Widening } from './widening.ts';
@@ -14,7 +15,17 @@ export interface Dependent {
   /** True if we may give it back to its owner. */
   ours: boolean;
   statements: string[];
+  /** The columns, or the views of ours that are dropped, on which it stands. */
+  origins: Origin[];
 }
+
+type Origin = z.output<typeof originSchema>;
+
+const originSchema = z.object({
+  table: z.string().nullable(),
+  column: z.string().nullable(),
+  view: z.string().nullable(),
+});
 
 /** Columns of one table. */
 export interface TableColumns {
@@ -32,30 +43,41 @@ export async function dependentsOf(
   { views, retyped, detached }: ViewPlan,
 ): Promise<Dependent[]> {
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
-  const { rows } = await execute<Dependent & Record<string, unknown>>(DEPENDENTS, [
+  const { rows } = await execute<DependentRow>(DEPENDENTS, [
     pairs.map(([table]) => table),
     pairs.map(([, column]) => column),
     views.map(({ name }) => name),
     retyped,
     [...detached.keys()],
   ]);
-  return rows;
-}
-
-/** Throws if a view would not be its owner's any more if we made it again. */
-export function refuseOthersViews(dependents: readonly Dependent[], uses: readonly TableColumns[]): void {
-  const others = dependents.filter(({ ours }) => !ours);
-  if (others.length === 0) return;
-  const names = others.map(({ name, owner }) => `${name} (of ${owner})`).join(', ');
-  const grants = [...new Set(others.map(({ owner }) => `GRANT "${owner}" TO CURRENT_USER`))].join('; ');
-  throw new ConfigError('column_in_use', `${columnsText(uses)} must widen, and views of others stand on it: ${names}`, {
-    hint: `drop them, run the same command again and make them again; or let content-sync do it (as an administrator): ${grants}`,
+  return rows.map(({ name, view, kind, owner, ours, statements, origins }) => {
+    return { name, view, kind, owner, ours, statements, origins: z.array(originSchema).parse(JSON.parse(origins)) };
   });
 }
 
-/** `content.a, content.b` */
-export function columnsText(uses: readonly TableColumns[]): string {
-  return uses.flatMap(({ table, columns }) => columns.map((column) => `${table}.${column}`)).join(', ');
+interface DependentRow extends Record<string, unknown>, Omit<Dependent, 'origins'> {
+  /** JSON. */
+  origins: string;
+}
+
+/** Throws `InUse` if a view would not be its owner's any more if we made it again. */
+export function refuseOthersViews(dependents: readonly Dependent[]): void {
+  const others = dependents.filter(({ ours }) => !ours);
+  if (others.length > 0) throw inUse(others);
+}
+
+/** What the views keep from changing. */
+export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse {
+  const columns: UsedColumn[] = [];
+  const views: UsedView[] = [];
+  for (const { kind, name, owner, origins } of dependents) {
+    const by = `${kind.toLowerCase()} ${name} (of ${owner})`;
+    for (const { table, column, view } of origins) {
+      if (view !== null) views.push({ view, by });
+      else if (table !== null && column !== null) columns.push({ table, column, by });
+    }
+  }
+  return new InUse(columns, views, cause);
 }
 
 /**
@@ -91,46 +113,55 @@ const REMADE = `
 
 const DEPENDENTS = `
   WITH RECURSIVE named AS (
-    SELECT attrelid, attnum FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
+    SELECT attrelid, attnum, table_name, column_name
+    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
     JOIN pg_attribute ON attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name))
       AND attname = column_name
   ), stands AS (
-    SELECT ev_class AS oid, 1 AS depth FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
+    SELECT ev_class AS oid, 1 AS depth, table_name, column_name, NULL::text AS view_name
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
     JOIN named ON refobjid = attrelid AND refobjsubid = attnum
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
       AND ev_class <> ALL(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(detached)) FROM unnest($5::text[]) AS detached))
     UNION
-    SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1 FROM unnest($4::text[]) AS retyped
+    SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(retyped))::oid, 1, NULL, NULL, retyped
+    FROM unnest($4::text[]) AS retyped
     UNION
-    SELECT ev_class, depth + 1 FROM stands s JOIN pg_depend d ON refobjid = s.oid JOIN pg_rewrite r ON r.oid = d.objid
+    SELECT ev_class, depth + 1, table_name, column_name, view_name
+    FROM stands s JOIN pg_depend d ON refobjid = s.oid JOIN pg_rewrite r ON r.oid = d.objid
     WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND ev_class <> refobjid
   ), seen AS (
     SELECT c.oid, relkind, reloptions, relispopulated, relacl, c.oid::regclass::text AS name,
-      CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END AS kind,
+      CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END AS kind, origins,
       pg_catalog.pg_get_userbyid(relowner) AS owner, pg_catalog.pg_has_role(relowner, 'MEMBER') AS ours, deepest
-    FROM (SELECT oid, pg_catalog.max(depth) AS deepest FROM stands GROUP BY oid) AS s JOIN pg_class c ON c.oid = s.oid
+    FROM (SELECT oid, pg_catalog.max(depth) AS deepest, pg_catalog.jsonb_agg(DISTINCT pg_catalog.jsonb_build_object(
+        'table', table_name, 'column', column_name, 'view', view_name))::json AS origins
+      FROM stands GROUP BY oid) AS s
+    JOIN pg_class c ON c.oid = s.oid
     WHERE relkind IN ('v', 'm')
   )
-  SELECT name, kind, owner, ours, (SELECT ours.name FROM unnest($3::text[]) AS ours(name)
+  SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM unnest($3::text[]) AS ours(name)
     WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
 
 /**
- * Throws if a constraint, a default or statistics that people made stand on a column: they would silently go with
- * one that gives its place to another, and may mean something else for one of another type.
+ * Throws `InUse` if a constraint, a default, statistics, a generated column, a policy or the like that people made
+ * stands on a column: it would silently go with one that gives its place to another, and may mean something else for one
+ * of another type. Views are made again, and indexes built again.
  */
 export async function refuseLosses({ execute }: Session, { table, columns }: Widening): Promise<void> {
-  const { rows } = await execute<{ what: string }>(
-    `SELECT DISTINCT pg_describe_object(classid, objid, objsubid) AS what FROM pg_depend
+  const { rows } = await execute<{ by: string; column: string }>(
+    `SELECT DISTINCT attname AS column, pg_describe_object(classid, objid, objsubid) AS by FROM pg_depend
      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
      WHERE refclassid = 'pg_class'::regclass AND refobjid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) AND attname = ANY($2)
-       AND deptype = 'a' AND classid <> 'pg_class'::regclass
+       AND classid <> 'pg_rewrite'::regclass
+       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
        AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
          AND starts_with(conname, '_sync_'))`,
-    [table.name, columns.map(({ column }) => column.name)],
+    [table.name, columns.map(({ source }) => source)],
   );
   if (rows.length === 0) return;
-  const names = rows.map(({ what }) => what).join(', ');
-  throw new ConfigError('column_in_use', `columns of ${table.name} must widen, and this stands on them: ${names}`, {
-    hint: 'drop it, run the same command again, and make it again to fit the wider type',
-  });
+  throw new InUse(
+    rows.map(({ by, column }) => ({ table: table.name, column, by })),
+    [],
+  );
 }

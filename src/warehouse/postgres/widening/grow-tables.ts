@@ -51,6 +51,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
     },
     alter,
     views,
+    filled: before === null ? [] : after.tables,
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
   if (names.length > 0) await transact(database, (session) => writeComments(session, names));

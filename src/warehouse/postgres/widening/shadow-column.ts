@@ -34,7 +34,8 @@ export async function fillShadowColumns(database: Database, lease: LeaseProof, w
     size = Math.round(size * Math.min(2, Math.max(0.5, BATCH_MS / tookMs)));
     size = Math.min(BATCH_ROWS.most, Math.max(BATCH_ROWS.least, size));
   }
-  await buildShadowIndexes(database, widening);
+  // What stands on the columns that stay need not follow.
+  if (!widening.isBeside) await buildShadowIndexes(database, widening);
 }
 
 function addShadowColumns(database: Database, lease: LeaseProof, widening: Widening): Promise<void> {
@@ -82,16 +83,20 @@ function fillBatch(
   return transact(database, work, { lease });
 }
 
-/** Statements that put the filled columns in the place of the narrower ones, with all that was said of those. */
-export async function swapStatements({ execute }: Session, { table, columns }: Widening): Promise<string[]> {
+/**
+ * Statements that put the filled columns in the place of the narrower ones, or beside them, with all that was said of
+ * those.
+ */
+export async function swapStatements({ execute }: Session, { table, columns, isBeside }: Widening): Promise<string[]> {
   const name = quoted(table.name);
   const statements: string[] = [];
   for (const wider of columns) {
     const second = shadowColumn(wider);
-    const marks = await execute<{ statement: string }>(MARKS, [table.name, wider.column.name, second]);
+    const marks = await execute<{ statement: string }>(MARKS, [table.name, wider.source, second]);
     statements.push(
       ...marks.rows.map(({ statement }) => statement),
-      `ALTER TABLE ${name} DROP COLUMN ${quoted(wider.column.name)}`,
+      // A column that stays is empty where nothing fits it.
+      `ALTER TABLE ${name} ${isBeside ? 'ALTER' : 'DROP'} COLUMN ${quoted(wider.source)}${isBeside ? ' DROP NOT NULL' : ''}`,
       `ALTER TABLE ${name} RENAME COLUMN ${quoted(second)} TO ${quoted(wider.column.name)}`,
     );
   }

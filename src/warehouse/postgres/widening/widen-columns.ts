@@ -1,19 +1,22 @@
 import { escapeIdentifier as quoted } from 'pg';
-import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import { messageOf, SyncError } from '../../../model/errors.ts';
+import type { TableShape } from '../../../model/table.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 import { execute, transact, type Database } from '../connection/transact.ts';
 import { attachViews, dropFunctions, viewPlan, type ViewPlan } from '../views/attach-views.ts';
+import { InUse } from '../../in-use.ts';
 import {
-  columnsText,
   dependentsOf,
+  inUse,
   refuseLosses,
   refuseOthersViews,
   type Dependent,
   type TableColumns,
 } from './dependents.ts';
 import { causeCode, exclusively, isLocked, isTooSlow, type ExclusiveStep } from './exclusive-step.ts';
+import { fillerStatements } from './kept-columns.ts';
 import { abandonedColumns, fillShadowColumns, swapStatements, renameIndexes } from './shadow-column.ts';
 import { alterInPlace, dropNumberText, makeNumberText, shadowColumn, type Widening } from './widening.ts';
 
@@ -28,13 +31,16 @@ interface Alongside {
   prepare(session: Session): Promise<void>;
   /** While the tables are locked. */
   alter: readonly string[];
+  /** Of which columns that stay beside wider ones are filled. */
+  filled: readonly TableShape[];
   /** Views of ours that are made with it, or made anew. */
   views: readonly ViewChange[];
 }
 
 /**
  * Widens columns, those of small tables in place and those of big ones by way of second columns, in one moment that
- * readers hardly notice. Views, indexes, grants and comments that stand on them are made again as they were.
+ * readers hardly notice. Views, indexes, grants and comments that stand on them are made again as they were. Throws
+ * `InUse` if something is not: then the wider column can come beside.
  */
 export async function widenColumns(
   database: Database,
@@ -45,9 +51,10 @@ export async function widenColumns(
   const isBig = await isBigTable(database, widenings);
   // Before a big table is filled for hours.
   if (isBig.includes(true)) await transact(database, (session) => remakeable(session, widenings, alongside.views));
-  const [big, small] = [widenings.filter((_, at) => isBig[at]), widenings.filter((_, at) => isBig[at] !== true)];
-  for (const widening of big) await fillShadowColumns(database, lease, widening);
+  const big = widenings.filter(({ isBeside }, at) => isBeside || isBig[at]);
+  const small = widenings.filter((widening) => !big.includes(widening));
   try {
+    for (const widening of big) await fillShadowColumns(database, lease, widening);
     await alterTables(database, lease, { big, small }, alongside).catch((error: unknown) => {
       // A view does not change the collation of its columns: it is made anew.
       if (causeCode(error) !== '42P16') throw error;
@@ -55,25 +62,39 @@ export async function widenColumns(
     });
   } catch (error) {
     if (!isTooSlow(error) || small.length === 0) throw explained(error, widenings);
-    for (const widening of small) await fillShadowColumns(database, lease, widening);
-    await alterTables(database, lease, { big: widenings, small: [] }, alongside).catch((again: unknown) => {
-      throw explained(again, widenings);
-    });
+    await slowly(database, lease, { big, small }, alongside);
   }
 }
 
-/** The views to take off their tables, and those to make again. Throws if somebody else has to do something first. */
+/** All by way of second columns. */
+async function slowly(
+  database: Database,
+  lease: LeaseProof,
+  { big, small }: Plan,
+  alongside: Alongside,
+): Promise<void> {
+  const widenings = [...big, ...small];
+  try {
+    for (const widening of small) await fillShadowColumns(database, lease, widening);
+    await alterTables(database, lease, { big: widenings, small: [] }, alongside);
+  } catch (error) {
+    throw explained(error, widenings);
+  }
+}
+
+/** The views to take off their tables, and those to make again. Throws `InUse` if others' things do not follow. */
 async function remakeable(
   session: Session,
   widenings: readonly Widening[],
   ours: readonly ViewChange[],
   isCollated = false,
 ): Promise<{ views: ViewPlan; dependents: Dependent[] }> {
-  const uses = widenings.map(usesOf);
+  const replaced = widenings.filter(({ isBeside }) => !isBeside);
+  const uses = replaced.map(usesOf);
   const views = await viewPlan(session, ours, uses, isCollated);
   const dependents = await dependentsOf(session, uses, views);
-  refuseOthersViews(dependents, uses);
-  for (const widening of widenings) await refuseLosses(session, widening);
+  refuseOthersViews(dependents);
+  for (const widening of replaced) await refuseLosses(session, widening);
   return { views, dependents };
 }
 
@@ -112,7 +133,8 @@ function alterTables(database: Database, lease: LeaseProof, plan: Plan, alongsid
       ...dependents.toReversed().map(({ kind, name }) => `DROP ${kind} ${name}`),
     ];
     await step.lock([...tables], [...drops, ...views.detached.values()]);
-    await step.run([...keys, ...plan.small.map(alterInPlace), ...swaps, ...alongside.alter]);
+    const fillers = await fillerStatements(session, alongside.filled);
+    await step.run([...keys, ...plan.small.map(alterInPlace), ...swaps, ...alongside.alter, ...fillers]);
     const ours = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
     await step.run(attachViews(views, ours));
     await remake(
@@ -132,7 +154,7 @@ async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<stri
     statements.push(...abandoned.map((name) => `ALTER TABLE ${quoted(table)} DROP COLUMN ${quoted(name)}`));
   }
   for (const widening of big) {
-    const renames = await renameIndexes(session.execute, widening);
+    const renames = widening.isBeside ? [] : await renameIndexes(session.execute, widening);
     statements.push(...(await swapStatements(session, widening)), ...renames);
   }
   return statements;
@@ -140,8 +162,8 @@ async function swapsOf(session: Session, { big }: Plan, tables: ReadonlySet<stri
 
 /** Takes keys of ours to other resources off the columns: a wider one holds none any more. */
 async function keysOn({ execute }: Session, widenings: readonly Widening[]): Promise<string[]> {
-  const uses = widenings.flatMap(({ table, columns }) =>
-    columns.map(({ column }) => [table.name, column.name] as const),
+  const uses = widenings.flatMap(({ table, columns, isBeside }) =>
+    isBeside ? [] : columns.map(({ source }) => [table.name, source] as const),
   );
   if (uses.length === 0) return [];
   const { rows } = await execute<{ statement: string }>(
@@ -156,11 +178,11 @@ async function keysOn({ execute }: Session, widenings: readonly Widening[]): Pro
 }
 
 async function remake(step: ExclusiveStep, dependents: readonly Dependent[]): Promise<void> {
-  for (const { kind, name, statements } of dependents) {
+  for (const dependent of dependents) {
     try {
-      await step.run(statements);
+      await step.run(dependent.statements);
     } catch (error) {
-      throw new RemakeError(`${kind.toLowerCase()} ${name}`, error);
+      throw new RemakeError(dependent, error);
     }
   }
 }
@@ -168,31 +190,33 @@ async function remake(step: ExclusiveStep, dependents: readonly Dependent[]): Pr
 /** A view that could not be made again; the transaction is undone. */
 class RemakeError extends Error {
   readonly code: string;
+  readonly dependent: Dependent;
 
-  constructor(view: string, cause: unknown) {
-    super(`${view}: ${messageOf(cause)}`, { cause });
+  constructor(dependent: Dependent, cause: unknown) {
+    super(messageOf(cause), { cause });
     this.code = causeCode(cause);
+    this.dependent = dependent;
   }
 }
 
 function usesOf({ table, columns }: Widening): TableColumns {
-  return { table: table.name, columns: columns.map(({ column }) => column.name) };
+  return { table: table.name, columns: columns.map(({ source }) => source) };
 }
 
-/** Errors of the server that a person can resolve: an object that depends on the column cannot follow the widening. */
-const IN_USE = new Set(['0A000', '2BP01', '42501', '42883', '42804', '42846', '42704', '42P16', '57014']);
+/**
+ * Beginnings of what the server says if something that depends on a column cannot follow its widening, takes too long to
+ * be made again, or is not ours: syntax and rights, values, constraints, limits, dependencies, others' functions.
+ */
+const IN_USE = ['0A', '2BP01', '42', '22', '23', '44', '54', '57014', 'P0', '39', '38'];
 
 function explained(error: unknown, widenings: readonly Widening[]): unknown {
+  const cause = error instanceof SyncError ? error.cause : error;
   const code = causeCode(error);
-  if (error instanceof ConfigError && error.code === 'column_in_use') return error;
-  if (widenings.length === 0 || !IN_USE.has(code)) return error;
-  const columns = columnsText(widenings.map(usesOf));
-  return new ConfigError(
-    'column_in_use',
-    `${columns} must widen, and something stands on it that cannot stand on the wider type, takes too long to be made again, or is not ours: ${messageOf(error)}`,
-    {
-      hint: 'drop that view, index, trigger or constraint, run the same command again, and make it again to fit',
-      cause: error instanceof SyncError ? error.cause : error,
-    },
+  if (error instanceof InUse || !IN_USE.some((beginning) => code.startsWith(beginning))) return error;
+  if (cause instanceof RemakeError) return inUse([cause.dependent], cause);
+  const by = messageOf(cause);
+  const columns = widenings.flatMap((widening) =>
+    widening.isBeside ? [] : usesOf(widening).columns.map((column) => ({ table: widening.table.name, column, by })),
   );
+  return columns.length === 0 ? error : new InUse(columns, [], cause);
 }

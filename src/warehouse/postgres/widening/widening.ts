@@ -1,5 +1,5 @@
 import { escapeIdentifier as quoted } from 'pg';
-import type { Column, TableShape } from '../../../model/table.ts';
+import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../shape/records/fingerprint.ts';
 import type { ShapeGrowth } from '../../warehouse.ts';
@@ -10,28 +10,38 @@ import { DECLARED_TYPES } from '../connection/column-types.ts';
 export interface Widening {
   table: TableShape;
   columns: readonly WiderColumn[];
+  /** True if the wider columns come beside those that stand, which stay. */
+  isBeside: boolean;
 }
 
 export interface WiderColumn {
   column: Column;
   from: ColumnType;
+  /** The name of the column that stands; the same unless the wider one comes beside it. */
+  source: string;
 }
 
 const SHADOW_COLUMN = '_sync_wider_';
 
-/** The part of a growth that widens existing columns. */
+/** The part of a growth that widens existing columns, or makes wider ones beside them. */
 export function wideningsOf({ before, changes }: ShapeGrowth): Widening[] {
-  return (before?.tables ?? []).flatMap((table) => {
-    const columns = changes.flatMap(({ table: name, column, from }) =>
-      name === table.name && from !== null ? [{ column, from }] : [],
-    );
-    return columns.length === 0 ? [] : [{ table, columns }];
-  });
+  const all = (before?.tables ?? []).flatMap((table) =>
+    [false, true].map((isBeside) => ({ table, isBeside, columns: widerColumns(table, changes, isBeside) })),
+  );
+  return all.filter(({ columns }) => columns.length > 0);
+}
+
+function widerColumns({ name }: TableShape, changes: readonly ShapeChange[], isBeside: boolean): WiderColumn[] {
+  return changes.flatMap(({ table, column, from, beside }) =>
+    table === name && from !== null && (beside !== undefined) === isBeside
+      ? [{ column, from, source: beside?.name ?? column.name }]
+      : [],
+  );
 }
 
 /** The name of a column that is filled beside another and then takes its place: the same in every try. */
-export function shadowColumn({ column }: WiderColumn): string {
-  return `${SHADOW_COLUMN}${textHash(JSON.stringify([column.name, column.type]))}`;
+export function shadowColumn({ column, source }: WiderColumn): string {
+  return `${SHADOW_COLUMN}${textHash(JSON.stringify([source, column.type]))}`;
 }
 
 /** SQL that is true for the names of such columns, whichever run began them. */
@@ -42,8 +52,8 @@ export function widerType({ column }: WiderColumn): string {
 }
 
 /** The stored value as the wider column holds it. */
-export function widerValue({ column, from }: WiderColumn): string {
-  return converted(quoted(column.name), from, column.type);
+export function widerValue({ column, from, source }: WiderColumn): string {
+  return converted(quoted(source), from, column.type);
 }
 
 /** One statement, so that the table is written once. */

@@ -1,6 +1,7 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES } from './bodies.ts';
+import { converted, textOf } from './conversions.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -22,8 +23,8 @@ export const VIEW_DIALECT: ViewDialect = {
   id: (name) => `"${name.replaceAll('"', '""')}"`,
   literal: (text) => `'${text.replaceAll("'", "''")}'`,
   moment: (sql) => sql,
-  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : CONVERT[to](sql, from)),
-  text: (sql, from) => TEXT_OF[from]?.(sql) ?? `CAST(${sql} AS TEXT)`,
+  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
+  text: textOf,
   month: (sql) => `substr(${sql}, 1, 7)`,
   at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
@@ -53,71 +54,6 @@ function concatenated(texts: readonly string[]): string {
   const half = Math.ceil(texts.length / 2);
   return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
 }
-
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
-
-const TEXT_OF: Partial<Record<ColumnType, (sql: string) => string>> = {
-  boolean: (sql) => `CASE ${sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END`,
-  text: (sql) => sql,
-  date: (sql) => sql,
-  timestamp: (sql) => sql,
-  numeric: (sql) => sql,
-  json: jsonText,
-};
-
-/** Texts without their quotes, as those of a column of texts. */
-function jsonText(sql: string): string {
-  return `CASE WHEN json_valid(${sql}) THEN ${sql} ->> '$' ELSE ${sql} END`;
-}
-
-/** A JSON text's value if it is none of JSON's own kinds. */
-function plain(sql: string, from: ColumnType): string {
-  return from === 'json'
-    ? `CASE WHEN json_valid(${sql}) THEN CASE WHEN json_type(${sql}) NOT IN ('object', 'array') THEN ${sql} ->> '$' END ELSE ${sql} END`
-    : sql;
-}
-
-/** A word to a number would be 0 by CAST: only what is written like a number is converted. */
-const LOOKS_LIKE_NUMBER = (sql: string): string =>
-  `trim(${sql}) GLOB '[-+0-9.]*' AND trim(${sql}) GLOB '*[0-9]*' AND NOT trim(${sql}) GLOB '*[^-+0-9.eE]*' AND NOT trim(${sql}) GLOB '?*[0-9.][-+]*'`;
-
-function number(sql: string, from: ColumnType, cast: string): string {
-  if (NUMBERS.has(from)) return `CAST(${sql} AS ${cast})`;
-  const value = plain(sql, from);
-  return `CASE WHEN ${LOOKS_LIKE_NUMBER(value)} THEN CAST(${value} AS ${cast}) END`;
-}
-
-/**
- * A date or time as services send it, as a timestamp: a column that became a text has them as they were sent. SQLite takes
- * `now`, numbers and the 30th of February for times as well, and rounds below the millisecond, where tables cut off.
- */
-function moment(value: string): string {
-  const day = `substr(${value}, 1, 10)`;
-  const isMoment = `${value} >= '0001' AND date(${day}) = ${day} AND datetime(${value}) IS NOT NULL AND substr(${value}, 12, 2) < '24'`;
-  const seconds = `CASE WHEN substr(${value}, 17, 1) = ':' THEN substr(${value}, 17, 3) ELSE '' END`;
-  const zone = `CASE WHEN substr(${value}, 11) GLOB '*[-+][0-9][0-9]:[0-9][0-9]' THEN substr(${value}, -6) ELSE '' END`;
-  const ms = `substr(substr(CAST('1' || substr(${value}, 21, 3) AS INTEGER), 2) || '00', 1, 3)`;
-  const fraction = `CASE WHEN substr(${value}, 20, 1) = '.' AND ${ms} <> '000' THEN '.' || ${ms} ELSE '' END`;
-  return `CASE WHEN ${isMoment} THEN datetime(substr(${value}, 1, 16) || ${seconds} || ${zone}) || ${fraction} END`;
-}
-
-const CONVERT: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
-  boolean: (sql, from) => {
-    const value = plain(sql, from);
-    return `CASE ${value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN 1 THEN 1 WHEN 0 THEN 0 END`;
-  },
-  // What a whole number cannot hold is none.
-  integer: (sql, from) => {
-    const value = number(sql, from, 'REAL');
-    return `CASE WHEN ${value} = CAST(${value} AS INTEGER) THEN CAST(${plain(sql, from)} AS INTEGER) END`;
-  },
-  double: (sql, from) => number(sql, from, 'REAL'),
-  numeric: (sql, from) => number(sql, from, 'REAL'),
-  date: (sql, from) => (from === 'timestamp' ? `date(${sql})` : `substr(${moment(plain(sql, from))}, 1, 10)`),
-  timestamp: (sql, from) => moment(plain(sql, from)),
-  text: (sql, from) => VIEW_DIALECT.text(sql, from),
-  json: (sql, from) => (from === 'json' ? sql : `json_quote(${sql})`),
-};
 
 /** Each fact is a query of its own, of which SQLite runs those that are asked for. */
 function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {

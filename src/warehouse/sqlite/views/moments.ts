@@ -1,6 +1,8 @@
+import { offsetOf } from './zone-offsets.ts';
+
 /**
  * A time as services write it, as the UTC text of the tables; of `found`, one row with JSON text as `r`. A time that
- * names no zone is read in `zone`, as UTC without one: NULL if that is not a fixed offset, because SQLite knows none.
+ * names no zone is read in `zone`, as UTC without one.
  */
 export function momentOf(found: string, zone: string | null): string {
   const text = `(SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' END AS s FROM ${found} LIMIT 1)`;
@@ -18,11 +20,10 @@ const PARTS = [
 const BEHIND =
   "CASE WHEN t GLOB '.[0-9]*' AND substr(s, 17, 1) = ':' THEN ltrim(substr(t, 2), '0123456789') ELSE t END";
 
-const FIXED = /^[-+]\d\d:?\d\d$/;
+const WRITTEN = "d || ' ' || c";
 
 function zoned(zone: string | null): string {
-  const name = zone === null || /^(Etc\/)?(UTC|GMT|Z)$/i.test(zone) ? "'Z'" : FIXED.test(zone) ? `'${zone}'` : 'NULL';
-  return `CASE e WHEN '' THEN ${name} ELSE e END`;
+  return `CASE e WHEN '' THEN ${zone === null ? "'Z'" : offsetOf(WRITTEN, zone)} ELSE e END`;
 }
 
 const DAY = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'";
@@ -38,7 +39,6 @@ const IS_TIME = [
 const DIGITS = "substr(substr(t, 2, max(length(t) - length(e) - 1, 0)) || '00', 1, 3)";
 const THOUSANDTHS = `CASE WHEN ${DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${DIGITS} END`;
 
-const WRITTEN = "d || ' ' || c";
 const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
 const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
 const MOVED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;

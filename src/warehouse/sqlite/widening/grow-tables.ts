@@ -4,8 +4,10 @@ import { ConfigError } from '../../../model/errors.ts';
 import type { ShapeChange } from '../../../model/table.ts';
 import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import { InUse } from '../../in-use.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { makeViews } from '../views/make-views.ts';
+import { makeFillers } from './kept-columns.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
@@ -24,12 +26,12 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
   }
   const widened = altered.filter(({ from }) => from !== null);
   if (widened.length > 0) widenColumns(db, own, widened);
+  if (before !== null) makeFillers(db, after.tables);
   makeViews(db, views);
 }
 
 function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly ShapeChange[]): void {
-  const tables = new Set(changes.map(({ table }) => table));
-  withoutDependents(db, own, tables, () => {
+  withoutDependents(db, own, changes, () => {
     for (const change of changes) widenColumn(own, change).forEach((query) => run(db, query));
   });
 }
@@ -68,18 +70,25 @@ function run(db: Database, query: CompiledQuery): void {
 interface Dependent {
   type: 'index' | 'trigger' | 'view';
   name: string;
+  tbl_name: string;
   sql: string;
 }
 
 /**
- * Runs `alter` without the indexes of `tables` and without any view or trigger, and makes them again as they were:
+ * Runs `alter` without the indexes of the changed tables and without any view or trigger, and makes them again as they were:
  * SQLite drops no column that one of them names, and rewrites those that name a renamed one. People who read the
- * warehouse make such things. Runs inside the caller's transaction.
+ * warehouse make such things. Runs inside the caller's transaction. Throws `InUse`.
  */
-function withoutDependents(db: Database, own: Kysely<OwnTables>, tables: ReadonlySet<string>, alter: () => void): void {
+function withoutDependents(
+  db: Database,
+  own: Kysely<OwnTables>,
+  changes: readonly ShapeChange[],
+  alter: () => void,
+): void {
+  const tables = new Set(changes.map(({ table }) => table));
   const dependents = db
     .prepare<[string], Dependent>(
-      `SELECT "type", "name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
+      `SELECT "type", "name", "tbl_name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
        ("type" IN ('view', 'trigger') OR ("type" = 'index' AND "tbl_name" IN (SELECT value FROM json_each(?)))) ORDER BY rowid`,
     )
     .all(JSON.stringify([...tables]));
@@ -89,5 +98,24 @@ function withoutDependents(db: Database, own: Kysely<OwnTables>, tables: Readonl
     db.exec(sql`DROP ${kind} IF EXISTS ${sql.id(name)}`.compile(own).sql);
   }
   alter();
-  for (const dependent of dependents) db.exec(dependent.sql);
+  for (const dependent of dependents) makeAgain(db, dependent, changes);
+}
+
+/** Throws `InUse` if it cannot stand on the wider columns: an index of an expression, whose value is none any more. */
+function makeAgain(
+  db: Database,
+  { type, name, tbl_name: table, sql: statement }: Dependent,
+  changes: readonly ShapeChange[],
+): void {
+  try {
+    db.exec(statement);
+  } catch (error) {
+    const widened = changes.filter((change) => change.table === table && change.beside === undefined);
+    if (type !== 'index' || widened.length === 0) throw error;
+    throw new InUse(
+      widened.map(({ column }) => ({ table, column: column.name, by: `index ${name}` })),
+      [],
+      error,
+    );
+  }
 }

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { asOtherClient, DATABASES, warehouseOn, type TestDatabase } from '../support/databases.ts';
+import { ownService } from '../support/own-service.ts';
+import { loading } from '../support/page-loading.ts';
+
+interface Row {
+  id: string;
+  [field: string]: unknown;
+}
+
+/** Rows of a table or view as another program reads them, each as its cells; `-` for NULL. */
+async function rowsIn(database: TestDatabase, address: string, table: string, columns: string): Promise<string[]> {
+  const cells = columns.split(' ').map((column) => `coalesce(CAST(${column} AS TEXT), '-')`);
+  const query = `SELECT ${cells.join(" || ' ' || ")} AS row FROM ${table} ORDER BY 1`;
+  const rows =
+    database.name === 'sqlite'
+      ? await database.read(address, (db) => db.prepare<[], { row: string }>(query).all())
+      : await asOtherClient(address, async (client) => (await client.query<{ row: string }>(query)).rows);
+  return rows.map(({ row }) => row);
+}
+
+/** A service whose records the test changes, and what people ask the warehouse. */
+async function changing(database: TestDatabase) {
+  const state = { rows: [...FIRST] };
+  const stage = await ownService(database, { updated: null, history: 'all' }, () => ({
+    body: { data: state.rows, next_cursor: null },
+  }));
+  const walk = async (restart = false): Promise<unknown[]> => {
+    const { resources } = await stage.run('backfill', { restart });
+    return resources.flatMap(({ status, warnings = [] }) => [status, ...warnings.map(({ code }) => code)]);
+  };
+  expect(await walk()).toEqual(['ok']);
+  await database.write(stage.address, 'CREATE VIEW mine AS SELECT id, n, n + 1 AS next FROM report_live');
+  return {
+    stage,
+    state,
+    walk,
+    rows: (table: string, columns: string) => rowsIn(database, stage.address, table, columns),
+  };
+}
+
+/** What `n` cannot widen under, once there are numbers on both sides of five. */
+const STANDS_ON = {
+  sqlite: 'CREATE UNIQUE INDEX low ON report (n > 5)',
+  postgres: 'ALTER TABLE report ADD CONSTRAINT low CHECK (n < 100000)',
+} as const;
+const FIRST: Row[] = [
+  { id: 'a', n: 1, tags: ['x'] },
+  { id: 'b', n: 10, tags: [] },
+];
+
+describe.for(DATABASES)('tables that change under what people made, on $name', (database) => {
+  it('get a wider column beside the one that cannot follow, and the run is ok and tells of it', async () => {
+    const { stage, state, walk, rows } = await changing(database);
+    await database.write(stage.address, STANDS_ON[database.name]);
+    state.rows.push({ id: 'c', n: 'many' });
+    expect(await walk()).toEqual(['ok', 'column_beside']);
+    const shown = ['a 1 1', 'b 10 10', 'c - many'];
+    expect(await rows('report_live', 'id n n_text')).toEqual(shown);
+    expect(await rows('report', 'id n n_text')).toEqual(shown);
+    expect(await rows('mine', 'id n next')).toEqual(['a 1 2', 'b 10 11', 'c - -']);
+
+    // It goes on being filled, by changes and by what is new; and nothing more is told.
+    state.rows[1] = { id: 'b', n: '11' };
+    state.rows[2] = { id: 'c', n: 'few' };
+    expect(await walk()).toEqual(['ok']);
+    expect(await rows('report', 'id n n_text')).toEqual(['a 1 1', 'b 11 11', 'c - few']);
+
+    // Wider once more, in its place; and a field that would have the name of the one that stays.
+    state.rows[2] = { id: 'c', n: { deep: true }, N: 'upper' };
+    expect(await walk()).toEqual(['ok']);
+    expect(await rows('mine', 'id n')).toEqual(['a 1', 'b 11', 'c -']);
+    expect(await rows('report', 'id n')).toEqual(['a 1', 'b 11', 'c -']);
+  });
+
+  it('are made anew by a restart, and views on the views stand and work', async () => {
+    const { stage, state, walk, rows } = await changing(database);
+    await database.write(stage.address, 'CREATE VIEW mine_tags AS SELECT report_id, value FROM report_tags_live');
+    state.rows = [{ id: 'a', n: 'one', fresh: true }];
+    expect(await walk(true)).toEqual(['ok']);
+    expect(await rows('mine', 'id n next')).toEqual(['a - -']);
+    expect(await rows('report_live', 'id n n_text fresh')).toHaveLength(1);
+    // No record has a tag: there is no table.
+    expect(await rows('mine_tags', 'report_id value')).toEqual([]);
+    state.rows = [{ id: 'a', n: 2, tags: ['y'] }];
+    expect(await walk()).toEqual(['ok']);
+    expect(await rows('mine', 'id n next')).toEqual(['a 2 3']);
+    expect(await rows('mine_tags', 'report_id value')).toEqual(['a y']);
+  });
+
+  it('keep the columns of fields that the profile leaves out, empty', async () => {
+    const { stage, walk, rows } = await changing(database);
+    const report = { path: '/report', page: { style: 'cursor' }, updated: null, history: 'all' };
+    const fields = { n: { exclude: true } };
+    stage.setProfile({ resources: { content: null, images: null, analytics: null, report: { ...report, fields } } });
+    expect(await walk(true)).toEqual(['ok']);
+    expect(await rows('mine', 'id n next')).toEqual(['a - -', 'b - -']);
+  });
+
+  it('of two resources at the same time end with the views of both', async () => {
+    const opened = await warehouseOn(database);
+    const second =
+      database.name === 'sqlite' ? opened.warehouse : (await warehouseOn(database, opened.address)).warehouse;
+    const resources = ['content', 'images'];
+    const all = [
+      await loading(opened.warehouse, { resource: 'content', resources }),
+      await loading(second, { resource: 'images', resources }),
+    ];
+    const times = Array.from({ length: 8 }, (_, at) => at);
+    await Promise.all(
+      all.map(async ({ load }) => {
+        for (const at of times) await load([`{"id":"${at}","n${at}":${at % 2 === 0 ? at : '"x"'},"l${at}":[1]}`]);
+      }),
+    );
+    for (const resource of resources) {
+      const columns = times.map((at) => `n${at}`).join(' ');
+      expect(await rowsIn(database, opened.address, `${resource}_live`, columns)).toHaveLength(8);
+      for (const at of times) {
+        expect(await rowsIn(database, opened.address, `${resource}_l${at}_live`, 'value')).toEqual(['1']);
+      }
+    }
+  });
+});
