@@ -196,10 +196,7 @@ export interface Warehouse extends RowCounting {
    * nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<void>;
-  /**
-   * Makes the keys, collations and indexes that are missing, and takes away ours that nobody wants any more; quick if
-   * there is nothing to do. What others' locks, views or rights do not let it do is left for the next time.
-   */
+  /** Makes missing keys, collations and indexes, and takes away ours that nobody wants any more. Leaves for the next time what others (their locks, views, rights) do not let it do. */
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /**
    * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.

@@ -60,8 +60,8 @@ describe.for(onBoth)('indexes on $name', ({ database }) => {
     const related =
       database === SQLITE
         ? [
-            '"analytics" ("content_id", "views", "visitors", "seconds") WHERE "_deleted_at" IS NULL',
-            '"content" ("seo_image_id", "word_count", "revision", "reading_minutes") WHERE "_deleted_at" IS NULL',
+            '"analytics" ("content_id", "date", "views", "visitors", "seconds", "updated_at") WHERE "_deleted_at" IS NULL',
+            '"content" ("seo_image_id", "word_count", "revision", "reading_minutes", "created_at", "updated_at", "published_at", "reviewed_at", "event_date") WHERE "_deleted_at" IS NULL',
             '"content_image_ids" ("value", "content_id")',
           ]
         : ['analytics (content_id)', 'content (seo_image_id)', 'content_image_ids (value)'];

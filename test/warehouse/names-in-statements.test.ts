@@ -27,7 +27,7 @@ interface Held {
 async function held({ warehouse }: OpenWarehouse, resource: string, id: string): Promise<Held> {
   const owned = await ownResources(warehouse, systemClock).acquire(resource);
   onTestFinished(() => owned.release());
-  const profile = profileWith({ id, updated: null, history: 'all', max_columns: 400 });
+  const profile = profileWith({ id, updated: null, history: 'all' });
   const loader = await openPageLoader(
     {
       warehouse,

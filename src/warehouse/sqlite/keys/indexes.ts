@@ -3,10 +3,10 @@ import type { Database } from 'better-sqlite3';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { columnText, INDEX, type ColumnIndex, type KeyPlan } from '../../key-plan.ts';
 
-/** Numbers that are added up per record that they belong to. */
-const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double']);
+/** Numbers that are added up per record that they belong to, and the times by which they are chosen. */
+const MEASURES: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'date', 'timestamp']);
 /** An index of more columns is nearly the table again. */
-const MOST_NUMBERS = 8;
+const MOST_MEASURES = 8;
 
 type Planned = Pick<KeyPlan, 'tables' | 'indexes'>;
 
@@ -72,8 +72,8 @@ function wantedIndex(index: ColumnIndex): WantedIndex {
  */
 function referenceColumns({ table, column }: ColumnIndex): string[] {
   if (table.path.length > 0) return [column, table.key[0] ?? ''];
-  const numbers = table.columns.filter(({ name, type }) => NUMBERS.has(type) && name !== column);
-  return [column, ...numbers.slice(0, MOST_NUMBERS).map(({ name }) => name)];
+  const measures = table.columns.filter(({ name, type }) => MEASURES.has(type) && name !== column);
+  return [column, ...measures.slice(0, MOST_MEASURES).map(({ name }) => name)];
 }
 
 function quoted(name: string): string {
