@@ -93,7 +93,11 @@ describe('dates, times and numbers of a column that became a text', () => {
       return [await client.query(queryOf(POSTGRES_DIALECT)), await client.query(numbersQuery(POSTGRES_DIALECT))];
     });
     expect(texts?.rows).toEqual(EXPECTED);
-    const shown = numbers?.rows.map(({ x, whole, other }) => ({ x, whole: whole === null ? null : Number(whole), other }));
+    const shown = numbers?.rows.map(({ x, whole, other }) => ({
+      x,
+      whole: whole === null ? null : Number(whole),
+      other,
+    }));
     expect(shown).toEqual(SHOWN);
   });
 });
