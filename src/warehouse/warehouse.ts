@@ -206,10 +206,7 @@ export interface Warehouse {
    * there is nothing to do. What others' locks, views or rights do not let it do is left for the next time.
    */
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
-  /**
-   * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.
-   * Throws `table_in_use` if views of others stand on the tables themselves.
-   */
+  /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
   dropTables(removal: TableRemoval): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
