@@ -42,7 +42,7 @@ describe('a disk that is full', () => {
   it('F125 is told by a file-size limit too: the backfill fails with what to do, and the next one goes on', async () => {
     const j = await journey({ sandbox: { generate: { content: RECORDS, images: 10, analytics: 10 } } });
     // In blocks of 512 bytes: enough for our own tables and some pages.
-    const limited = await backfill(j.config, 'ulimit -f 6500; exec');
+    const limited = await backfill(j.config, 'ulimit -f 6900; exec');
     expect(limited.code).toBe(1);
     expect(limited.stderr + limited.stdout).toContain('warehouse_full');
     expect(limited.stderr + limited.stdout).toContain('resumes where it stopped');
