@@ -198,10 +198,7 @@ export interface Warehouse extends RowCounting {
   evolve(growth: ShapeGrowth): Promise<void>;
   /** Makes missing keys, collations and indexes, and takes away ours that nobody wants any more. Leaves for the next time what others (their locks, views, rights) do not let it do. */
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
-  /**
-   * Drops tables. Views of ours that stand on them stay, empty, and with them all that people have built on these.
-   * Throws `table_in_use` if views of others stand on the tables themselves.
-   */
+  /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
   dropTables(removal: TableRemoval): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
