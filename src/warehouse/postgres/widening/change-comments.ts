@@ -22,13 +22,13 @@ export async function changeComments(
 /** A comment of ours may say more behind what the profile says. */
 const CHANGED = `
   WITH said AS (
-    SELECT to_regclass(quote_ident(table_name)) AS id, *
+    SELECT to_regclass(quote_ident(table_name)) AS relation, *
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS said (table_name, column_name, base, comment)
   ), standing AS (
-    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(id, 'pg_class')
-      ELSE col_description(id, attnum) END AS stands
-    FROM said LEFT JOIN pg_attribute ON attrelid = id AND attname = column_name AND NOT attisdropped
-    WHERE id IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
+    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(relation, 'pg_class')
+      ELSE col_description(relation, attnum) END AS stands
+    FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
+    WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
   )
   SELECT CASE WHEN column_name IS NULL THEN format('COMMENT ON TABLE %I IS %L', table_name, comment)
     ELSE format('COMMENT ON COLUMN %I.%I IS %L', table_name, column_name, comment) END AS statement
