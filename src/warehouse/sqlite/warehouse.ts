@@ -10,7 +10,7 @@ import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
-import { tendIndexes } from './keys/indexes.ts';
+import { tendIndexes } from './keys/tend-indexes.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
