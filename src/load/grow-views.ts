@@ -76,8 +76,10 @@ interface WhatIsThere {
   shapes: readonly ResourceShape[];
 }
 
-/** A view that is there before any other. */
-const MADE_BY_MIGRATIONS = 'sync_freshness';
+/** The view that is there before any other, if it is. */
+function madeByMigrations(names: ReadonlySet<string>): string[] {
+  return names.has('sync_freshness') ? ['sync_freshness'] : [];
+}
 
 async function whatStands(
   { warehouse, whole }: ViewContext,
@@ -95,8 +97,7 @@ async function whatStands(
     return [name, standing] as const;
   });
   // Nothing is remembered of the one that migrations made.
-  const made: readonly string[] = names.has(MADE_BY_MIGRATIONS) ? [MADE_BY_MIGRATIONS] : [];
-  const bare = made.map((name) => [name, []] as const);
+  const bare = madeByMigrations(names).map((name) => [name, []] as const);
   return {
     columns: new Map<string, readonly StandingColumn[]>([...bare, ...columns]),
     taken: takenNames({ whole }, { stored, names, shapes }),
@@ -112,7 +113,7 @@ function takenNames(
   { stored, names, shapes }: Omit<WhatIsThere, 'held'>,
 ): Set<string> {
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
-  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
+  for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
   return taken;
 }

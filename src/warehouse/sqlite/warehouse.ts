@@ -10,7 +10,7 @@ import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
-import { makeIndexes } from './keys/indexes.ts';
+import { tendIndexes } from './keys/tend-indexes.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
@@ -68,7 +68,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         growTables(db, own, growth);
         runAll(growth.statements);
       }),
-    tendKeys: (plan, lease) => makeIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
+    tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
     dropTables: ({ lease, tables, views, statements }) =>
       transact(lease, () => {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);

@@ -7,7 +7,7 @@ import type { OwnTables } from '../../own-tables.ts';
 import { InUse } from '../../in-use.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { clearNames, makeViews } from '../views/make-views.ts';
-import { makeFillers } from './filling-triggers.ts';
+import { makeFillers } from './make-fillers.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */

@@ -16,7 +16,7 @@ interface WantedIndex {
 }
 
 /** Brings the indexes up to date; `run` runs a statement in a transaction of its own. */
-export async function makeIndexes(
+export async function tendIndexes(
   db: Database,
   plan: Planned,
   run: (statement: string) => Promise<void>,
