@@ -116,7 +116,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
   return rowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,
     isThere: async (table) => {
-      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
+      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "type" = 'table' AND "name" = ${table}`.execute(own);
       return rows.length > 0;
     },
     moment: (text) => sql`${text}`,

@@ -6,7 +6,7 @@ import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { InUse } from '../../in-use.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
-import { makeViews } from '../views/make-views.ts';
+import { clearNames, makeViews } from '../views/make-views.ts';
 import { makeFillers } from './make-fillers.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
@@ -14,6 +14,7 @@ import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.t
 export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
   const { before, after, changes, views, claim } = growth;
   if (claim !== null && db.prepare(claim.sql).run(...claim.parameters).changes === 0) throw growthOutdated();
+  clearNames(db, views);
   const known = new Set(before?.tables.map((table) => table.name));
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
