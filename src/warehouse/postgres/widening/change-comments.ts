@@ -13,10 +13,7 @@ export async function changeComments(
 ): Promise<void> {
   const changed = views.filter(({ isChanged }) => isChanged);
   if (comments.length + changed.length === 0) return;
-  const ofViews = changed.flatMap(({ name, description, columns }) => [
-    { view: name, column: null, comment: description },
-    ...columns.map((column) => ({ view: name, column: column.name, comment: column.description ?? '' })),
-  ]);
+  const ofViews = changed.flatMap(commentsOfView);
   const change = async ({ execute }: Parameters<Parameters<typeof transact>[1]>[0]): Promise<void> => {
     const { rows } = await execute<{ statement: string }>(CHANGED, [
       comments.map(({ table }) => table),
@@ -30,6 +27,18 @@ export async function changeComments(
     if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
   };
   await transact(database, change, { mayRepeat: true });
+}
+
+function commentsOfView({ name: view, description, columns }: ViewChange): ViewComment[] {
+  const all: ViewComment[] = [{ view, column: null, comment: description }];
+  for (const column of columns) all.push({ view, column: column.name, comment: column.description ?? '' });
+  return all;
+}
+
+interface ViewComment {
+  view: string;
+  column: string | null;
+  comment: string;
 }
 
 /** A comment of ours on a table may say more behind what the profile says. */
