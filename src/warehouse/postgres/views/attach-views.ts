@@ -80,10 +80,22 @@ export function attachViews({ views, detached }: ViewPlan, dropped: ReadonlyMap<
   return views.flatMap((view) => {
     const { name, query, isChanged } = view;
     const belongs = dropped.get(name);
-    if (belongs !== undefined) return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...asOf(view), ...belongs];
+    if (belongs !== undefined) {
+      return [`CREATE VIEW ${quoted(name)} AS ${query}`, ...asOf(view), ...belongs.filter((each) => isOn(view, each))];
+    }
     const made = `CREATE OR REPLACE VIEW ${quoted(name)} AS ${query}`;
     return isChanged || detached.has(name) ? [made, ...asOf(view)] : [];
   });
+}
+
+const ON_A_COLUMN =
+  /^(?:COMMENT ON COLUMN (?:(?:"(?:[^"]|"")*"|[^".\s]+)\.)+|GRANT \w+\()(?:"((?:[^"]|"")*)"|([^"\s)]+))(?: IS |\) ON )/;
+
+/** False for a comment or a right on a column that the view no longer has: the database was set back since. */
+function isOn({ columns }: ViewChange, statement: string): boolean {
+  const [, inQuotes, bare] = ON_A_COLUMN.exec(statement) ?? [];
+  const column = inQuotes?.replaceAll('""', '"') ?? bare;
+  return column === undefined || columns.some(({ name }) => name === column);
 }
 
 /**
