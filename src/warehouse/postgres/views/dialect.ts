@@ -21,7 +21,7 @@ export const VIEW_DIALECT: ViewDialect = {
   bodies: BODIES,
   perRow,
   differing: (fields) => ({
-    join: ` CROSS JOIN LATERAL (VALUES ${fields.map(rowOf).join(', ') || NO_ROW}) AS f(field, before, after)`,
+    join: ` CROSS JOIN LATERAL unnest(${arraysOf(fields).join(', ')}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
     field: 'f.field',
     before: 'f.before',
@@ -29,11 +29,14 @@ export const VIEW_DIALECT: ViewDialect = {
   }),
 };
 
-/** Before the first column. */
-const NO_ROW = '(NULL::text, NULL::text, NULL::text)';
-
-function rowOf({ field, before, after }: FieldValues): string {
-  return `(${escapeLiteral(field)}::text, ${before}, ${after})`;
+/** Not VALUES, of which Postgres prepares every expression anew for each row. */
+function arraysOf(fields: readonly FieldValues[]): string[] {
+  const array = (texts: readonly string[]): string => `ARRAY[${texts.join(', ')}]::text[]`;
+  return [
+    array(fields.map(({ field }) => escapeLiteral(field))),
+    array(fields.map(({ before }) => before)),
+    array(fields.map(({ after }) => after)),
+  ];
 }
 
 /** One lookup for all facts about the same rows; the planner leaves it out where none of them is asked for. */
