@@ -22,6 +22,8 @@ export interface ChosenTable {
 const GLOBAL = ['sync_deletes', 'sync_dictionary', 'sync_schema_log', 'sync_freshness', 'calendar'] as const;
 /** Of them, those that are exported where no table is named. */
 const USUAL: ReadonlySet<string> = new Set(['sync_deletes', 'sync_dictionary']);
+/** Behind the name of a view where a copied table has it. */
+const BEHIND = '_view';
 const LIVE = /_live(?:_view)?$/;
 
 /**
@@ -30,7 +32,7 @@ const LIVE = /_live(?:_view)?$/;
  */
 export async function chooseTables(snapshot: SnapshotReader, names: readonly string[]): Promise<ChosenTable[]> {
   const there = await tablesThere(snapshot);
-  const wanted = names.length > 0 ? names : [...there.keys()].filter((name) => LIVE.test(name) || USUAL.has(name));
+  const wanted = names.length > 0 ? names : [...there.keys()].filter((name) => LIVE.test(name) || isUsual(name));
   const unknown = wanted.filter((name) => !there.has(name));
   if (unknown.length > 0) {
     throw new ConfigError('export_unknown_table', `there is no view "${unknown.join('", "')}" to export`, {
@@ -45,10 +47,15 @@ export async function chooseTables(snapshot: SnapshotReader, names: readonly str
 
 const NOTHING_YET = 'they come with the first rows that are copied: run content-sync backfill, or sync';
 
+function isUsual(name: string): boolean {
+  return USUAL.has(name.endsWith(BEHIND) ? name.slice(0, -BEHIND.length) : name);
+}
+
 async function tablesThere(snapshot: SnapshotReader): Promise<Map<string, ChosenTable>> {
   const views = await readViews(snapshot.own);
   const tables: ChosenTable[] = [];
-  for (const name of new Set([...views.keys(), ...GLOBAL])) {
+  const whole = GLOBAL.filter((name) => !views.has(`${name}${BEHIND}`));
+  for (const name of new Set([...views.keys(), ...whole])) {
     const declared = await snapshot.columns(name);
     if (declared === null) continue;
     const stored = views.get(name);

@@ -10,6 +10,7 @@ import {
   readGrowths,
   readViews,
   rememberView,
+  renameView,
   type MadeView,
   type StoredView,
 } from '../state/view-catalog.ts';
@@ -47,8 +48,10 @@ export async function viewGrowth(
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
-  const standing = await whatStands(context, { stored, names, held }, after);
-  const { model, comments } = await modelOf(context, after);
+  const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
+  const shapes = [...others, after];
+  const standing = await whatStands(context, { stored, names, held, shapes });
+  const { model, comments } = await modelOf(context, shapes);
   const planned = planViews(model, standing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
@@ -58,6 +61,7 @@ export async function viewGrowth(
     views: planned.map((view) => asChange(view, changed.has(view))),
     comments,
     statements: [
+      ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
       ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
       ...changedComments(own, comments, await storedComments(own)),
     ],
@@ -69,15 +73,17 @@ interface WhatIsThere {
   stored: ReadonlyMap<string, StoredView>;
   names: ReadonlySet<string>;
   held: ReadonlySet<string>;
+  shapes: readonly ResourceShape[];
 }
 
-/** A view that is there before any other. */
-const MADE_BY_MIGRATIONS = 'sync_freshness';
+/** The view that is there before any other, if it is. */
+function madeByMigrations(names: ReadonlySet<string>): string[] {
+  return names.has('sync_freshness') ? ['sync_freshness'] : [];
+}
 
 async function whatStands(
-  { warehouse }: ViewContext,
-  { stored, names, held }: WhatIsThere,
-  after: ResourceShape,
+  { warehouse, whole }: ViewContext,
+  { stored, names, held, shapes }: WhatIsThere,
 ): Promise<Standing> {
   const successes = await lastSuccesses(warehouse.own);
   const columns = [...stored].map(([name, { view, columns: rows }]) => {
@@ -90,10 +96,26 @@ async function whatStands(
     }));
     return [name, standing] as const;
   });
-  const taken = new Set(names);
-  for (const name of [...stored.keys(), MADE_BY_MIGRATIONS]) taken.delete(name.toLowerCase());
-  for (const { name } of after.tables) taken.add(name.toLowerCase());
-  return { columns: new Map(columns), taken };
+  // Nothing is remembered of the one that migrations made.
+  const bare = madeByMigrations(names).map((name) => [name, []] as const);
+  return {
+    columns: new Map<string, readonly StandingColumn[]>([...bare, ...columns]),
+    taken: takenNames({ whole }, { stored, names, shapes }),
+  };
+}
+
+/**
+ * Names that no view may have. A resource that has no table yet has its name all the same, unless a view of ours stands
+ * under it already: that one stays until the table comes.
+ */
+function takenNames(
+  { whole }: Pick<ViewContext, 'whole'>,
+  { stored, names, shapes }: Omit<WhatIsThere, 'held'>,
+): Set<string> {
+  const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
+  for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
+  for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
+  return taken;
 }
 
 /**
@@ -102,11 +124,9 @@ async function whatStands(
  */
 async function modelOf(
   { warehouse, whole }: ViewContext,
-  after: ResourceShape,
+  shapes: readonly ResourceShape[],
 ): Promise<{ model: ViewModel; comments: Comment[] }> {
-  const stored = await readShapes(warehouse.own);
   const examples = await storedExamples(warehouse.own);
-  const shapes = [...stored.filter(({ resource }) => resource !== after.resource), after];
   const said: Comment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);

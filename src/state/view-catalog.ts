@@ -67,6 +67,13 @@ export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: Timesta
   return [upsert, ofColumns];
 }
 
+/** The statements that remember a view under another name, with all that it has promised. */
+export function renameView(own: Kysely<OwnTables>, former: string, name: string): CompiledQuery[] {
+  return (['_sync_views', '_sync_view_columns'] as const).map((table) =>
+    own.updateTable(table).set({ view_name: name }).where('view_name', '=', former).compile(),
+  );
+}
+
 /**
  * The statements that forget how views were made, so that all are made again, and keep what they have promised:
  * `since` is the walk of the resource that is forgotten with them.

@@ -32,9 +32,9 @@ const VIEW_KINDS: readonly ViewKind[] = [
 
 /** What stands and what may not be touched. */
 export interface Standing {
-  /** Columns of our views in their order, by view. */
+  /** Columns of our views in their order, by view; none for one of which nothing is remembered. */
   columns: ReadonlyMap<string, readonly StandingColumn[]>;
-  /** Names of tables, and of views that are none of ours, in lower case. */
+  /** Names of tables, also of some that are still to come, and of views that are none of ours, in lower case. */
   taken: ReadonlySet<string>;
 }
 
@@ -46,7 +46,10 @@ export function planViews(model: ViewModel, { columns, taken }: Standing): Plann
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
       names.add(name);
-      planned.set(view.name, planView(named(view, name), columns.get(name) ?? [], model.dialect));
+      const former = columns.has(name) ? undefined : namesBefore(view.name, name).find((each) => columns.has(each));
+      const stands = columns.get(former ?? name) ?? [];
+      const whole = planView(named(view, name), stands, model.dialect);
+      planned.set(view.name, former === undefined ? whole : { ...whole, former });
     }
   }
   return [...planned.values()];
@@ -61,6 +64,12 @@ function named(view: View, name: string): View {
 export function isNameOf(name: string, wanted: string): boolean {
   const free = freeName(wanted, new Set());
   return name === free || name === freeName(free, new Set([free]));
+}
+
+/** The names that a view would rather have than `name`, from the best one on. */
+function namesBefore(wanted: string, name: string): string[] {
+  const cut = cutName(wanted);
+  return cut === name ? [] : [cut, ...namesBefore(`${cut}_view`, name)];
 }
 
 /** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */

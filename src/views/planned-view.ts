@@ -13,6 +13,8 @@ export interface StandingColumn {
 /** A view as it is to be made. The types of its columns are those that it shows. */
 export interface PlannedView extends Omit<View, 'from' | 'follows'> {
   query: string;
+  /** The name under which it stands, if that is another one: a table needs that now. */
+  former?: string;
 }
 
 /**
@@ -44,9 +46,11 @@ export function planView(view: View, standing: readonly StandingColumn[], dialec
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
 /** What the database is told of it. */
-export function asChange({ name, asOf, query, description, columns }: PlannedView, isChanged: boolean): ViewChange {
+export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
+  const { name, former, asOf, query, description, columns } = view;
   return {
     name,
+    ...(former === undefined ? {} : { former }),
     ...(asOf === undefined ? {} : { asOf }),
     isChanged,
     query,

@@ -93,6 +93,8 @@ export interface RowsOf {
 /** A view of ours as the database is told to make it. */
 export interface ViewChange {
   name: string;
+  /** The name under which it stands so far, which a table needs now; absent if it stands under its own, or not at all. */
+  former?: string;
   /** The function that gives its rows of a moment, on databases that have such functions; absent if it has none. */
   asOf?: string;
   /** True if it is new, or reads otherwise than before. */

@@ -20,7 +20,8 @@ import { limitedRole, asRole } from '../support/limited-role.ts';
 import { runInProcess } from './in-process.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret that is long enough').toString('base64')}`;
-const RECORDS = { content: 30, images: 5, analytics: 10 };
+// As many images as posts that point to them.
+const RECORDS = { content: 30, images: 30, analytics: 10 };
 const NOBODY = 65_534;
 const SCRIPT = fileURLToPath(new URL('reading-child.ts', import.meta.url));
 
@@ -36,7 +37,9 @@ const READING = [
 ] as const;
 
 function stageOn(database: TestDatabase): Promise<Journey> {
-  return journey({ database, sandbox: { generate: RECORDS }, source: { webhook: { secrets: [SECRET] } } });
+  // The generated posts list no images.
+  const profile = { relations: { 'content_image_ids.value': null } };
+  return journey({ database, profile, sandbox: { generate: RECORDS }, source: { webhook: { secrets: [SECRET] } } });
 }
 
 /** The same with rows and one delivery. */

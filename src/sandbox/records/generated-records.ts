@@ -106,7 +106,7 @@ const content: RecordTemplate = {
       `"status":"${pick(STATUSES, index)}","excerpt":"${pick(SENTENCES, index)}","body":"${body(index, flat ? 4 : 3)}",` +
       `"author":{"id":"usr_${index % 97}","name":"${pick(PEOPLE, index)}","contact":{"email":"user${index % 97}@example.org"}},` +
       (flat ? '' : `"authors":[{"handle":"user${index % 97}","position":0}],"tags":[${tags(index)}],`) +
-      `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"img_${index % 1000}","caption":null}},` +
+      `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"img_${String(index % 1000).padStart(9, '0')}","caption":null}},` +
       `"word_count":${words},"revision":${1 + (index % 9)},"reading_minutes":${(words / 230).toFixed(2)},` +
       `"featured":${index % 11 === 0},"created_at":"${iso(updated - 30 * DAY)}","updated_at":"${iso(updated)}",` +
       `"published_at":"${iso(updated - 20 * DAY)}","reviewed_at":"${iso(updated - 10 * DAY)}",` +

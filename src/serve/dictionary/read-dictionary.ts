@@ -17,6 +17,7 @@ import {
   type SchemaLogEntry,
   type TableKind,
 } from './dictionary.ts';
+import { momentOf } from '../status/stored.ts';
 import { exampleQueries } from './example-queries.ts';
 import { relationsOf } from './relations-of.ts';
 
@@ -159,10 +160,4 @@ async function readSchemaLog(own: DictionaryReader['own']): Promise<SchemaLogEnt
     from: from_type,
     to: to_type,
   }));
-}
-
-/** A damaged time counts as not known: what is wrong must be shown, and not fail. */
-function momentOf(text: string | null | undefined): number | null {
-  const at = timestampMs(text ?? '');
-  return Number.isNaN(at) ? null : at;
 }

@@ -188,7 +188,7 @@ async function readSchemaChanges(own: Kysely<OwnTables>): Promise<SchemaChangeSt
 }
 
 /** A stored time; a damaged one counts as not known, because the page must show what is wrong and not fail. */
-function momentOf(text: string | null | undefined): number | null {
+export function momentOf(text: string | null | undefined): number | null {
   const at = timestampMs(text ?? '');
   return Number.isNaN(at) ? null : at;
 }

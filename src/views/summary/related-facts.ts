@@ -23,28 +23,31 @@ export function relatedFacts(
     const shown = own.columns.flatMap((column) => view.columns.filter((each) => each.name === column.name));
     // A record with two references would count twice in the sums of all.
     const isOfOne = ways.length === 1 && ways[0]?.from.table.path.length === 0;
-    const columns = [count(name), ...(isOfOne ? sums(name, shown, dialect) : []), ...ends(name, shown, dialect)];
+    const they = `live ${name} records that refer to it`;
+    const added = isOfOne ? sums(name, shown, dialect, they) : [];
+    const columns = [count(name, they), ...added, ...ends(name, shown, dialect)];
     return [{ rows: { from: rowsFrom(ways, { key: own.key[0] ?? '', view, above, dialect }), order: [] }, columns }];
   });
 }
 
-function count(resource: string): FactColumn {
-  const description = `Live ${resource} records that refer to it; 0 for none.`;
+/** How many records of the resource; `they` are which. */
+export function count(resource: string, they: string): FactColumn {
+  const description = `${they[0]?.toUpperCase()}${they.slice(1)}; 0 for none.`;
   return { name: `${resource}_count`, kind: 'count', type: 'integer', sql: '', description };
 }
 
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const TIMES: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
 
-/** A number that refers to something is none to add up. */
-function sums(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect): FactColumn[] {
+/** The sums of numbers of the records `they`, as `x`. A number that refers to something is none to add up. */
+export function sums(resource: string, shown: readonly ViewColumn[], dialect: ViewDialect, they: string): FactColumn[] {
   const numbers = shown.filter(({ type, references }) => NUMBERS.has(type) && references === null);
   return numbers.map(({ name, type, source }) => ({
     name: `${resource}_${name}_sum`,
     kind: 'sum',
     type,
     sql: `x.${dialect.id(name)}`,
-    description: `Sum of ${visibleText(source ?? name)} over the live ${resource} records that refer to it; 0 for none.`,
+    description: `Sum of ${visibleText(source ?? name)} over the ${they}; 0 for none.`,
   }));
 }
 

@@ -4,6 +4,7 @@ import type { View, ViewColumn } from '../view.ts';
 import type { ViewedResource, ViewModel } from '../view-model.ts';
 import { textHash } from '../../shape/records/fingerprint.ts';
 import { listFacts } from './list-facts.ts';
+import { referredFacts } from './referred-facts.ts';
 import { relatedFacts } from './related-facts.ts';
 import { SUMMARY_ROW, type Facts } from './facts.ts';
 
@@ -15,7 +16,11 @@ export function summaryViews(model: ViewModel, above: ReadonlyMap<string, Planne
   return model.resources.flatMap((resource) => {
     const live = above.get(`${resource.tables[0]?.name ?? ''}_live`);
     if (live === undefined) return [];
-    const facts = [...listFacts(resource, model.dialect, above), ...relatedFacts(model, resource, above)];
+    const facts = [
+      ...listFacts(resource, model.dialect, above),
+      ...relatedFacts(model, resource, above),
+      ...referredFacts(model, resource, above),
+    ];
     return facts.length === 0 ? [] : [summaryOf(model, resource, live, facts)];
   });
 }

@@ -110,7 +110,7 @@ export function rowsIn(own: Kysely<OwnTables>, schema: string): ReturnType<typeo
   return rowQueries(own, {
     named: (table) => sql`${sql.id(schema, table)}`,
     isThere: async (table) => {
-      const { rows } = await sql`SELECT 1 FROM pg_class WHERE "relname" = ${table}
+      const { rows } = await sql`SELECT 1 FROM pg_class WHERE "relname" = ${table} AND "relkind" <> 'v'
         AND "relnamespace" = (SELECT "oid" FROM pg_namespace WHERE "nspname" = ${schema})`.execute(own);
       return rows.length > 0;
     },

@@ -10,7 +10,7 @@ import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
-import { tendIndexes } from './keys/indexes.ts';
+import { tendIndexes } from './keys/tend-indexes.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
@@ -116,7 +116,7 @@ export function rowsIn(own: Kysely<OwnTables>): ReturnType<typeof rowQueries> {
   return rowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,
     isThere: async (table) => {
-      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "name" = ${table}`.execute(own);
+      const { rows } = await sql`SELECT 1 FROM sqlite_schema WHERE "type" = 'table' AND "name" = ${table}`.execute(own);
       return rows.length > 0;
     },
     moment: (text) => sql`${text}`,

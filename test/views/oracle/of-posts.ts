@@ -41,7 +41,7 @@ export function imageWeight(expected: Expected): Row[] {
     const used = [...new Set([...image_ids, seo.image.id])].filter((each) => each !== null);
     const found = used.flatMap((each) => images.get(each) ?? []);
     const bytes = sum(found.map(({ byte_size }) => byte_size));
-    return { id, slug, images: used.length, missing: used.length - found.length, bytes };
+    return { id, slug, images: found.length, bytes };
   });
 }
 

@@ -132,6 +132,39 @@ describe.for(DATABASES)('a summary on $name', (database) => {
     expect(columns.filter((name) => name.endsWith('_sum'))).toEqual([]);
   });
 
+  it('has what a record refers to through a list, each once and without what is not there', async () => {
+    const blog = await copied(database);
+    const rows = await ask(
+      database,
+      blog.address,
+      `SELECT id, images_count AS n, images_byte_size_sum AS bytes FROM content_summary ORDER BY id`,
+    );
+    const sizes = new Map(recordsOf(blog, 'images').map(({ id, byte_size }) => [id, Number(byte_size)]));
+    const wanted = recordsOf(blog, 'content').map((record) => {
+      const { seo, image_ids: list } = IMAGES.parse(record);
+      const named = new Set([...(list ?? []), seo?.image_id, seo?.image?.id].filter((each) => sizes.has(each)));
+      return [record['id'], named.size, [...named].reduce<number>((sum, each) => sum + (sizes.get(each) ?? 0), 0)];
+    });
+    expect(rows.map(({ id, n, bytes }) => [id, Number(n), Number(bytes)])).toEqual(
+      wanted.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
+    );
+    const of = (id: string): unknown => wanted.find(([each]) => each === id);
+    expect([of('bare'), of('full'), of('huge')]).toMatchObject([
+      ['bare', 0, 0],
+      ['full', 1, sizes.get('img_000000000')],
+      ['huge', 1, sizes.get('img_000000001')],
+    ]);
+  });
+
+  it.runIf(database.name === 'sqlite')('looks up what belongs to a record, once there was a backfill', async () => {
+    const blog = await copied(database);
+    for (const view of ['images_summary', 'content_summary']) {
+      const plan = await ask(database, blog.address, `EXPLAIN QUERY PLAN SELECT * FROM ${view}`);
+      const scans = plan.map(({ detail }) => String(detail)).filter((each) => /^SCAN (?!CONSTANT|\(|v\b)/.test(each));
+      expect([view, scans.length, ...scans]).toEqual([view, 1, expect.stringMatching(/^SCAN r\b/)]);
+    }
+  });
+
   it('does not fail for all because of numbers that no column holds the sum of', async () => {
     const blog = await journey({
       database,

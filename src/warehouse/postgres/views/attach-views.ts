@@ -60,6 +60,18 @@ export async function emptiedViews(
   return rows.flatMap((row) => (row.is_used ? [emptied(standingView(row))] : []));
 }
 
+/** Takes views away from the names that tables need, with all that people built on them. */
+export async function clearNames({ execute }: Session, views: readonly ViewChange[]): Promise<void> {
+  for (const { name, former } of views) {
+    if (former === undefined) continue;
+    const { rowCount } = await execute(
+      `SELECT FROM pg_class WHERE relkind = 'v' AND relname = $1 AND relnamespace = current_schema()::regnamespace`,
+      [former],
+    );
+    if (rowCount !== 0) await execute(`ALTER VIEW ${quoted(former)} RENAME TO ${quoted(name)}`);
+  }
+}
+
 /**
  * The statements that make the views which are new, are to read otherwise, or were taken off their tables. `dropped` are
  * those that were dropped, with what else belongs to them: grants and the like.

@@ -6,7 +6,7 @@ import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
-import { viewComments } from '../views/attach-views.ts';
+import { clearNames, viewComments } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
@@ -41,6 +41,7 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
     prepare: async (session) => {
       // First of all: it holds up those who are planning another change, until this one is there.
       if (claim !== null) await claimGrowth(session, claim);
+      await clearNames(session, views);
       for (const table of fresh) {
         await refuseForeignTable(session, database.schema, table.name);
         await execute(session, createTable(own, table, references));

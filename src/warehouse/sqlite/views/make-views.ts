@@ -15,6 +15,14 @@ export function makeViews(db: Database, views: readonly ViewChange[]): void {
   }
 }
 
+/** Takes views away from the names that tables need: they are made again under others. */
+export function clearNames(db: Database, views: readonly ViewChange[]): void {
+  const isView = db.prepare(`SELECT 1 FROM sqlite_schema WHERE "type" = 'view' AND "name" = ?`);
+  for (const { former } of views) {
+    if (former !== undefined && isView.get(former) !== undefined) db.exec(`DROP VIEW ${VIEW_DIALECT.id(former)}`);
+  }
+}
+
 /** Empties those of the views that stand on what is gone: they can be read, and what people built on them too. */
 export function emptyBrokenViews(db: Database, views: ReadonlyMap<string, readonly string[]>): void {
   for (const [name, columns] of views) {

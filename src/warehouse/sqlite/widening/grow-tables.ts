@@ -6,14 +6,15 @@ import { grownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { InUse } from '../../in-use.ts';
 import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
-import { makeViews } from '../views/make-views.ts';
-import { makeFillers } from './kept-columns.ts';
+import { clearNames, makeViews } from '../views/make-views.ts';
+import { makeFillers } from './make-fillers.ts';
 import { addColumn, createDeletedIndex, createTable, widenColumn } from './ddl.ts';
 
 /** Makes the tables that are new, and adds and widens columns of those that are not. Inside the caller's transaction. */
 export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
   const { before, after, changes, views, claim } = growth;
   if (claim !== null && db.prepare(claim.sql).run(...claim.parameters).changes === 0) throw growthOutdated();
+  clearNames(db, views);
   const known = new Set(before?.tables.map((table) => table.name));
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     refuseForeignTable(db, table.name);
