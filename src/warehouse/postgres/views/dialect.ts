@@ -31,12 +31,15 @@ export const VIEW_DIALECT: ViewDialect = {
 
 /** Not VALUES, of which Postgres prepares every expression anew for each row. */
 function arraysOf(fields: readonly FieldValues[]): string[] {
-  const array = (texts: readonly string[]): string => `ARRAY[${texts.join(', ')}]::text[]`;
   return [
-    array(fields.map(({ field }) => escapeLiteral(field))),
-    array(fields.map(({ before }) => before)),
-    array(fields.map(({ after }) => after)),
+    textArray(fields.map(({ field }) => escapeLiteral(field))),
+    textArray(fields.map(({ before }) => before)),
+    textArray(fields.map(({ after }) => after)),
   ];
+}
+
+function textArray(texts: readonly string[]): string {
+  return `ARRAY[${texts.join(', ')}]::text[]`;
 }
 
 /** One lookup for all facts about the same rows; the planner leaves it out where none of them is asked for. */
