@@ -7,8 +7,9 @@ import type { MigrationDialect } from './dialect.ts';
  */
 export async function up(db: Kysely<unknown>, { hasTypedExpressions }: MigrationDialect): Promise<void> {
   if (hasTypedExpressions) return;
-  const columns = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'TEXT'].map(
-    (type) => `"${type.toLowerCase()}" ${type}`,
-  );
-  await sql.raw(`CREATE TABLE IF NOT EXISTS "_sync_types" (${columns.join(', ')})`).execute(db);
+  let table = db.schema.createTable('_sync_types').ifNotExists();
+  for (const type of TYPES) table = table.addColumn(type.toLowerCase(), sql.raw(type));
+  await table.execute();
 }
+
+const TYPES = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'TEXT'];
