@@ -21,7 +21,7 @@ export const VIEW_DIALECT: ViewDialect = {
   bodies: BODIES,
   perRow,
   differing: (fields) => ({
-    join: ` CROSS JOIN LATERAL (VALUES ${fields.map(rowOf).join(', ') || NO_ROW}) AS f(field, before, after)`,
+    join: ` CROSS JOIN LATERAL unnest(${arraysOf(fields).join(', ')}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
     field: 'f.field',
     before: 'f.before',
@@ -29,11 +29,17 @@ export const VIEW_DIALECT: ViewDialect = {
   }),
 };
 
-/** Before the first column. */
-const NO_ROW = '(NULL::text, NULL::text, NULL::text)';
+/** Not VALUES, of which Postgres prepares every expression anew for each row. */
+function arraysOf(fields: readonly FieldValues[]): string[] {
+  return [
+    textArray(fields.map(({ field }) => escapeLiteral(field))),
+    textArray(fields.map(({ before }) => before)),
+    textArray(fields.map(({ after }) => after)),
+  ];
+}
 
-function rowOf({ field, before, after }: FieldValues): string {
-  return `(${escapeLiteral(field)}::text, ${before}, ${after})`;
+function textArray(texts: readonly string[]): string {
+  return `ARRAY[${texts.join(', ')}]::text[]`;
 }
 
 /** One lookup for all facts about the same rows; the planner leaves it out where none of them is asked for. */
