@@ -17,4 +17,6 @@ export interface MigrationDialect {
   replaceView: (db: Kysely<unknown>, name: string, query: RawBuilder<unknown>) => Promise<void>;
   /** True for a database in which views can call functions of ours. */
   hasFunctions: boolean;
+  /** True for a database in which an expression of a view has a type. */
+  hasTypedExpressions: boolean;
 }

@@ -3,7 +3,8 @@ import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { besideColumns } from '../shape/beside-column.ts';
 import { InUse } from '../warehouse/in-use.ts';
-import { GROWTH_OUTDATED } from '../warehouse/warehouse.ts';
+import { readGrowths } from '../state/view-catalog.ts';
+import { GROWTH_OUTDATED, type Warehouse } from '../warehouse/warehouse.ts';
 import { viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 
@@ -34,9 +35,12 @@ export async function evolveTables(
   const held = new Set<string>();
   const inUse: InUse[] = [];
   for (let current = growth; ;) {
-    const { views, comments, statements, claim } = await viewGrowth(context, current.after, held);
+    const { views, comments, statements, claim, growths } = await viewGrowth(context, current.after, held);
     const all = [...statements, ...remembered(current)];
-    if (all.length === 0 && current.changes.length === 0) return current.after;
+    const isNothing = all.length === 0 && current.changes.length === 0;
+    // What somebody's things stand in the way of is tried again.
+    if (isNothing && held.size === 0) upToDate.set(warehouse, { whole, growths, views });
+    if (isNothing) return current.after;
     try {
       await warehouse.evolve({ ...current, lease: owned.lease(), views, comments, references, statements: all, claim });
       for (const { columns } of inUse) owned.besides.push(...columns);
@@ -59,12 +63,27 @@ function aroundUse(growth: TableGrowth, held: Set<string>, error: InUse): TableG
   return { ...growth, ...beside };
 }
 
+/** The views of a warehouse that were found to be as they should be, of which profile, and when. */
+const upToDate = new WeakMap<
+  Warehouse,
+  Pick<LoadContext, 'whole'> & { growths: number; views: readonly { name: string }[] }
+>();
+
 /**
  * Brings the views up to date with the tables and the profile as they are now: another version of this program or of
- * the profile may have made them.
+ * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
 export async function refreshViews(context: LoadContext): Promise<void> {
   const { shape } = context.owned;
-  if (shape === null) return;
+  if (shape === null || (await areUpToDate(context))) return;
   await evolveTables(context, { before: shape, after: shape, changes: [] }, () => []);
+}
+
+/** Somebody may have dropped one. */
+async function areUpToDate({ warehouse, whole }: LoadContext): Promise<boolean> {
+  const known = upToDate.get(warehouse);
+  if (known === undefined || known.whole !== whole || known.growths !== (await readGrowths(warehouse.own)))
+    return false;
+  const names = await warehouse.tableNames();
+  return known.views.every(({ name }) => names.has(name.toLowerCase()));
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { commentKey, readShapes, saveComment, storedComments, storedExamples } from '../state/column-catalog.ts';
+import { commentKey, readCatalogue, saveComment, type Catalogue } from '../state/column-catalog.ts';
 import { commentsOf, type Comment } from '../state/column-comments.ts';
 import { lastSuccesses } from '../state/checkpoints.ts';
 import {
@@ -24,11 +24,13 @@ import type { LoadContext } from './load-context.ts';
 /** All views, those that must be made anew among them, and the statements that remember these. */
 export interface ViewGrowth {
   views: readonly ViewChange[];
-  /** Those of all tables and columns, as the profile has them now. */
+  /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
   comments: readonly Comment[];
   statements: readonly CompiledQuery[];
   /** Holds as long as nobody else changes what this was planned from. */
   claim: CompiledQuery;
+  /** How often tables and views had changed before. */
+  growths: number;
 }
 
 /** What views are planned from. */
@@ -48,10 +50,10 @@ export async function viewGrowth(
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.tableNames();
-  const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
-  const shapes = [...others, after];
+  const catalogue = await readCatalogue(own);
+  const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const standing = await whatStands(context, { stored, names, held, shapes });
-  const { model, comments } = await modelOf(context, shapes);
+  const { model, comments } = modelOf(context, shapes, catalogue);
   const planned = planViews(model, standing);
   // Somebody may have dropped one, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
@@ -59,13 +61,14 @@ export async function viewGrowth(
   const at = timestampText(clock.now());
   return {
     views: planned.map((view) => asChange(view, changed.has(view))),
-    comments,
+    comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), at)),
-      ...changedComments(own, comments, await storedComments(own)),
+      ...[...changed].flatMap((view) => rememberView(own, rowsOf(view), stored.get(view.former ?? view.name), at)),
+      ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),
+    growths,
   };
 }
 
@@ -122,11 +125,11 @@ function takenNames(
  * Resources in the order of the profile, and what is said of their tables and columns; one that it no longer has keeps its
  * views as they are.
  */
-async function modelOf(
+function modelOf(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
-): Promise<{ model: ViewModel; comments: Comment[] }> {
-  const examples = await storedExamples(warehouse.own);
+  { examples }: Catalogue,
+): { model: ViewModel; comments: Comment[] } {
   const said: Comment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
@@ -137,6 +140,19 @@ async function modelOf(
   });
   const relations = resolveRelations(whole.relations, resources);
   return { model: { resources, relations, dialect: warehouse.dialect }, comments: said };
+}
+
+/** What a profile says of a table, its view says too. */
+function commentsOn(
+  { resources }: ViewModel,
+  comments: readonly Comment[],
+  changed: ReadonlySet<string | null>,
+): Comment[] {
+  const names = resources.flatMap(({ resource, tables }) =>
+    changed.has(resource) ? tables.map(({ name }) => name) : [],
+  );
+  const tables = new Set(names);
+  return comments.filter(({ table }) => tables.has(table));
 }
 
 /** The catalogue may say more behind it; what is not in it yet comes with its column. */

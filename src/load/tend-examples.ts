@@ -1,6 +1,7 @@
 import type { Column, TableShape } from '../model/table.ts';
 import { pathText } from '../shape/columns/source-path.ts';
 import { columnsToLookAt, saveExample } from '../state/column-catalog.ts';
+import { countGrowth } from '../state/view-catalog.ts';
 import { refreshViews } from './evolve-tables.ts';
 import { exampleOf, mayBeShown } from './example-value.ts';
 import type { LoadContext } from './load-context.ts';
@@ -25,7 +26,7 @@ export async function tendExamples(context: LoadContext): Promise<void> {
       return columns.map(({ name }) => saveExample(warehouse.own, table.name, name, examples.get(name) ?? ''));
     }),
   );
-  await warehouse.apply(found.flat(), owned.lease());
+  await warehouse.apply([...found.flat(), countGrowth(warehouse.own)], owned.lease());
   await refreshViews(context);
 }
 

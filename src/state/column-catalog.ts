@@ -30,8 +30,31 @@ async function readShape(own: Kysely<OwnTables>, resource: string): Promise<Reso
 
 /** The tables and columns of all resources that have some, in the order of their names. Throws as `readTables` does. */
 export async function readShapes(own: Kysely<OwnTables>): Promise<ResourceShape[]> {
-  const byResource = Map.groupBy(await columnRows(own).execute(), ({ resource }) => resource);
-  return [...byResource].map(([resource, rows]) => shapeOf(resource, rows)).toSorted(byName);
+  return shapesOf(await columnRows(own).execute());
+}
+
+function shapesOf(rows: readonly ColumnRow[]): ResourceShape[] {
+  const byResource = Map.groupBy(rows, ({ resource }) => resource);
+  return [...byResource].map(([resource, own]) => shapeOf(resource, own)).toSorted(byName);
+}
+
+/** All that is remembered of tables and columns; what is said of columns by `commentKey`. */
+export interface Catalogue {
+  shapes: readonly ResourceShape[];
+  comments: ReadonlyMap<string, string | null>;
+  /** Values that may be shown; columns without one are left out. */
+  examples: ReadonlyMap<string, string>;
+}
+
+/** Throws as `readTables` does. */
+export async function readCatalogue(own: Kysely<OwnTables>): Promise<Catalogue> {
+  const rows = await columnRows(own).execute();
+  const keyed = rows.map((row) => [commentKey(row.table_name, row.column_name), row] as const);
+  return {
+    shapes: shapesOf(rows),
+    comments: new Map(keyed.map(([key, { comment }]) => [key, comment])),
+    examples: new Map(keyed.flatMap(([key, { example }]) => (example ? [[key, example]] : []))),
+  };
 }
 
 function byName(a: ResourceShape, b: ResourceShape): number {
@@ -176,12 +199,6 @@ function columnRow(
   };
 }
 
-/** What the catalogue says of the columns of all resources, by table and column. */
-export async function storedComments(own: Kysely<OwnTables>): Promise<Map<string, string | null>> {
-  const rows = await own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'comment']).execute();
-  return new Map(rows.map(({ table_name, column_name, comment }) => [commentKey(table_name, column_name), comment]));
-}
-
 export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
@@ -198,15 +215,6 @@ export async function columnsToLookAt(own: Kysely<OwnTables>, resource: string):
   const unseen = columns.where('resource', '=', resource).where('role', '=', 'source').where('example', 'is', null);
   const tables = Map.groupBy(await unseen.execute(), ({ table_name }) => table_name);
   return new Map(Array.from(tables, ([table, rows]) => [table, new Set(rows.map(({ column_name }) => column_name))]));
-}
-
-/** Values of columns that may be shown, by table and column. */
-export async function storedExamples(own: Kysely<OwnTables>): Promise<Map<string, string>> {
-  const columns = own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'example']);
-  const rows = await columns.where('example', '<>', '').execute();
-  return new Map(
-    rows.map(({ table_name, column_name, example }) => [commentKey(table_name, column_name), example ?? '']),
-  );
 }
 
 /** The statement that remembers a value of a column; an empty one if none may be shown. */

@@ -37,8 +37,24 @@ export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQu
     .compile();
 }
 
-/** The statements that remember a view as it is made; a column that it had keeps the time at which it came. */
-export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: TimestampText): CompiledQuery[] {
+/** The statement that counts one more, whatever there was: for what views are planned from and no growth changes. */
+export function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
+  return own
+    .updateTable('_sync_growth')
+    .set(({ eb }) => ({ growths: eb('growths', '+', 1) }))
+    .compile();
+}
+
+/**
+ * The statements that remember a view as it is made, instead of as it is stored; a column that it had keeps the time at
+ * which it came.
+ */
+export function rememberView(
+  own: Kysely<OwnTables>,
+  made: MadeView,
+  stored: StoredView | undefined,
+  at: TimestampText,
+): CompiledQuery[] {
   const { columns, ...view } = made;
   const row = { ...view, made_at: at };
   const upsert = own
@@ -46,10 +62,13 @@ export function rememberView(own: Kysely<OwnTables>, made: MadeView, at: Timesta
     .values(row)
     .onConflict((conflict) => conflict.column('view_name').doUpdateSet(row))
     .compile();
-  if (columns.length === 0) return [upsert];
-  const rows = columns.map((column, position) =>
-    Object.assign({ view_name: view.view_name, position, first_seen: at, promised_at: null }, column),
-  );
+  const known = new Map(stored?.columns.map((column) => [column.column_name, column]));
+  const rows = columns
+    .map((column, position) =>
+      Object.assign({ view_name: view.view_name, position, first_seen: at, promised_at: null }, column),
+    )
+    .filter((column) => !isSaid(column, known.get(column.column_name)));
+  if (rows.length === 0) return [upsert];
   // In one statement: a view of hundreds of columns would be hundreds of round trips.
   const ofColumns = own
     .insertInto('_sync_view_columns')
@@ -74,6 +93,12 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
   );
 }
 
+const SAID = ['position', 'type', 'source_path', 'description', 'refers_to'] as const;
+
+function isSaid(column: ViewColumnRow, stored: ViewColumnRow | undefined): boolean {
+  return stored !== undefined && SAID.every((name) => column[name] === stored[name]);
+}
+
 /**
  * The statements that forget how views were made, so that all are made again, and keep what they have promised:
  * `since` is the walk of the resource that is forgotten with them.
@@ -92,7 +117,7 @@ export function forgetViews(
       views.selectFrom('_sync_views').select('view_name').where('resource', '=', resource),
     );
   const forget = own.updateTable('_sync_views').set({ query: '' });
-  return [...(since === null ? [] : [promise.compile()]), forget.compile()];
+  return [...(since === null ? [] : [promise.compile()]), forget.compile(), countGrowth(own)];
 }
 
 /** The columns of all views in their order. */

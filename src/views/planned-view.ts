@@ -36,10 +36,14 @@ export function planView(view: View, standing: readonly StandingColumn[], dialec
   const kept = bound.map((column) => byName.get(column.name) ?? emptied(column, dialect));
   const known = new Set(bound.map(({ name }) => name));
   const columns = [...kept, ...wanted.filter(({ name }) => !known.has(name))];
-  const list = columns.map(({ name, sql }) => `${sql} AS ${dialect.id(name)}`).join(', ');
+  const typed = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
+  const list = columns.map((column) => `${typed(column)} AS ${dialect.id(column.name)}`).join(', ');
   const { from, follows: _, ...rest } = view;
   return { ...rest, columns, query: `SELECT ${list}${from}` };
 }
+
+/** A column of a table or of another view, which has its type. */
+const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
 /** What the database is told of it. */
 export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
@@ -66,11 +70,13 @@ function shownColumns(
   const shown = promised?.type ?? dialect.shown(type);
   const isSame = shown === type;
   if (isSame && type !== 'numeric') return [column];
-  const value = isSame ? column : { ...column, type: shown, sql: dialect.converted(sql, type, shown) };
+  // Also where it stays as it is: the table's column has another type.
+  const of = (to: ColumnType, value: string): ViewColumn => ({ ...column, type: to, sql: dialect.declared(value, to) });
+  const value = isSame ? column : of(shown, dialect.converted(sql, type, shown));
   const text = `${name}_text`;
   // A field of that name comes first.
   if (shown === 'text' || view.columns.some((other) => other.name === text)) return [value];
-  return [value, { ...column, name: text, type: 'text', sql: dialect.text(sql, type), description: textOf(column) }];
+  return [value, { ...of('text', dialect.text(sql, type)), name: text, description: textOf(column) }];
 }
 
 function textOf({ name, description }: ViewColumn): string {

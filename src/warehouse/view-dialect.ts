@@ -17,6 +17,8 @@ export interface ViewDialect {
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */
   text(sql: string, from: ColumnType): string;
+  /** An expression as a column of a view that programs find the type of: where only what a table holds has one. */
+  declared(sql: string, type: ColumnType): string;
   /** The month of a date, or that of a moment in UTC, as a text such as `2026-11`. */
   month(sql: string, type: ColumnType): string;
   /** A moment of UTC, such as `2026-11-20 00:00:00`, as a literal that times can be compared with. */

@@ -19,15 +19,14 @@ function ask(database: TestDatabase, address: string, text: string): Promise<Rec
 /** How each database tells the columns of a view, and what they are to be. */
 const COLUMNS = {
   sqlite: {
-    text: "SELECT name, type FROM pragma_table_info('sync_freshness')",
-    types: { moment: 'timestamp', newest: 'TIMESTAMP', text: 'TEXT', count: 'INT' },
+    text: "SELECT name, upper(type) AS type FROM pragma_table_info('sync_freshness')",
+    types: { moment: 'TIMESTAMP', text: 'TEXT', count: 'BIGINT' },
   },
   postgres: {
     text: `SELECT column_name AS name, data_type AS type FROM information_schema.columns
       WHERE table_name = 'sync_freshness' ORDER BY ordinal_position`,
     types: {
       moment: 'timestamp with time zone',
-      newest: 'timestamp with time zone',
       text: 'text',
       count: 'bigint',
     },
@@ -75,7 +74,7 @@ describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
       last_run_error: types.text,
       open_rejects: types.count,
       last_run_warnings: types.text,
-      newest_record_at: types.newest,
+      newest_record_at: types.moment,
       rows_live: types.count,
       rows_deleted: types.count,
       rows_altered: types.count,

@@ -14,6 +14,9 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
     const { dialect } = model;
     const column = (name: string, type: ColumnType, description: string): ViewColumn =>
       ownColumn(name, type, `c.${dialect.id(name)}`, description);
+    // What stands in each part is of another type.
+    const text = (name: string, description: string): ViewColumn =>
+      ownColumn(name, 'text', dialect.declared(`c.${dialect.id(name)}`, 'text'), description);
     return [
       {
         name: `${resource}_changes`,
@@ -23,9 +26,9 @@ export function changesViews(model: ViewModel, above: ReadonlyMap<string, Planne
           column(key?.name ?? '', 'text', key?.description ?? ''),
           column('version', 'integer', 'The version that has changed it.'),
           column('changed_at', 'timestamp', 'When the service was asked for that version.'),
-          column('field', 'text', 'The column; _deleted_at where the record was deleted or came back.'),
-          column('old_value', 'text', 'What it was, as a text; a list as JSON.'),
-          column('new_value', 'text', 'What it is from then on.'),
+          text('field', 'The column; _deleted_at where the record was deleted or came back.'),
+          text('old_value', 'What it was, as a text; a list as JSON.'),
+          text('new_value', 'What it is from then on.'),
         ],
         from: ` FROM (${[edits, deletes, restores].map((part) => part(model, history)).join(' UNION ALL ')}) AS c`,
       },

@@ -1,3 +1,4 @@
+import type { ColumnType } from '../../model/vocabulary.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { PlannedView } from '../planned-view.ts';
@@ -26,15 +27,18 @@ function shownState(resource: ViewedResource, { columns }: PlannedView): ViewCol
 
 function statesView(model: ViewModel, resource: ViewedResource, history: PlannedView, state: ViewColumn): View {
   const [key] = history.columns;
+  const { dialect } = model;
+  const computed = (name: string, type: ColumnType, description: string): ViewColumn =>
+    ownColumn(name, type, dialect.declared(`s.${name}`, type), description);
   return {
     name: `${resource.resource}_states`,
     resource: resource.resource,
     description: `The stretches of time in which a ${resource.resource} record was in one state, without interruption: one row each.`,
     columns: [
-      ownColumn(key?.name ?? '', 'text', `s.${model.dialect.id(key?.name ?? '')}`, key?.description ?? ''),
-      ownColumn('state', 'text', 's.state', `What ${state.name} was.`),
-      ownColumn('valid_from', 'timestamp', 's.valid_from', 'Since when the record was in this state.'),
-      ownColumn('valid_to', 'timestamp', 's.valid_to', 'Until when; null if it is still in it.'),
+      ownColumn(key?.name ?? '', 'text', `s.${dialect.id(key?.name ?? '')}`, key?.description ?? ''),
+      computed('state', 'text', `What ${state.name} was.`),
+      computed('valid_from', 'timestamp', 'Since when the record was in this state.'),
+      computed('valid_to', 'timestamp', 'Until when; null if it is still in it.'),
       ownColumn('is_published', 'boolean', isPublished(model, resource, 's.state'), 'True if it was published then.'),
     ],
     from: ` FROM (${stretches(model, history, state)}) AS s`,

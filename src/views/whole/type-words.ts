@@ -6,5 +6,5 @@ export function typeWord(dialect: ViewDialect, sql: string): string {
   const words = COLUMN_TYPES.map(
     (type) => `WHEN ${dialect.literal(type)} THEN ${dialect.literal(dialect.types[type])}`,
   );
-  return `CAST(CASE ${sql} ${words.join(' ')} END AS TEXT)`;
+  return dialect.declared(`CAST(CASE ${sql} ${words.join(' ')} END AS TEXT)`, 'text');
 }

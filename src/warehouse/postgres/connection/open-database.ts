@@ -171,4 +171,5 @@ const MIGRATION_DIALECT: MigrationDialect = {
     await sql`CREATE OR REPLACE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
   hasFunctions: true,
+  hasTypedExpressions: true,
 };

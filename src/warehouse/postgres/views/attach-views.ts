@@ -112,21 +112,6 @@ export function dropViews(
   });
 }
 
-/** Comments views that read otherwise, and their columns. */
-export function viewComments(views: readonly ViewChange[]): string[] {
-  return views
-    .filter(({ isChanged }) => isChanged)
-    .flatMap(({ name, description, columns }) => [
-      `COMMENT ON VIEW ${quoted(name)} IS ${escapeLiteral(description)}`,
-      columns
-        .map(
-          (column) =>
-            `COMMENT ON COLUMN ${quoted(name)}.${quoted(column.name)} IS ${escapeLiteral(column.description ?? '')}`,
-        )
-        .join('; '),
-    ]);
-}
-
 interface StandingView {
   name: string;
   columns: readonly z.output<typeof standingColumn>[];

@@ -12,6 +12,7 @@ export const VIEW_DIALECT: ViewDialect = {
   moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : converted(sql, from, to)),
   text: textOf,
+  declared: (sql) => sql,
   month: (sql, type) => `to_char(${sql}${type === 'date' ? '' : " AT TIME ZONE 'UTC'"}, 'YYYY-MM')`,
   at: (text) => `TIMESTAMPTZ ${escapeLiteral(`${text}+00`)}`,
   shown: (type) => type,

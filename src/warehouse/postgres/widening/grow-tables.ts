@@ -6,7 +6,7 @@ import { growthOutdated, type ShapeGrowth } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import type { Session } from '../connection/session.ts';
 import { execute as asking, transact, type Database } from '../connection/transact.ts';
-import { clearNames, viewComments } from '../views/attach-views.ts';
+import { clearNames } from '../views/attach-views.ts';
 import { changeComments } from './change-comments.ts';
 import { addColumns, createDeletedIndex, createTable } from './ddl.ts';
 import { widenColumns } from './widen-columns.ts';
@@ -48,19 +48,14 @@ export async function growTables(database: Database, own: Kysely<OwnTables>, gro
         if (table.path.length === 0) await execute(session, createDeletedIndex(own, table));
       }
       for (const statement of statements) await execute(session, statement);
-      await writeComments(session, freshNames);
+      if (fresh.length > 0) await writeComments(session, freshNames);
     },
     alter,
     views,
     filled: before === null ? [] : after.tables,
   });
   // Not while readers wait. If this is cut off, the next column brings the comments of all.
-  if (names.length > 0) await transact(database, (session) => writeComments(session, names));
-  await changeComments(database, growth.comments ?? []);
-  const comments = viewComments(views);
-  if (comments.length > 0) {
-    await transact(database, async (session) => void (await session.execute(comments.join('; '))), { mayRepeat: true });
-  }
+  await changeComments(database, growth.comments ?? [], views);
 }
 
 /** Gives tables that an earlier version made the columns of ours that they lack. */

@@ -149,4 +149,5 @@ const MIGRATION_DIALECT: MigrationDialect = {
     await sql`CREATE VIEW ${sql.id(name)} AS ${query}`.execute(db);
   },
   hasFunctions: false,
+  hasTypedExpressions: false,
 };

@@ -15,18 +15,28 @@ export const BODIES: BodyDialect = {
 /** The JSON text at a path; NULL where the body is none. */
 function source(path: readonly string[]): string {
   const plain = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
-  const found = plain ? `${BODY} -> ${literal(`$${path.map((key) => `."${key}"`).join('')}`)}` : keyByKey(path);
+  const found = plain ? `${BODY} -> ${jsonPath(path)}` : keyByKey(path);
   // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
   const anyway = plain && !path.every((key) => ASCII.test(key)) ? `coalesce(${found}, ${keyByKey(path)})` : found;
-  const twice = plain ? `WHEN ${mayRepeat(path)} AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
+  const twice = plain ? `WHEN (${mayRepeat(path)}) AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
   return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
 }
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** A quick look at the text, for most bodies enough: a key may stand in an object more than once. */
+/** A quick look at the text, then at that of the object: for most bodies enough. A key may stand in it more than once. */
 function mayRepeat(path: readonly string[]): string {
-  return path.map((key) => `${BODY} GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`).join(' OR ');
+  const looks = path.map((key, at) => {
+    const within = path.slice(0, at);
+    const twice = `GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`;
+    const isFound = at > 0 && within.every((each) => ASCII.test(each));
+    return `${BODY} ${twice}${isFound ? ` AND (${BODY} -> ${jsonPath(within)}) ${twice}` : ''}`;
+  });
+  return looks.join(' OR ');
+}
+
+function jsonPath(path: readonly string[]): string {
+  return literal(`$${path.map((key) => `."${key}"`).join('')}`);
 }
 
 function globbed(key: string): string {
@@ -72,7 +82,7 @@ function cleanJson(json: string): string {
  * are not too long for that.
  */
 const WHOLE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
-const TEXT = String.raw`CASE WHEN instr(r, '\u') = 0 THEN r ->> '$' ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT (${cleanJson('r')}) ->> '$' AS x LIMIT 1)) END`;
+const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN r ->> '$' ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT (${cleanJson('r')}) ->> '$' AS x LIMIT 1)) END`;
 
 /** A number in the fewest digits where a double holds it, else in those that were sent. */
 const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";

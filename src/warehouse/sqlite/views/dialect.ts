@@ -15,8 +15,8 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 };
 
 /**
- * Views of SQLite are read by other programs, so they call only what every SQLite since 3.38 has. A column that is
- * cast has an affinity but no declared type: what comes out as a text of the right form is read right by all clients.
+ * Views of SQLite are read by other programs, so they call only what every SQLite since 3.38 has. A column that is cast
+ * has an affinity but no declared type.
  */
 export const VIEW_DIALECT: ViewDialect = {
   types: TYPES,
@@ -25,6 +25,7 @@ export const VIEW_DIALECT: ViewDialect = {
   moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
   text: textOf,
+  declared,
   month: (sql) => `substr(${sql}, 1, 7)`,
   at: (text) => `'${text}'`,
   // The digits stand in a column of text; a number is what can be added up.
@@ -42,6 +43,15 @@ export const VIEW_DIALECT: ViewDialect = {
   }),
   perRow: (_, facts, rows) => ({ join: '', sqlOf: factsPerRow(facts, rows) }),
 };
+
+/**
+ * SQLite takes the type of a subquery from its last part, here a column of an empty table that is never read. Values stay
+ * as they are, and are compared as those of a table's column of the type are.
+ */
+function declared(sql: string, type: ColumnType): string {
+  const behind = ` UNION ALL SELECT "${TYPES[type].toLowerCase()}" FROM "_sync_types" WHERE 0)`;
+  return sql.endsWith(behind) ? sql : `(SELECT ${sql}${behind}`;
+}
 
 function rowOf({ field, before, after }: FieldValues): string {
   const row = `CASE WHEN x IS NOT y THEN ',' || json_array(${VIEW_DIALECT.literal(field)}, x, y) ELSE '' END`;
