@@ -158,9 +158,12 @@ describe.for(DATABASES)('a summary on $name', (database) => {
 
   it.runIf(database.name === 'sqlite')('looks up what belongs to a record, once there was a backfill', async () => {
     const blog = await copied(database);
+    // That one is empty: columns have their types from it.
     for (const view of ['images_summary', 'content_summary']) {
       const plan = await ask(database, blog.address, `EXPLAIN QUERY PLAN SELECT * FROM ${view}`);
-      const scans = plan.map(({ detail }) => String(detail)).filter((each) => /^SCAN (?!CONSTANT|\(|v\b)/.test(each));
+      const scans = plan
+        .map(({ detail }) => String(detail))
+        .filter((each) => /^SCAN (?!CONSTANT|_sync_types|\(|v\b)/.test(each));
       expect([view, scans.length, ...scans]).toEqual([view, 1, expect.stringMatching(/^SCAN r\b/)]);
     }
   });
