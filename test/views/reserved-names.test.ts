@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startListing } from '../extract/listing-server.ts';
-import { asOtherClient, DATABASES, type TestDatabase } from '../support/databases.ts';
+import { asOtherClient, DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 
 type Row = Record<string, unknown>;
@@ -33,6 +33,19 @@ function resource(name: string): Row {
   return { page: { style: 'cursor' }, updated: null, path: `/${name}` };
 }
 
+/** Asks the warehouse as any other program would. */
+function asking(database: TestDatabase, address: string) {
+  const ask = async (query: string): Promise<Row[]> =>
+    database.name === 'sqlite'
+      ? database.read(address, (db) => db.prepare<[], Row>(query).all())
+      : asOtherClient(address, async (client) => (await client.query<Row>(query)).rows);
+  return {
+    ask,
+    /** Ids of the rows. */
+    ids: async (name: string) => (await ask(`SELECT id FROM ${name} ORDER BY id`)).map(({ id }) => id),
+  };
+}
+
 /** A service whose resources all have the posts as their records, and a copy of it. Its profile has `content` alone. */
 async function copied(database: TestDatabase) {
   const service = await startListing(({ pathname }) => ({
@@ -49,12 +62,8 @@ async function copied(database: TestDatabase) {
     profile: { relations: {}, resources: { ...none, content } },
     source: { base_url: service.url.href },
   });
-  const ask = async (query: string): Promise<Row[]> =>
-    database.name === 'sqlite'
-      ? database.read(stage.address, (db) => db.prepare<[], Row>(query).all())
-      : asOtherClient(stage.address, async (client) => (await client.query<Row>(query)).rows);
   return {
-    ask,
+    ...asking(database, stage.address),
     /** What is not ok of a run. */
     walk: async (restart = false) =>
       (await stage.run('backfill', { restart })).resources.flatMap(({ resource: name, status, error }) =>
@@ -66,12 +75,16 @@ async function copied(database: TestDatabase) {
         relations: {},
         resources: { ...none, ...(isFirst ? { ...others, content } : { content, ...others }) },
       }),
-    /** Ids of the rows. */
-    ids: async (name: string) => (await ask(`SELECT id FROM ${name} ORDER BY id`)).map(({ id }) => id),
+    /** Carries the warehouse over to Postgres. */
+    carry: async () => {
+      const to = await POSTGRES.setting(stage.folder);
+      const { code, stderr } = await stage.command('copy', '--to', to);
+      return { code, stderr, ...asking(POSTGRES, to.replace('{source}', 'blog')) };
+    },
   };
 }
 
-type Copied = Awaited<ReturnType<typeof copied>>;
+type Copied = ReturnType<typeof asking>;
 
 /** Tables and views with the names that resources have are tables, and the views stand behind. */
 async function expectBoth(copy: Copied): Promise<void> {
@@ -145,5 +158,16 @@ describe.for(DATABASES)('resources that are called as views of ours, on $name', 
 
     expect(await copy.walk(true)).toEqual([]);
     await expectBoth(copy);
+  });
+});
+
+describe.skipIf(POSTGRES.missing !== null)('resources that are called as views of ours, carried over', () => {
+  it('have their names there too', async () => {
+    const copy = await copied(SQLITE);
+    copy.widen();
+    expect(await copy.walk()).toEqual([]);
+    const carried = await copy.carry();
+    expect(carried).toMatchObject({ code: 0, stderr: '' });
+    await expectBoth(carried);
   });
 });

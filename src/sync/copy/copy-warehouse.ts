@@ -9,7 +9,14 @@ import { compareTable } from '../../warehouse/copy/compare-table.ts';
 import { copiedTable, INBOX_TABLES, OWN_TABLES } from '../../warehouse/copy/copied-tables.ts';
 import { copyTable, type TableCopy } from '../../warehouse/copy/copy-table.ts';
 import { forgetTable, resumeOrBegin, saveDigest, type ReceiptRow } from '../../warehouse/copy/receipt.ts';
-import { findReceipt, openStaging, publish, targetUsed, type Staging } from '../../warehouse/copy/staging.ts';
+import {
+  dropViews,
+  findReceipt,
+  openStaging,
+  publish,
+  targetUsed,
+  type Staging,
+} from '../../warehouse/copy/staging.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { leaseAll, openSource, ownersOf, type CopySource } from './copy-source.ts';
 import type { LoadContext } from '../../load/load-context.ts';
@@ -116,6 +123,7 @@ async function makeTables(
   source: Warehouse,
   resources: readonly string[],
 ): Promise<ResourceShape[]> {
+  await dropViews(staging, lease.proof());
   const there = await staging.warehouse.tableNames();
   const made: ResourceShape[] = [];
   for (const resource of resources) {

@@ -125,6 +125,19 @@ export async function publish(staging: Staging, lease: () => LeaseProof, lastDel
   );
 }
 
+/** Takes away all views: nobody reads them here, they are made in the end, and a table may need the name of one. */
+export async function dropViews({ database }: Staging, lease: LeaseProof): Promise<void> {
+  await transact(
+    database,
+    async (session) => {
+      for (const { name, kind } of await relationsIn(session, database.schema)) {
+        if (kind === KINDS.v) await session.execute(`DROP VIEW IF EXISTS ${quoted(name)} CASCADE`);
+      }
+    },
+    { lease },
+  );
+}
+
 /** The number of a delivery is never given again, even if it is gone. */
 async function numberDeliveriesFrom({ execute }: Session, last: number): Promise<void> {
   if (last === 0) return;

@@ -158,6 +158,7 @@ describe.for(DATABASES)('a summary on $name', (database) => {
 
   it.runIf(database.name === 'sqlite')('looks up what belongs to a record, once there was a backfill', async () => {
     const blog = await copied(database);
+    // That one is empty: columns have their types from it.
     for (const view of ['images_summary', 'content_summary']) {
       const plan = await ask(database, blog.address, `EXPLAIN QUERY PLAN SELECT * FROM ${view}`);
       const scans = plan
