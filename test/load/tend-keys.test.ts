@@ -54,8 +54,28 @@ async function indexesOf(stage: Journey, database: TestDatabase): Promise<string
   return rows.map(({ indexdef }) => String(indexdef).replace(/^.* ON blog_?\d*\.(\S+) USING btree/, '$1'));
 }
 
-describe.for(onBoth)('indexes on $name', ({ database }) => {
-  it('are built when the first walk has ended, where they pay', async () => {
+/** Of child tables. */
+async function parentKeys(stage: Journey, database: TestDatabase): Promise<unknown[]> {
+  if (database === SQLITE) {
+    return asOther(stage.file, (db) =>
+      db
+        .prepare(
+          `SELECT m.name AS child, k."table" AS parent FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
+          WHERE m.type = 'table' ORDER BY 1, k.seq`,
+        )
+        .all(),
+    );
+  }
+  return rowsOf(
+    stage.address,
+    `SELECT (SELECT relname FROM pg_class WHERE oid = conrelid) AS child,
+        (SELECT relname FROM pg_class WHERE oid = confrelid) AS parent FROM pg_constraint
+      WHERE connamespace = current_schema()::regnamespace AND conname LIKE '\\_sync\\_parent\\_%' ORDER BY 1`,
+  );
+}
+
+describe.for(onBoth)('indexes and keys to parents on $name', ({ database }) => {
+  it('are built when the first walk has ended, where they pay, and hold through changes and a restart', async () => {
     const stage = await blog(database);
     const related =
       database === SQLITE
@@ -71,8 +91,19 @@ describe.for(onBoth)('indexes on $name', ({ database }) => {
     expect(found.filter((text) => text.includes('tags'))).toEqual([]);
     await walkAll(stage, 'sync');
     expect(await indexesOf(stage, database)).toEqual(found);
+
+    // That somebody else has dropped come back; those of others stay.
+    await stage.write('DROP INDEX "_sync_index_content.updated_at"');
+    await stage.write('CREATE INDEX by_title ON content (title)');
+    await walkAll(stage, 'sync');
+    expect(await indexesOf(stage, database)).toEqual(found);
+    await stage.write('DROP INDEX by_title');
+
+    const keys = await parentKeys(stage, database);
+    expect(keys).toContainEqual({ child: 'content_tags', parent: 'content' });
     await walkAll(stage, 'backfill', true);
     expect(await indexesOf(stage, database)).toEqual(found);
+    expect(await parentKeys(stage, database)).toEqual(keys);
   });
 
   it('are those that the profile names, or none, from the next run on', async () => {
@@ -87,23 +118,13 @@ describe.for(onBoth)('indexes on $name', ({ database }) => {
       'content_tags (value)',
     ]);
   });
-
-  it('that somebody else has dropped come back; those of others stay', async () => {
-    const stage = await blog(database);
-    const found = await indexesOf(stage, database);
-    await stage.write('DROP INDEX "_sync_index_content.updated_at"');
-    await stage.write('CREATE INDEX by_title ON content (title)');
-    await walkAll(stage, 'sync');
-    expect(await indexesOf(stage, database)).toEqual(found);
-    await stage.write('DROP INDEX by_title');
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
   const PLAN = `SELECT a.attname AS name, c.collname AS collation FROM pg_attribute a JOIN pg_collation c ON c.oid = attcollation
     WHERE attrelid = 'analytics'::regclass AND attname = 'content_id'`;
 
-  it('have the collation of the keys at once, and in a warehouse that stands once a relation says so', async () => {
+  it('have the collation of the keys in a warehouse that stands once a relation says so', async () => {
     const stage = await blog(POSTGRES, { relations: NO_RELATIONS });
     const { address } = stage;
     expect(await rowsOf(address, PLAN)).toEqual([{ name: 'content_id', collation: 'default' }]);
@@ -121,8 +142,6 @@ describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
     expect(before.length).toBeGreaterThan(5);
     expect(await rowsOf(address, 'SELECT * FROM mine ORDER BY 1')).toEqual(before);
     expect(await rowsOf(address, 'SELECT count(*)::int > 0 AS some FROM per_day')).toEqual([{ some: true }]);
-    const fresh = await blog(POSTGRES);
-    expect(await rowsOf(fresh.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
   });
 
   it('are left as they are where a view of somebody else stands in the way, and the run is ok', async () => {
@@ -138,8 +157,9 @@ describe.skipIf(POSTGRES.missing !== null)('references on postgres', () => {
     expect(await rowsOf(stage.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
   });
 
-  it('become wider all the same, and views on them show what they showed', async () => {
+  it('have the collation of the keys at once, become wider all the same, and views on them show what they showed', async () => {
     const stage = await blog(POSTGRES);
+    expect(await rowsOf(stage.address, PLAN)).toEqual([{ name: 'content_id', collation: 'C' }]);
     // The other resource may have come later.
     await walkAll(stage, 'sync');
     const told =
@@ -170,31 +190,5 @@ describe.skipIf(POSTGRES.missing !== null)('a text that is longer than an index 
     ]);
     expect(await indexesOf(stage, POSTGRES)).not.toContain('analytics (content_id)');
     expect(await indexesOf(stage, POSTGRES)).toContain('analytics (updated_at)');
-  });
-});
-
-describe.for(onBoth)('keys to parents on $name', ({ database }) => {
-  it('are there behind the first walk, and hold through changes, deletes and a restart', async () => {
-    const stage = await blog(database);
-    const keys = async (): Promise<unknown[]> =>
-      database === SQLITE
-        ? asOther(stage.file, (db) =>
-            db
-              .prepare(
-                `SELECT m.name AS child, k."table" AS parent FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
-                WHERE m.type = 'table' ORDER BY 1, k.seq`,
-              )
-              .all(),
-          )
-        : rowsOf(
-            stage.address,
-            `SELECT (SELECT relname FROM pg_class WHERE oid = conrelid) AS child,
-                (SELECT relname FROM pg_class WHERE oid = confrelid) AS parent FROM pg_constraint
-              WHERE connamespace = current_schema()::regnamespace AND conname LIKE '\\_sync\\_parent\\_%' ORDER BY 1`,
-          );
-    const found = await keys();
-    expect(found).toContainEqual({ child: 'content_tags', parent: 'content' });
-    await walkAll(stage, 'backfill', true);
-    expect(await keys()).toEqual(found);
   });
 });
