@@ -11,8 +11,6 @@ export interface ViewDialect {
   id(name: string): string;
   /** A text as a literal. */
   literal(text: string): string;
-  /** A time of a table of ours as a moment. */
-  moment(sql: string): string;
   /** A value of type `from` as one of type `to`; NULL where it cannot be converted. A number may become the nearest one that the type has, a moment its day in UTC. */
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */

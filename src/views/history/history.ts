@@ -42,13 +42,8 @@ function ourColumns({ dialect }: ViewModel): ViewColumn[] {
   const [since, until] = [`v.${dialect.id('valid_from')}`, `v.${dialect.id('valid_to')}`];
   return [
     ownColumn('version', 'integer', `v.${dialect.id('version')}`, 'Which version of the record it is, from 1.'),
-    ownColumn(
-      'valid_from',
-      'timestamp',
-      dialect.moment(since),
-      'From when on the record was so: when it was asked for.',
-    ),
-    ownColumn('valid_to', 'timestamp', dialect.moment(until), 'Until when; null for the latest version.'),
+    ownColumn('valid_from', 'timestamp', since, 'From when on the record was so: when it was asked for.'),
+    ownColumn('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
     ownColumn('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
     ownColumn(
       'is_deleted',

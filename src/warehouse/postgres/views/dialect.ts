@@ -9,7 +9,6 @@ export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
   id: escapeIdentifier,
   literal: escapeLiteral,
-  moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : converted(sql, from, to)),
   text: textOf,
   declared: (sql) => sql,

@@ -22,7 +22,6 @@ export const VIEW_DIALECT: ViewDialect = {
   types: TYPES,
   id: (name) => `"${name.replaceAll('"', '""')}"`,
   literal: (text) => `'${text.replaceAll("'", "''")}'`,
-  moment: (sql) => sql,
   converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
   text: textOf,
   declared,
