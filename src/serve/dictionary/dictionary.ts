@@ -1,4 +1,5 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
+import type { SchemaChangeStatus } from '../status/snapshot.ts';
 
 /** What a table or view is to those who read it; `global` is of the whole source, `view` any other of ours. */
 export const TABLE_KINDS = ['live', 'summary', 'history', 'changes', 'states', 'view', 'global', 'table'] as const;
@@ -47,15 +48,6 @@ export interface Freshness {
   last_full_at: number | null;
 }
 
-export interface SchemaLogEntry {
-  changed_at: number;
-  table: string;
-  column: string;
-  /** Null for a column that came. */
-  from: ColumnType | null;
-  to: ColumnType;
-}
-
 /** A query to begin with. */
 export interface ExampleQuery {
   title: string;
@@ -74,7 +66,7 @@ export interface Dictionary {
   relations: readonly DictionaryRelation[];
   freshness: readonly Freshness[];
   /** The newest first, a few hundred at most. */
-  schema_log: readonly SchemaLogEntry[];
+  schema_log: readonly SchemaChangeStatus[];
   examples: readonly ExampleQuery[];
 }
 

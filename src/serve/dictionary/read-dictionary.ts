@@ -1,4 +1,3 @@
-import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { pathText } from '../../shape/columns/source-path.ts';
@@ -14,10 +13,9 @@ import {
   type DictionaryColumn,
   type DictionaryTable,
   type Freshness,
-  type SchemaLogEntry,
   type TableKind,
 } from './dictionary.ts';
-import { momentOf } from '../status/stored.ts';
+import { momentOf, readSchemaChanges } from '../status/stored.ts';
 import { exampleQueries } from './example-queries.ts';
 import { relationsOf } from './relations-of.ts';
 
@@ -47,7 +45,7 @@ export async function readDictionary(
     tables,
     relations,
     freshness: await readFreshness(own),
-    schema_log: await readSchemaLog(own),
+    schema_log: await readSchemaChanges(own, SCHEMA_LOG),
     examples: exampleQueries({ tables, relations }, dialect, at),
   };
 }
@@ -141,23 +139,5 @@ async function readFreshness(own: DictionaryReader['own']): Promise<Freshness[]>
     resource,
     last_success_at: momentOf(last_success_at),
     last_full_at: momentOf(last_full_at),
-  }));
-}
-
-async function readSchemaLog(own: DictionaryReader['own']): Promise<SchemaLogEntry[]> {
-  const rows = await own
-    .selectFrom('_sync_schema_changes')
-    .selectAll()
-    .orderBy('changed_at', 'desc')
-    .orderBy('table_name')
-    .orderBy('column_name')
-    .limit(SCHEMA_LOG)
-    .execute();
-  return rows.map(({ changed_at, table_name, column_name, from_type, to_type }) => ({
-    changed_at: timestampMs(changed_at),
-    table: table_name,
-    column: column_name,
-    from: from_type,
-    to: to_type,
   }));
 }

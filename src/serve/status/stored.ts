@@ -72,7 +72,7 @@ export async function readState(
     sizes,
     resources,
     leases: new Map(leases.map((lease) => [lease.name, lease])),
-    schemaChanges: await readSchemaChanges(own),
+    schemaChanges: await readSchemaChanges(own, SCHEMA_CHANGES),
     lifetime: await readLifetime(own, versionText(profile), now),
   };
 }
@@ -170,12 +170,15 @@ async function readSuspects(own: Kysely<OwnTables>, resource: string): Promise<R
   return { open: open?.count ?? 0, held: held?.count ?? 0, held_since: since, held_why: held?.why ?? null };
 }
 
-async function readSchemaChanges(own: Kysely<OwnTables>): Promise<SchemaChangeStatus[]> {
+/** The latest changes of tables and columns, the newest first. */
+export async function readSchemaChanges(own: Kysely<OwnTables>, limit: number): Promise<SchemaChangeStatus[]> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
     .selectAll()
     .orderBy('changed_at', 'desc')
-    .limit(SCHEMA_CHANGES)
+    .orderBy('table_name')
+    .orderBy('column_name')
+    .limit(limit)
     .execute();
   return rows.map(({ changed_at, resource, table_name, column_name, from_type, to_type }) => ({
     changed_at: timestampMs(changed_at),
