@@ -13,8 +13,9 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['cluster', 'work-items', 'status', 'dictionary'],
-    cluster: ['.', 'work-items'],
+    '.': ['cluster', 'work-items', 'status', 'dictionary', 'controls'],
+    cluster: ['.', 'work-items', 'controls'],
+    controls: [],
     'work-items': [],
     status: [],
     dictionary: ['status'],
