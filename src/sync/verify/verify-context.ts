@@ -1,7 +1,6 @@
 import { newMeter } from '../../http/client.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
-import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import type { Findings } from './certificate.ts';
@@ -10,8 +9,6 @@ import type { Findings } from './certificate.ts';
 export interface VerifyContext extends RunContext {
   shape: ResourceShape;
   findings: Findings;
-  /** Opens what stands in the warehouse at this moment; the caller closes it. */
-  openSnapshot: () => Promise<SnapshotReader>;
   /** Epoch milliseconds by the service's clock: whatever changed there before should be in the copy. */
   copiedUntil: number;
 }

@@ -64,10 +64,10 @@ function boundOf(
   return { at_most_percent: percent, confidence_percent: CONFIDENCE * 100 };
 }
 
-async function eachLiveKey({ openSnapshot, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
+async function eachLiveKey({ warehouse, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
   const [table] = shape.tables;
   if (table === undefined) return;
-  const snapshot = await openSnapshot();
+  const snapshot = await warehouse.snapshot();
   const bare = { ...shape, tables: [{ ...table, columns: [] }] };
   try {
     for await (const { key, own } of storedRows(snapshot, bare, 0, {}, ['_deleted_at'])) {
