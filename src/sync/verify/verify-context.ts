@@ -18,9 +18,10 @@ export function readingContext(source: SourceContext, shape: ResourceShape, sign
   return runContextOf(resourceContext(source, notOwned(shape), { meter: newMeter(), signal }));
 }
 
+const nothing = (): void => undefined;
+
 /** For walks whose pages become no rows. */
 export function runContextOf(context: ResourceContext): RunContext {
-  const nothing = (): void => undefined;
   const { resource } = context.owned;
   return {
     ...context,

@@ -134,7 +134,6 @@ async function verified(stage: OwnStage, mode: Mode, ...more: string[]) {
   const { code, stdout, stderr } = await stage.command('verify', '--json', ...OPTIONS[mode], ...more);
   if (stdout === '') throw new Error(stderr);
   const found: Certificate = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
-  if (more.length > 0 && code !== 0) console.log(stdout, stderr);
   const ids = new Set(found.differences.first.flatMap(({ id }) => id ?? []));
   return { code, found, ids };
 }
@@ -151,7 +150,6 @@ describe.for(COPIES)('a damaged copy ($name)', ({ database, history }) => {
       stage.service.put(...[1, 2, 3].map((id) => record(id, round)));
       expect((await stage.walk('sync')).status).toBe('ok');
     }
-    expect(await found(stage, [], history)).toEqual(expectedOf([], history));
 
     const mended = DAMAGES.filter(({ isLost }) => isLost !== true);
     await damage(database, stage, mended, history);
@@ -171,9 +169,11 @@ describe.for(COPIES)('a damaged copy ($name)', ({ database, history }) => {
 /** By the view that people read. */
 async function freshness(stage: OwnStage): Promise<unknown[]> {
   const app = await stage.open();
+  const snapshot = await app.warehouse.snapshot();
   const { rows } = await sql<{ last: string }>`SELECT last_verification AS last FROM sync_freshness`.execute(
-    app.warehouse.own,
+    snapshot.own,
   );
+  await snapshot.close();
   await app.close();
   return rows.map(({ last }) => last);
 }

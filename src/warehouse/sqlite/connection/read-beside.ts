@@ -1,6 +1,5 @@
 import Database from 'better-sqlite3';
 import { Kysely, SqliteDialect } from 'kysely';
-import { NUMBER_TEXT } from '../widening/ddl.ts';
 import { databaseError } from './errors.ts';
 import type { UnchangedFile } from './unchanged-file.ts';
 import { BUSY_TIMEOUT_MS } from './wait-for-lock.ts';
@@ -18,7 +17,6 @@ export function readBeside<Tables>(file: string): UnchangedFile<Tables> {
     }
   };
   const db = told(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
-  db.function(NUMBER_TEXT, { deterministic: true }, String);
   return {
     own: new Kysely<Tables>({ dialect: new SqliteDialect({ database: db }) }),
     stepsDone: () => null,
