@@ -5,6 +5,7 @@ import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting
 import type { GovernorFigures } from '../queue/governor.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { readPauses } from '../state/pauses.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
@@ -25,6 +26,10 @@ export interface SourceWork {
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
   wake(): void;
+  /** Forgets that the service has refused a credential or a record. */
+  retry(): void;
+  /** Called when resources have been paused or resumed. */
+  pausesChanged(): Promise<void>;
 }
 
 export interface OpenSource {
@@ -94,6 +99,28 @@ export class Keeper {
   /** Called when deliveries have been stored. */
   wake(): void {
     this.#options.work.wake();
+  }
+
+  /** Runs what is due; null while this process does not lead the source. */
+  get scheduler(): Scheduler | null {
+    return this.#scheduler;
+  }
+
+  /** True while this process leads the source. */
+  get isLed(): boolean {
+    return this.#isLed;
+  }
+
+  /** Forgets what was refused of these resources, so that the service is asked again. */
+  retry(resources: readonly string[]): void {
+    this.#options.work.retry();
+    this.#scheduler?.retry(resources);
+  }
+
+  /** Called when resources have been paused or resumed. */
+  async pausesChanged(): Promise<void> {
+    await this.#options.work.pausesChanged();
+    await this.#scheduler?.honourPauses();
   }
 
   /** Says whether this process leads the source from now on: only the leader runs what is due. */
@@ -172,7 +199,9 @@ export class Keeper {
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
     const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
-    await Promise.all(open.upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
+    // Another process may have paused or resumed a resource.
+    const upkeep = [...open.upkeep, () => scheduler.honourPauses()];
+    await Promise.all(upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
     this.#scheduler = null;
     // Together: the drain finishes the readings in hand, but not the walks that it waits for.
     await Promise.all([scheduler.stop(), drain?.stop()]);
@@ -187,6 +216,7 @@ export class Keeper {
       clock,
       ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+      isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),

@@ -7,6 +7,7 @@ import type { Drain } from '../trigger/drain/options.ts';
 import type { Scheduler } from '../trigger/schedule/scheduler.ts';
 import { NAMED, type NameState } from '../warehouse/name-state.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
+import { KnownPauses } from './controls/known-pauses.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
@@ -26,6 +27,7 @@ export class LocalWork implements SourceWork {
   readonly #owned = new Map<string, OwnedResource>();
   #app: App | null = null;
   #drain: Drain | null = null;
+  #pauses: KnownPauses | null = null;
 
   constructor(options: LocalWorkOptions) {
     this.#options = options;
@@ -37,6 +39,16 @@ export class LocalWork implements SourceWork {
 
   wake(): void {
     this.#drain?.wake();
+  }
+
+  retry(): void {
+    this.#app?.client.retry();
+    this.#drain?.retry();
+  }
+
+  async pausesChanged(): Promise<void> {
+    await this.#pauses?.refresh();
+    this.#drain?.retry();
   }
 
   async open(opened: AsyncDisposableStack): Promise<OpenSource> {
@@ -70,7 +82,10 @@ export class LocalWork implements SourceWork {
 
   #startDrain(app: App, walk: Scheduler['requestWalk'], signal: AbortSignal): Drain | null {
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = startDrain(this.#options, this.#options.inbox, { walk, refetch: refetchBy(app, signal), persist });
+    const pauses = new KnownPauses(app.warehouse.own, this.#options.clock);
+    this.#pauses = pauses;
+    const way = { walk, refetch: refetchBy(app, signal), persist, pauses };
+    this.#drain = startDrain(this.#options, this.#options.inbox, way);
     return this.#drain;
   }
 

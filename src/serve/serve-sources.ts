@@ -10,6 +10,10 @@ import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { Keeper } from './keeper.ts';
 import { LocalWork } from './local-work.ts';
+import { controlledSource } from './controlled.ts';
+import type { ControlledSource } from './controls/controlled-source.ts';
+import type { Control, ControlAnswer } from './controls/control-request.ts';
+import { createControls, type Controls } from './controls/create-controls.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { logWalks, sourceWatcher } from './source-watcher.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
@@ -27,6 +31,8 @@ export interface ServeSourcesOptions {
   log: Logger;
   secrets: string[];
   metrics: Metrics;
+  /** Reads the config anew; absent where that cannot be done. */
+  reload?: () => Promise<ControlAnswer>;
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
@@ -41,6 +47,10 @@ export interface ServedSources extends Collector {
   tables(): Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics(): Promise<string>;
+  /** What the process can be told to do, by whoever may. */
+  readonly control: Control;
+  /** The same for one who follows the walks that are asked for. */
+  readonly follow: Controls['follow'];
   /** Finishes or rolls back what is under way, and closes all sources. */
   stop(): Promise<void>;
 }
@@ -73,6 +83,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     return collector;
   };
   return {
+    ...controlsOf(options, prepared, keepers),
     start: (inboxOf) => {
       const sources = prepared.map((each) => {
         const inbox = each.source.webhook === null ? null : inboxOf(each.source.name);
@@ -102,6 +113,19 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       await Promise.all([...Array.from(keepers.values(), (keeper) => keeper.stop()), cluster.stop()]);
     },
   };
+}
+
+function controlsOf(
+  { clock, log, reload }: ServeSourcesOptions,
+  prepared: readonly Prepared[],
+  keepers: ReadonlyMap<string, Keeper>,
+): Controls {
+  const source = (name: string): ControlledSource | undefined => {
+    const [known, keeper] = [prepared.find((each) => each.source.name === name), keepers.get(name)];
+    if (known === undefined || keeper === undefined) return undefined;
+    return controlledSource({ ...known, keeper, clock, elsewhere: null });
+  };
+  return createControls({ source, reload, clock, log });
 }
 
 function prepare(

@@ -234,4 +234,5 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
 }

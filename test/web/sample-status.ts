@@ -29,6 +29,7 @@ export function resourceWith(resource: string, fields: Partial<ResourceStatus> =
     running: null,
     unfinished: null,
     parked_until: null,
+    paused: null,
     owner: null,
     runs: [runWith({ started_at: NOW - 4 * MINUTE - 14_000, inserted: 2, updated: 11 })],
     rejects: [],

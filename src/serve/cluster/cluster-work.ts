@@ -53,6 +53,12 @@ export class ClusterWork {
     this.queue.wake('drain');
   }
 
+  /** Forgets what was refused of a source, in this process. */
+  retry(source: string): void {
+    this.apps.peek(source)?.client.retry();
+    this.#drains.get(source)?.retry();
+  }
+
   /** Gives back the items under way, and closes. */
   async stop(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
@@ -65,11 +71,11 @@ export class ClusterWork {
     const { source, resource } = item;
     const watcher = this.#options.sources.get(source)?.watcher;
     if (watcher === undefined) return { is: 'foreign' };
-    const { secrets } = this.#options;
+    const { clock, secrets } = this.#options;
     try {
       return await this.apps.use(source, (open) =>
         this.#whileDraining(source, open, { resource }, () =>
-          doWalk({ app: open.app, watcher, secrets }, item, signal),
+          doWalk({ app: open.app, clock, watcher, secrets }, item, signal),
         ),
       );
     } catch (error) {

@@ -8,7 +8,7 @@ import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { type SourceWork, Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk } from './ask-walk.ts';
+import { askWalk, newWalk } from './ask-walk.ts';
 import { ClusterWork } from './cluster-work.ts';
 import { successOf } from './do-walk.ts';
 import PQueue from 'p-queue';
@@ -152,6 +152,11 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
     ticks: () => ({ stop: () => undefined }),
     governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
+    retry: () => shared.retry(name),
+    pausesChanged: async () => {
+      shared.retry(name);
+      await queue.put({ kind: 'drain', source: name });
+    },
     open: async (opened, stopping) => {
       const warehouse = await opening.add(() => {
         stopping.throwIfAborted();
@@ -160,9 +165,10 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
       opened.defer(() => warehouse.close());
       return {
         warehouse,
-        walk: (resource, command, signal, stored) => {
-          const seen = successOf(command, stored);
-          return askWalk(queue, { kind: 'walk', source: name, resource, command, seen }, signal);
+        walk: (resource, command, signal, cause) => {
+          const item = { kind: 'walk', source: name, resource, command } as const;
+          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         upkeep: [() => queueWaiting(warehouse)],
