@@ -5,6 +5,7 @@ import { lostLines } from '../observe/log-stream.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
+import { openControlSocket } from '../serve/controls/control-socket.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
@@ -77,12 +78,15 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     throw error;
   });
   served.start((source) => receiver.inbox(source));
+  const { control: path } = settings;
+  const socket = path === null ? null : await openControlSocket({ path, follow: served.follow, clock, log });
   return {
     url: receiver.url,
     log,
     failed: receiver.failed,
     stop: async () => {
       await served.stop();
+      await socket?.close();
       await receiver.close();
       metrics.close();
     },

@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { secretsOf } from '../source/auth.ts';
+import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -179,7 +180,8 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     ...ways,
     ...addressSecrets(warehouse, env),
   ]);
-  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
+  const control = controlPath({ control: parts.control, warehouse, config: path, cwd });
+  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, control, log, secrets };
 }
 
 function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {

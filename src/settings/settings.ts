@@ -5,6 +5,7 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
+import { controlSchema } from './control-place.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
 import { networkSchema, type Network } from './network.ts';
@@ -154,6 +155,7 @@ const folderSchema = z
 const beside = {
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  control: controlSchema,
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
 };
 
@@ -218,6 +220,8 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  /** Absolute path of the control socket; null for none. */
+  readonly control: string | null;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

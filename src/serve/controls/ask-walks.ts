@@ -2,6 +2,7 @@ import { sleepOrAbort } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';
 import { parentOf } from '../../source/partition-fields.ts';
+import type { SourceSettings } from '../../settings/settings.ts';
 import type { Scheduler } from '../../trigger/schedule/scheduler.ts';
 import { done, refused } from './answers.ts';
 import type { ControlledSource } from './controlled-source.ts';
@@ -25,9 +26,10 @@ export async function askWalks(
   on: ControlledSource,
   asked: Extract<ControlRequest, { action: 'sync' }>,
 ): Promise<AskedWalks> {
-  const resources = chosen(on, asked);
-  const paused = pausedAmong(resources, await pausesOf(on));
-  if (paused !== null) return { answer: whilePaused(on, paused), report: null };
+  const pauses = await pausesOf(on);
+  const resources = chosen(on, asked).filter((resource) => !pauses.has(resource));
+  const paused = pausedAmong(chosen(on, asked), pauses);
+  if (paused !== null && resources.length === 0) return { answer: whilePaused(on, paused), report: null };
   const scheduler = await opened(on);
   if (scheduler === null) {
     const hint = 'see /status.json or the log for why, and ask again';
@@ -40,7 +42,7 @@ export async function askWalks(
   const running = scheduler.figures().filter((each) => each.running !== null && resources.includes(each.resource));
   const behind = running.filter((each) => command === 'sync' || each.running?.command !== 'backfill');
   const answer = done(`${named(on, asked)}: ${beginning(asked.mode, resources, running.length, behind.length)}`);
-  return { answer, report: together(on, resources, (resource) => scheduler.walkNow(resource, command)) };
+  return { answer, report: together(on.source, resources, (resource) => scheduler.walkNow(resource, command)) };
 }
 
 async function opened(on: ControlledSource): Promise<Pick<Scheduler, 'walkNow' | 'figures'> | null> {
@@ -63,16 +65,15 @@ function beginning(
   return running > 0 ? `${what}; the full walk under way is that one` : `${what} now`;
 }
 
-/** A resource whose listings are another one's rows comes behind that one. */
-async function together(
-  { source }: ControlledSource,
+/** Walks side by side, as one report; a resource whose listings are another one's rows comes behind that one. */
+export async function together(
+  source: Pick<SourceSettings, 'name' | 'profile'>,
   resources: readonly string[],
   walk: (resource: string) => Promise<RunReport>,
 ): Promise<RunReport> {
   const begun = new Map<string, Promise<RunReport>>();
   const begin = (resource: string): Promise<RunReport> => {
-    const profile = source.profile.resources[resource];
-    const parent = profile === undefined ? null : parentOf(profile);
+    const parent = parentOf(source.profile.resources[resource]);
     const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
     const report = begun.get(resource) ?? (before === null ? walk(resource) : behind(before, () => walk(resource)));
     begun.set(resource, report);
@@ -88,7 +89,7 @@ async function behind<T>(before: Promise<unknown>, work: () => Promise<T>): Prom
 }
 
 /** Reports of walks that were asked for together, as one of a run that has them all. */
-export function merged(source: string, reports: readonly RunReport[]): RunReport {
+function merged(source: string, reports: readonly RunReport[]): RunReport {
   const status = overallStatus(reports.map((report) => report.status));
   const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
   return { source, run_id: runId, status, resources: reports.flatMap(({ resources }) => resources) };
