@@ -41,7 +41,8 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   }
 }
 
-function port(text: string): number {
+/** Parses `--port`. */
+export function port(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('It must be a number from 0 to 65535.');
@@ -119,7 +120,11 @@ function listen(parts: ListenParts, serve: ServeSettings, sources: readonly Sour
   });
 }
 
-function doorFor({ context, log, metrics }: ListenParts, { auth, host, hosts }: ServeSettings) {
+/** Who may see the pages of `serve` or `worker`; wrong passwords are counted and logged. */
+export function doorFor(
+  { context, log, metrics }: Pick<ListenParts, 'context' | 'log' | 'metrics'>,
+  { auth, host, hosts }: Pick<ServeSettings, 'auth' | 'host' | 'hosts'>,
+): ReturnType<typeof createDoor> {
   const refused = (lately: number): void => {
     metrics.pageRefused();
     // Few lines, however many guesses: the 1st, 2nd, 4th, 8th and so on.

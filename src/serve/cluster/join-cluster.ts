@@ -31,6 +31,8 @@ export interface ClusterOptions {
 export interface Cluster {
   /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
   ready(): Promise<void>;
+  /** True if each database answers within some seconds. */
+  reachable(): Promise<boolean>;
   /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
   keep(source: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper;
   /** Takes the lead of those sources that are kept here and not led by another process. */
@@ -41,6 +43,7 @@ export interface Cluster {
 
 const AT_ONCE = 8;
 const READY_MS = 5_000;
+const REACHED_MS = 3_000;
 /** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
 /** The same error is logged at most this often. */
@@ -71,6 +74,11 @@ export function joinCluster(options: ClusterOptions): Cluster {
     ready: async () => {
       const opened = Array.from(databases.values(), ({ work }) => work.queue.opened);
       await waitAtMost(clock, READY_MS, Promise.all(opened));
+    },
+    reachable: async () => {
+      const asked = Array.from(databases.values(), ({ work }) => work.queue.probe());
+      const answers = await waitAtMost(clock, REACHED_MS, Promise.allSettled(asked));
+      return answers?.value.every(({ status }) => status === 'fulfilled') ?? false;
     },
     keep: ({ source, log }, inbox) => {
       const database = databases.get(databaseOf(source));
