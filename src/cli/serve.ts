@@ -48,7 +48,8 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   }
 }
 
-function port(text: string): number {
+/** Parses `--port`. */
+export function port(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('It must be a number from 0 to 65535.');
@@ -161,9 +162,10 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
   });
 }
 
-function doorFor(
+/** Who may see the pages of `serve` or `worker`; wrong passwords are counted and logged. */
+export function doorFor(
   { context, log, metrics }: Pick<ListenParts, 'context' | 'log'> & { metrics: Metrics },
-  { auth, host, hosts }: ServeSettings,
+  { auth, host, hosts }: Pick<ServeSettings, 'auth' | 'host' | 'hosts'>,
 ): PagesOptions['door'] {
   const refused = (lately: number): void => {
     metrics.pageRefused();

@@ -160,7 +160,7 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, log, keep_runs } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, log, keep_runs } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -179,7 +179,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     ...ways,
     ...addressSecrets(warehouse, env),
   ]);
-  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, log, secrets };
+  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, worker, log, secrets };
 }
 
 function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {

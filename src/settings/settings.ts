@@ -103,6 +103,19 @@ const serveSchema = z
   })
   .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
 
+const workerSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .nullable()
+      .default(8081)
+      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+  })
+  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
+
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
@@ -154,6 +167,7 @@ const folderSchema = z
 const beside = {
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  worker: workerSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
   keep_runs: timeSpan
     .prefault('90d')
@@ -182,6 +196,7 @@ export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
+export type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
@@ -223,6 +238,7 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  readonly worker: WorkerSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

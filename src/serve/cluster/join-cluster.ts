@@ -37,6 +37,8 @@ export interface Cluster {
   leave(source: SourceSettings): Promise<void>;
   /** Closes databases that no source is left in. */
   closeUnused(): Promise<void>;
+  /** True if each database answers within some seconds. */
+  reachable(): Promise<boolean>;
   /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
   keep(source: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper;
   /** Takes the lead of those sources that are kept here and not led by another process. */
@@ -47,6 +49,7 @@ export interface Cluster {
 
 const AT_ONCE = 8;
 const READY_MS = 5_000;
+const REACHED_MS = 3_000;
 /** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
 /** The same error is logged at most this often. */
@@ -104,6 +107,11 @@ export function joinCluster(options: ClusterOptions): Cluster {
         databases.delete(id);
         await Promise.all([work.stop(), lead?.stop()]);
       }
+    },
+    reachable: async () => {
+      const asked = Array.from(databases.values(), ({ work }) => work.queue.probe());
+      const answers = await waitAtMost(clock, REACHED_MS, Promise.allSettled(asked));
+      return answers?.value.every(({ status }) => status === 'fulfilled') ?? false;
     },
     keep: ({ source, log }, inbox) => {
       const database = databases.get(databaseOf(source));
