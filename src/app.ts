@@ -15,6 +15,7 @@ import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-gover
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
 import { keepNotices } from './state/notices.ts';
+import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
@@ -72,13 +73,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
+  const privacy = { source: source.name, key: source.privacy_key };
+  await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
   const { client, governor, listing, notices } = asking;
-  const ownedResources = ownResources(warehouse, clock, lingerMs);
+  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
