@@ -14,6 +14,7 @@ import { isVersionDeclared, requestedVersion, versionText } from './source/versi
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
+import { eraseForgotten } from './sync/forget/erase-records.ts';
 import { keepNotices } from './state/notices.ts';
 import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
@@ -61,6 +62,8 @@ export interface App {
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
+  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -104,6 +107,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => open.disposeAsync(),
   };
 }

@@ -89,7 +89,10 @@ export class ClusterWork {
   async #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     if (!this.#options.sources.has(source)) return { is: 'foreign' };
     try {
-      await this.apps.use(source, ({ app }) => app.confirmReleased(resource, signal));
+      await this.apps.use(source, async ({ app }) => {
+        await app.eraseForgotten(resource, signal);
+        await app.confirmReleased(resource, signal);
+      });
     } catch (error) {
       // The walk that owns the resource confirms them as well.
       if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
