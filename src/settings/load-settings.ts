@@ -161,7 +161,7 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, log, privacy_key } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, log, keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -176,7 +176,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
       ...(privacy_key === undefined ? {} : { privacy_key }),
     };
     const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
-    return [name, { ...rest, ...own, ...keys, warehouse: sourceAddress(warehouse, name, cwd) }];
+    return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
   const secrets = withSecretParts([
