@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { resourcesToErase } from '../../state/forget-requests.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -185,7 +186,8 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
   const name = queueName(source.warehouse);
   /** Queues what waits without an item, such as deliveries that are due to be tried again. */
   const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
-    for (const resource of await releasedResources(own)) await queue.put({ kind: 'settle', source: name, resource });
+    const waiting = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
+    for (const resource of waiting) await queue.put({ kind: 'settle', source: name, resource });
     const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
     if (first !== undefined) await queue.put({ kind: 'drain', source: name });
   };
