@@ -131,9 +131,9 @@ export class Keeper {
     this.#term = new AbortController();
   }
 
-  /** Stops what is under way and waits for it. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(interruption());
+  /** Stops what is under way, for a reason that its runs are told, and waits for it. */
+  async stop(reason = interruption()): Promise<void> {
+    this.#stopping.abort(reason);
     await this.#ended;
   }
 
@@ -199,9 +199,7 @@ export class Keeper {
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ err: error }, `the upkeep was put off: ${messageOf(error)}`);
     const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
-    // Another process may have paused or resumed a resource.
-    const upkeep = [...open.upkeep, () => scheduler.honourPauses()];
-    await Promise.all(upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
+    await Promise.all(open.upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
     this.#scheduler = null;
     // Together: the drain finishes the readings in hand, but not the walks that it waits for.
     await Promise.all([scheduler.stop(), drain?.stop()]);

@@ -20,6 +20,11 @@ interface LocalWorkOptions extends ClusterSource {
   inbox: ReceivedInbox | null;
 }
 
+interface OpenParts {
+  app: App;
+  pauses: KnownPauses;
+}
+
 /** All work on a source is done by this process, which owns the resources of the source as long as it is open. */
 export class LocalWork implements SourceWork {
   readonly upkeepMs = 10_000;
@@ -63,6 +68,8 @@ export class LocalWork implements SourceWork {
     await this.#acquireAll(app);
     inbox?.hold(false);
     this.#app = app;
+    const pauses = new KnownPauses(app.warehouse.own, clock);
+    this.#pauses = pauses;
     opened.defer(() => {
       this.#app = null;
     });
@@ -72,18 +79,17 @@ export class LocalWork implements SourceWork {
       walk: (resource, command, signal) => {
         // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
         const commands = { [resource]: command };
-        return app.sync({ command: commands, resources: [resource], restart: false, signal, watcher });
+        const asked = { command: commands, resources: [resource], restart: false, watcher };
+        return pauses.unlessPaused(resource, signal, (until) => app.sync({ ...asked, signal: until }));
       },
-      startDrain: (requestWalk) => this.#startDrain(app, requestWalk, reading.signal),
+      startDrain: (requestWalk) => this.#startDrain({ app, pauses }, requestWalk, reading.signal),
       upkeep: [() => this.#maintain(app), (signal) => this.#confirmReleased(app, signal)],
       untilReopening: (signal) => untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal }),
     };
   }
 
-  #startDrain(app: App, walk: Scheduler['requestWalk'], signal: AbortSignal): Drain | null {
+  #startDrain({ app, pauses }: OpenParts, walk: Scheduler['requestWalk'], signal: AbortSignal): Drain | null {
     const persist = (): Promise<void> => app.warehouse.persist();
-    const pauses = new KnownPauses(app.warehouse.own, this.#options.clock);
-    this.#pauses = pauses;
     const way = { walk, refetch: refetchBy(app, signal), persist, pauses };
     this.#drain = startDrain(this.#options, this.#options.inbox, way);
     return this.#drain;
@@ -96,7 +102,10 @@ export class LocalWork implements SourceWork {
   }
 
   async #confirmReleased(app: App, signal: AbortSignal): Promise<void> {
-    for (const resource of this.#owned.keys()) await app.confirmReleased(resource, signal);
+    for (const resource of this.#owned.keys()) {
+      await app.eraseForgotten(resource, signal);
+      await app.confirmReleased(resource, signal);
+    }
   }
 
   /** Acquires the resources that are not owned yet, so that no other process starts a backfill. */

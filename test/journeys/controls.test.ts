@@ -1,6 +1,3 @@
-import { existsSync, statSync } from 'node:fs';
-import { connect } from 'node:net';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DATABASES } from '../support/databases.ts';
 import {

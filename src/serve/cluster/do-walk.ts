@@ -29,8 +29,6 @@ export async function doWalk(
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
   const pauses = new KnownPauses(app.warehouse.own, clock);
-  const paused = (): SyncError => new SyncError('interrupted', `${item.resource} was paused`, { recovery: 'stop' });
-  const until = pauses.untilPaused(item.resource, signal, paused);
   try {
     if (await pauses.isPaused(item.resource)) return done({ report: unfinished(item) });
     if (isFresh(item, await readCheckpoint(app.warehouse.own, item.resource)))
@@ -38,15 +36,15 @@ export async function doWalk(
     const { resource, command } = item;
     // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
     const asked = { command: { [resource]: command }, resources: [resource], restart: false };
-    const report = await app.sync({ ...asked, signal: until.signal, watcher });
-    // A paused walk goes to nobody: it goes on once it is resumed.
-    return until.signal.aborted && !signal.aborted ? done({ report }) : endOf(report);
+    const walk = (until: AbortSignal): Promise<RunReport> => app.sync({ ...asked, signal: until, watcher });
+    const report = await pauses.unlessPaused(resource, signal, walk);
+    // A walk that was paused goes to nobody: it goes on once it is resumed.
+    const isPaused = report.status === 'interrupted' && !signal.aborted && (await pauses.isPaused(resource));
+    return isPaused ? done({ report }) : endOf(report);
   } catch (error) {
     if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'back', afterMs: RETRY_MS };
     if (signal.aborted) return { is: 'back', afterMs: 0 };
     return done(failedWith(error, secrets));
-  } finally {
-    until.end();
   }
 }
 

@@ -12,7 +12,7 @@ export interface ControlsOptions {
   /** The source of that name; undefined if this process does not keep it. */
   source: (name: string) => ControlledSource | undefined;
   /** Reads the config anew; absent where that cannot be done. */
-  reload?: (() => Promise<ControlAnswer>) | undefined;
+  reload?: ((origin: ControlOrigin) => Promise<ControlAnswer>) | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -78,7 +78,7 @@ export function createControls(options: ControlsOptions): Controls {
 }
 
 async function beginning(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<Begun> {
-  if (request.action === 'reload') return { answer: await reload(options), report: null };
+  if (request.action === 'reload') return { answer: await reload(options, origin), report: null };
   const on = options.source(request.source);
   if (on === undefined) return { answer: unknownSource(request.source), report: null };
   // Another process leads the source; what came from the database was meant for the one that does.
@@ -91,8 +91,8 @@ async function beginning(options: ControlsOptions, request: ControlRequest, orig
 /** What only the process that leads the source can do. */
 const LEADERS: ReadonlySet<ControlRequest['action']> = new Set(['sync', 'retry']);
 
-async function reload({ reload: read }: ControlsOptions): Promise<ControlAnswer> {
-  if (read !== undefined) return read();
+async function reload({ reload: read }: ControlsOptions, origin: ControlOrigin): Promise<ControlAnswer> {
+  if (read !== undefined) return read(origin);
   return refused('not_supported', 'the config cannot be read anew', 'restart the process');
 }
 

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
+import { SyncError } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import { readPauses } from '../../state/pauses.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
@@ -50,19 +51,27 @@ export class KnownPauses {
     });
   }
 
-  /** A signal that is aborted once the resource is paused, or with the one that is given; `end` ends the watching. */
-  untilPaused(resource: string, signal: AbortSignal, reason: () => Error): { signal: AbortSignal; end: () => void } {
+  /** Runs a walk with a signal that is aborted as well once the resource is paused. */
+  async unlessPaused<T>(resource: string, signal: AbortSignal, walk: (until: AbortSignal) => Promise<T>): Promise<T> {
     const paused = new AbortController();
     const ended = new AbortController();
-    const until = AbortSignal.any([signal, ended.signal]);
-    void repeatUntilAborted({ clock: this.#clock, everyMs: LOOK_MS, signal: until }, async () => {
-      if (await this.isPaused(resource)) paused.abort(reason());
+    const watching = AbortSignal.any([signal, ended.signal]);
+    void repeatUntilAborted({ clock: this.#clock, everyMs: LOOK_MS, signal: watching }, async () => {
+      if (await this.isPaused(resource)) paused.abort(wasPaused(resource));
     });
-    return { signal: AbortSignal.any([signal, paused.signal]), end: () => ended.abort() };
+    try {
+      return await walk(AbortSignal.any([signal, paused.signal]));
+    } finally {
+      ended.abort();
+    }
   }
 
   async #read(): Promise<void> {
     this.#paused = new Set((await readPauses(this.#own)).keys());
     this.#readAt = this.#clock.monotonic();
   }
+}
+
+function wasPaused(resource: string): SyncError {
+  return new SyncError('interrupted', `${resource} was paused`, { recovery: 'stop' });
 }
