@@ -16,6 +16,7 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
+import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
@@ -74,6 +75,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const found = [
     ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
     ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
+    ...alertFindings(data.alerts, Object.keys(data.sources)),
   ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
@@ -104,6 +106,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const files = sources.map((each) => withOwnFaults(each, found));
   const faults = [
     ...checked.faults,
+    ...alertFindings(checked.data.alerts, names).map((finding) => file.locate(finding)),
     ...found.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
     ...('problem' in read ? [file.locate({ path: ['sources'], part: 'value', message: read.problem })] : []),
   ];
@@ -160,7 +163,7 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, log } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -179,11 +182,22 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     ...ways,
     ...addressSecrets(warehouse, env),
   ]);
-  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, worker, log, secrets };
+  return {
+    path,
+    sources: Object.fromEntries(sources),
+    refused,
+    exposed,
+    file_mode,
+    serve,
+    worker,
+    alerts,
+    log,
+    secrets,
+  };
 }
 
-function credentials({ sources, serve }: Pick<Parts, 'sources' | 'serve'>): string[] {
-  const found = serve.auth === undefined ? [] : [serve.auth.password];
+function credentials({ sources, serve, alerts }: Pick<Parts, 'sources' | 'serve' | 'alerts'>): string[] {
+  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
   for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
     if (hash_key !== undefined) found.push(hash_key);
     found.push(...(auth === undefined ? [] : secretsOf(auth)));

@@ -213,6 +213,18 @@ export interface SuspectRow {
   deleted_at: TimestampText | null;
 }
 
+/** Something that a channel of `alerts` was told. */
+export interface AlertRow {
+  channel: string;
+  alert: string;
+  what: string;
+  since: TimestampText;
+  told_at: TimestampText;
+  gone_at: TimestampText | null;
+  over_at: TimestampText | null;
+  returns: number;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -234,4 +246,5 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_alerts: AlertRow;
 }
