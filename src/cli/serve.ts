@@ -10,9 +10,11 @@ import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
 import { hiddenFields } from '../source/field-settings.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
+import { createControlDoor } from '../web/control-door.ts';
 import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
+import { refusalLog } from '../web/refusal-log.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
@@ -108,7 +110,9 @@ function listen(parts: ListenParts, serve: ServeSettings, sources: readonly Sour
       ready: () => served.ready(),
       tables: () => served.tables(),
       metrics: () => served.metrics(),
+      details: (asked) => served.details(asked),
       door: doorFor(parts, serve),
+      controls: controlsFor(parts, serve),
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
     }),
     onArrival: (source) => served.wake(source),
@@ -126,6 +130,20 @@ function doorFor({ context, log, metrics }: ListenParts, { auth, host, hosts }: 
     if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
   };
   return createDoor({ access: auth ?? null, hosts: [...hosts, host], clock: context.clock, refused });
+}
+
+/** The page's forms are taken only from those who have proved who they are. */
+function controlsFor({ context, log, served }: ListenParts, { auth, host, hosts }: ServeSettings) {
+  if (auth === undefined) return () => null;
+  const refused = refusalLog(context.clock, (line) => log.warn(line, 'a form of the page was not obeyed'));
+  const door = createControlDoor({
+    control: (...asked) => served.control(...asked),
+    user: auth.user,
+    hosts: [...hosts, host],
+    clock: context.clock,
+    refused,
+  });
+  return () => door;
 }
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {

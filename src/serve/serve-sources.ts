@@ -15,6 +15,7 @@ import { logWalks, sourceWatcher } from './source-watcher.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
+import type { DetailsParts } from './status/source-details.ts';
 import type { StatusParts } from './status/source-status.ts';
 
 export interface ServeSourcesOptions {
@@ -86,12 +87,12 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     },
     wake: (source) => keepers.get(source)?.wake(),
     received: (source, answers) => {
-      const refusals = Object.values(answers.refused).reduce((sum, count) => sum + count, 0);
-      activities.get(source)?.receiverTotals({ stored: answers.stored, refused: refusals });
+      activities.get(source)?.receiverTotals(answers);
       metrics.status.webhooks(source, answers);
     },
     snapshot: () => collected().snapshot(),
     ready: () => collected().ready(),
+    details: (asked) => collected().details(asked),
     tables: () => Promise.all(tables.map((read) => read())),
     metrics: async () => {
       exposeStatus(metrics.status, await collected().snapshot());
@@ -133,7 +134,7 @@ function statusParts(
   { source, activity }: Prepared,
   keeper: Keeper,
   inbox: ReceivedInbox | null,
-): StatusParts {
+): StatusParts & Pick<DetailsParts, 'deliveries'> {
   const { timezone, resources, ...usual } = source.schedule;
   return {
     source,
@@ -147,6 +148,7 @@ function statusParts(
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
+    deliveries: inbox === null ? null : (filter) => inbox.list(filter),
     names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };

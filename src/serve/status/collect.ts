@@ -5,6 +5,7 @@ import type { RefusedSource } from '../../settings/settings.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
 import type { RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readDetails, type DetailsAsked, type DetailsParts, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -22,7 +23,7 @@ export interface CollectorOptions {
   clock: Clock;
   /** When the process began to serve, epoch milliseconds. */
   startedAt: number;
-  sources: readonly StatusParts[];
+  sources: readonly (StatusParts & Partial<Pick<DetailsParts, 'deliveries'>>)[];
   /** Sources whose settings cannot be used. */
   refused?: readonly RefusedSource[];
   stopping: () => boolean;
@@ -32,6 +33,8 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
+  details(asked: DetailsAsked): Promise<SourceDetails | null>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -52,6 +55,12 @@ export function createCollector(options: CollectorOptions): Collector {
     snapshot: async () => {
       const read = await Promise.all(readers.map((reader) => reader()));
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, refused };
+    },
+    details: async (asked) => {
+      const parts = sources.find(({ source }) => source.name === asked.source);
+      const { resource } = asked;
+      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
+      return readDetails({ ...parts, deliveries: parts.deliveries ?? null }, asked, clock);
     },
     ready: async () => {
       const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
