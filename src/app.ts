@@ -94,7 +94,8 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     sync: async (request) => {
       const begun = clock.now();
-      const report = await runSync({ ...request, ...parts, runId: newRunId(clock) });
+      const more = { runId: newRunId(clock), keepRunsMs: source.keep_runs };
+      const report = await runSync({ ...request, ...parts, ...more });
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;

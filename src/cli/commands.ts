@@ -124,7 +124,9 @@ export async function runCli(
     },
   };
   try {
-    context.env = withEnvFile(context.env, context.cwd);
+    const outside = context.env;
+    context.rereadEnv = () => void (context.env = withEnvFile(outside, context.cwd));
+    context.rereadEnv();
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

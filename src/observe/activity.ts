@@ -137,6 +137,12 @@ export class SourceActivity {
     if (CHANGING.has(result)) this.changes.webhook.add(now);
   }
 
+  /** Rows that changed in the last hour, by how the change was noticed. */
+  changesOfHour(now: number): { by_webhook: number; by_schedule: number } {
+    const { webhook, incremental } = this.changes;
+    return { by_webhook: webhook.total(now).count, by_schedule: incremental.total(now).count };
+  }
+
   running(resource: string): RunningWalk | null {
     return this.#running.get(resource) ?? null;
   }

@@ -160,7 +160,7 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, log } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, log, keep_runs } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -170,7 +170,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const deprecations = parts.deprecations.get(name) ?? [];
     const { http, ...rest } = source;
     const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
-    return [name, { ...rest, ...own, warehouse: sourceAddress(warehouse, name, cwd) }];
+    return [name, { ...rest, ...own, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
   const secrets = withSecretParts([

@@ -3,7 +3,7 @@ import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
-import { duration } from '../source/duration-and-size.ts';
+import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
@@ -155,6 +155,9 @@ const beside = {
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
+  keep_runs: timeSpan
+    .prefault('90d')
+    .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
@@ -193,6 +196,8 @@ export interface SourceSettings extends Readonly<
   readonly resources: readonly string[];
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
+  /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */
+  readonly keep_runs: number;
   /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
   /** Words of its settings and profile that others have replaced. */

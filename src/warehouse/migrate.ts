@@ -16,6 +16,7 @@ import * as history from '../../migrations/014-history.ts';
 import * as growth from '../../migrations/015-growth.ts';
 import * as sourceTexts from '../../migrations/016-source-texts.ts';
 import * as declaredTypes from '../../migrations/017-declared-types.ts';
+import * as runHistory from '../../migrations/018-run-history.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -45,6 +46,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '015-growth': growth,
   '016-source-texts': sourceTexts,
   '017-declared-types': declaredTypes,
+  '018-run-history': runHistory,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

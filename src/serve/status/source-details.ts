@@ -72,10 +72,7 @@ const SCHEMA_CHANGES = 60;
 const BODY_LETTERS = 2_000;
 const PATIENCE_MS = 3_000;
 
-export interface DetailsParts extends Pick<StatusParts, 'source' | 'warehouse' | 'scrub'> {
-  /** Null if no webhooks are received. */
-  deliveries: Inbox['list'] | null;
-}
+type DetailsParts = Pick<StatusParts, 'source' | 'warehouse' | 'scrub' | 'deliveries'>;
 
 const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [] };
 

@@ -65,7 +65,8 @@ export function attentionList(
   return part('ul', markup` class="attention" aria-label="What needs attention"`, markup`${items}${more}`);
 }
 
-function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup {
+function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {
+  if (source === '') return null;
   const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
   const path = resource === null ? '' : `/${encodeURIComponent(resource)}`;
   return markup`<a href="${root}sources/${encodeURIComponent(source)}${path}">${name}</a>`;

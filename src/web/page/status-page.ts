@@ -4,7 +4,7 @@ import { reloadButton } from './controls.ts';
 import { icon } from './icon.ts';
 import { markup, type Markup } from './markup.ts';
 import { overviewTable, sourceMap } from './overview.ts';
-import type { OverviewChoice } from './overview-choice.ts';
+import { USUAL_CHOICE } from './overview-choice.ts';
 import { framed, type PageView } from './page-frame.ts';
 import { part } from './parts.ts';
 import { attentionList, refusedSection, sourceSection } from './source-section.ts';
@@ -15,7 +15,7 @@ const FEW_SOURCES = 6;
 const MOST_FINDINGS = 8;
 
 /** The status page as a whole HTML document: all that is known of a few sources, or a table of many. */
-export function renderStatusPage(snapshot: StatusSnapshot, view: PageView, choice: OverviewChoice): string {
+export function renderStatusPage(snapshot: StatusSnapshot, view: PageView, choice = USUAL_CHOICE): string {
   const found = attentionOf(snapshot);
   const headline = headlineOf(snapshot, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
