@@ -2,9 +2,8 @@ import { countText } from '../../observe/figures.ts';
 import type { DetailedRun } from '../../serve/status/source-details.ts';
 import { markup, type Markup } from './markup.ts';
 
-const WIDTH = 800;
-const HEIGHT = 150;
-const LEFT = 74;
+const HEIGHT = 132;
+const LEFT = 62;
 const RIGHT = 16;
 const TOP = 16;
 const BOTTOM = 22;
@@ -32,8 +31,16 @@ function pointsOf(runs: readonly DetailedRun[], live: number): Point[] {
   return points.toReversed();
 }
 
+/** What a plot is of: `live` rows now, null if they are not counted; `width` as its column is. */
+interface Growth {
+  resource: string;
+  runs: readonly DetailedRun[];
+  live: number | null;
+  width: number;
+}
+
 /** Rows over time as a plot; null before the first run. One point is a dot with its number. */
-export function growthPlot(resource: string, runs: readonly DetailedRun[], live: number | null): Markup | null {
+export function growthPlot({ resource, runs, live, width }: Growth): Markup | null {
   const points = live === null ? [] : pointsOf(runs, live);
   const [first] = points;
   const last = points.at(-1);
@@ -42,7 +49,7 @@ export function growthPlot(resource: string, runs: readonly DetailedRun[], live:
   const [least, most] = rangeOf(Math.min(...counts), Math.max(...counts));
   const span = Math.max(1, last.at - first.at);
   const x = ({ at }: Point): number =>
-    points.length === 1 ? WIDTH / 2 : round(LEFT + ((at - first.at) / span) * (WIDTH - LEFT - RIGHT));
+    points.length === 1 ? width / 2 : round(LEFT + ((at - first.at) / span) * (width - LEFT - RIGHT));
   const y = (rows: number): number =>
     round(HEIGHT - BOTTOM - ((rows - least) / (most - least)) * (HEIGHT - TOP - BOTTOM));
   const path = points.map((point, at) =>
@@ -50,17 +57,17 @@ export function growthPlot(resource: string, runs: readonly DetailedRun[], live:
   );
   const lines = [least, most].map(
     (rows) =>
-      markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(rows)}" y2="${y(rows)}"/><text class="axis" x="${LEFT - 8}" y="${y(rows) + 3.5}" text-anchor="end">${countText(rows)}</text>`,
+      markup`<line class="grid" x1="${LEFT}" x2="${width - RIGHT}" y1="${y(rows)}" y2="${y(rows)}"/><text class="axis" x="${LEFT - 8}" y="${y(rows) + 3.5}" text-anchor="end">${countText(rows)}</text>`,
   );
   const ticks =
     points.length === 1
       ? [tick(first, x(first), 'middle')]
-      : [tick(first, LEFT, 'start'), tick(last, WIDTH - RIGHT, 'end')];
-  return markup`<svg class="plot" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="growth-${resource}-t growth-${resource}-d">
+      : [tick(first, LEFT, 'start'), tick(last, width - RIGHT, 'end')];
+  return markup`<svg class="plot" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-labelledby="growth-${resource}-t growth-${resource}-d">
 <title id="growth-${resource}-t">Live rows over time</title><desc id="growth-${resource}-d">${countText(first.rows)} rows after the first of these runs, ${countText(last.rows)} after the last one</desc>
 <g aria-hidden="true">${lines}<path class="line main" d="${path.join('')}"/>
 ${points.map((point) => markup`<circle class="dot" cx="${x(point)}" cy="${y(point.rows)}" r="3"><title data-at="${point.at}">${stampText(point.at)}: ${countText(point.rows)} live rows</title></circle>`)}
-<text class="point-text" x="${Math.min(x(last), WIDTH - RIGHT)}" y="${y(last.rows) - 7}" text-anchor="${points.length === 1 ? 'middle' : 'end'}">${countText(last.rows)}</text>${ticks}</g></svg>`;
+<text class="point-text" x="${x(last)}" y="${y(last.rows) - 7}" text-anchor="${points.length === 1 ? 'middle' : 'end'}">${countText(last.rows)}</text>${ticks}</g></svg>`;
 }
 
 /** A little more than there is, so that a line that stands still lies within. */

@@ -9,6 +9,9 @@ h1 a{text-decoration:none}
 .controls{display:flex;flex-wrap:wrap;align-items:flex-start;gap:6px}
 .title .controls{margin-left:auto}
 main>.controls{margin-top:10px;justify-content:flex-end}
+.source>.controls,li>.controls,figcaption>button{margin:6px 0}
+figcaption>button{display:block}
+.record>button{display:block;margin-bottom:4px}
 button,.fold>summary{margin:0;padding:3px 10px;border:1px solid var(--field);border-radius:6px;background:var(--soft);color:inherit;font:inherit;font-size:12.5px;line-height:1.5;cursor:pointer}
 button:hover,.fold>summary:hover{border-color:var(--text)}
 .fold{padding:0}
@@ -50,7 +53,7 @@ button:hover,.fold>summary:hover{border-color:var(--text)}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 .dot{fill:var(--main)}
 .point-text{fill:var(--text);font-size:11px;font-weight:600}
-.facts-list{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:12px 24px;margin:0}
+.facts-list{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:12px 24px;margin:0}
 .facts-list dt{font-size:12px;font-weight:600;color:var(--quiet)}
 .facts-list dd{margin:1px 0 0}
 @media (max-width:900px){
@@ -67,5 +70,6 @@ main>.controls{justify-content:flex-start}
 .sources .what{grid-column:1/-1;min-width:0;font-size:12.5px}
 .sources .empty{display:block;grid-column:1/-1;white-space:normal}
 .choice label:first-of-type{flex:1 1 100%}.choice input[type=search]{width:calc(100% - 40px)}}
+@media (max-width:640px){.map{display:none}.sources .what.quiet{display:none}}
 @media print{.controls,.choice{display:none}}
 `;

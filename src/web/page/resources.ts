@@ -1,5 +1,4 @@
 import { countText, durationText, NONE, percentText, rateText, countOf, tookText } from '../../observe/figures.ts';
-import { controlBar } from './controls.ts';
 import { ago, lasting, markup, type Markup, moment, until } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 import type { PastRun, SourceStatus, ResourceStatus, RunningStatus } from '../../serve/status/snapshot.ts';
@@ -28,12 +27,10 @@ export function resourceTable(status: SourceStatus, view: SectionView, shown = s
 <tbody role="rowgroup">${shown.map((resource) => row(resource, status, view))}</tbody></table></div>`;
 }
 
-function row(status: ResourceStatus, source: SourceStatus, { now, root, may }: SectionView): Markup {
+function row(status: ResourceStatus, source: SourceStatus, { now, root }: SectionView): Markup {
   const { resource, rows, rejects } = status;
   const href = `${root}sources/${encodeURIComponent(source.source)}/${encodeURIComponent(resource)}`;
   const name = root === '../../' ? resource : markup`<a href="${href}">${resource}</a>`;
-  // The overview has those of the whole source: a page of its own has room for more.
-  const controls = root === '../' ? controlBar(source, status, may) : null;
   const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
   const cells: Markup[] = [
     freshness(status, now),
@@ -44,7 +41,7 @@ function row(status: ResourceStatus, source: SourceStatus, { now, root, may }: S
     markup`${countText(aside)}`,
     lastRun(status.runs, now),
   ];
-  return markup`<tr role="row" id="${source.source}.${resource}"><th scope="row" role="rowheader">${name}${controls}</th>${cells.map(
+  return markup`<tr role="row" id="${source.source}.${resource}"><th scope="row" role="rowheader">${name}</th>${cells.map(
     (cell, at) => {
       const [title, kind] = COLUMNS[at + 1] ?? ['', ''];
       return markup`<td role="cell" class="${kind}" data-title="${title}"><div>${cell}</div></td>`;

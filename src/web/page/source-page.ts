@@ -24,7 +24,7 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [source], refused: [] };
   const view = { now: snapshot.at, root: '../', may: page.token !== null };
   const held = heldDeletes(source, view);
-  const growth = source.resources.map((status) => grown(status, details));
+  const growth = source.resources.map((status) => grown(status, details, 400));
   const content = markup`${headOf(only, view, true)}
 ${sectionOf(source, view, [held && markup`<div class="notes">${held}</div>`])}
 ${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', markup`<div class="plots">${growth}</div>`) : null}
@@ -48,7 +48,7 @@ export function renderResourcePage(
   const held = heldDeletes({ ...source, resources: [status] }, view);
   const facts = markup`<div class="title"><h2 id="${name}-title">${resource}</h2>${controlBar(source, status, view.may)}</div>
 ${resourceTable(source, view, [status])}${held && markup`<div class="notes">${held}</div>`}`;
-  const growth = grown(status, details);
+  const growth = grown(status, details, 1_200);
   const content = markup`${headOf(only, view, false)}
 ${part('section', markup` class="source" id="${name}" aria-labelledby="${name}-title"`, facts)}
 ${growth && panel('growth', 'Rows over time', growth)}
@@ -78,9 +78,9 @@ function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): 
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
 }
 
-function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails): Markup | null {
+function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
   const own = runs.filter((run) => run.resource === resource);
-  const plot = growthPlot(resource, own, rows?.live ?? null);
+  const plot = growthPlot({ resource, runs: own, live: rows?.live ?? null, width });
   return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
 }
 
