@@ -41,7 +41,11 @@ function accessText({ auth, host, hosts }: ServeSettings): string {
   return JSON.stringify([auth?.user, auth?.password, host, hosts]);
 }
 
-function doorFor({ clock, log, metrics }: DoorParts, { auth, host, hosts }: ServeSettings): PagesOptions['door'] {
+/** Who may see the pages of `serve` or `worker`; wrong passwords are counted and logged. */
+export function doorFor(
+  { clock, log, metrics }: Omit<DoorParts, 'control'>,
+  { auth, host, hosts }: Pick<ServeSettings, 'auth' | 'host' | 'hosts'>,
+): PagesOptions['door'] {
   const refused = (lately: number): void => {
     metrics.pageRefused();
     // Few lines, however many guesses: the 1st, 2nd, 4th, 8th and so on.

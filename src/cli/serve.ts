@@ -49,7 +49,8 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   }
 }
 
-function port(text: string): number {
+/** Parses `--port`. */
+export function port(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('It must be a number from 0 to 65535.');

@@ -120,7 +120,10 @@ export class ClusterWork {
   #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     return this.#whileJoined(source, signal, async (_, until) => {
       try {
-        await this.apps.use(source, ({ app }) => app.confirmReleased(resource, until));
+        await this.apps.use(source, async ({ app }) => {
+          await app.eraseForgotten(resource, until);
+          await app.confirmReleased(resource, until);
+        });
       } catch (error) {
         // The walk that owns the resource confirms them as well.
         if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;

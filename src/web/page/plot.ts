@@ -51,11 +51,11 @@ export function plotMarkup(plot: Plot): Markup | null {
 <title id="${id}-t">${title}</title><desc id="${id}-d">${summary}</desc>
 <g aria-hidden="true">${[0, top / 2, top].map((value) => gridLine(y(value), plot.axisText(value)))}
 ${minuteTicks(plot.minutes, x)}
-${(plot.bars ?? []).map((value, index) => bar(round(x(index)), round(step), y, value))}
+${bars(plot.bars ?? [], step, x, y)}
 ${level && levelLine(y(level.at), level.text)}
 ${lines.map((line) => [markup`<path class="line ${line.tone}" d="${pathOf(line.values, (at) => x(at) + step / 2, y)}"/>`, aloneDots(line, (at) => x(at) + step / 2, y)])}
 ${(plot.marks ?? []).map((isMarked, index) => isMarked && mark(x(index) + step / 2))}
-${plot.minutes.map((_, index) => markup`<rect class="hit" x="${round(x(index))}" y="0" width="${round(step)}" height="${HEIGHT - BOTTOM}"><title data-at="${plot.minutes[index] ?? 0}">${plot.minuteText(index)}</title></rect>`)}
+${tooltips(plot, step, x)}
 </g></svg>`;
 }
 
@@ -90,11 +90,35 @@ function minuteTicks(minutes: readonly number[], x: (index: number) => number): 
   });
 }
 
-function bar(x: number, step: number, y: (value: number) => number, value: number | null): Markup | null {
-  if (value === null || value === 0) return null;
-  // What is there is seen, however little it is.
-  const top = Math.min(y(value), HEIGHT - BOTTOM - 1);
-  return markup`<rect class="bar" x="${x}" y="${top}" width="${round(step - 1.2)}" height="${round(HEIGHT - BOTTOM - top)}"/>`;
+/** As one line of strokes: a shape for each would be most of the page. */
+function bars(
+  values: readonly (number | null)[],
+  step: number,
+  x: (index: number) => number,
+  y: (value: number) => number,
+): Markup | null {
+  const floor = HEIGHT - BOTTOM;
+  const strokes = values.map((value, index) => {
+    // What is there is seen, however little it is.
+    const top = value === null || value === 0 ? floor : Math.min(y(value), floor - 1);
+    return top === floor ? '' : `M${short(x(index) + step / 2)} ${floor}V${short(top)}`;
+  });
+  const path = strokes.join('');
+  return path === '' ? null : markup`<path class="bar" stroke-width="${round(step - 1.2)}" d="${path}"/>`;
+}
+
+/** What a pointer finds: a tooltip for each minute. */
+function tooltips({ minutes, minuteText: textOf }: Plot, step: number, x: (index: number) => number): Markup {
+  const areas = minutes.map(
+    (at, index) =>
+      markup`<rect x="${short(x(index))}" width="${short(step)}" height="${HEIGHT - BOTTOM}"><title data-at="${at}">${textOf(index)}</title></rect>`,
+  );
+  return markup`<g class="hits">${areas}</g>`;
+}
+
+/** To a tenth of a unit. */
+function short(value: number): number {
+  return Math.round(value * 10) / 10;
 }
 
 function levelLine(y: number, text: string): Markup {

@@ -80,13 +80,13 @@ figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:
 .plot{display:block;width:100%;height:auto}
 .grid{stroke:var(--line)}
 .axis{fill:var(--quiet);font-size:10.5px}
-.bar{fill:var(--main)}
+.bar{fill:none;stroke:var(--main)}
 .level{stroke:var(--look);stroke-dasharray:4 3}
 .level-text{fill:var(--look)}
 .line{fill:none;stroke-width:1.7;stroke-linejoin:round;stroke-linecap:round}
 .line.main{stroke:var(--main)}.line.other{stroke:var(--other);stroke-dasharray:4 3}
 .mark{fill:var(--down)}
-.hit{fill:transparent}.hit:hover{fill:var(--quiet);fill-opacity:.14}
+.hits{fill:transparent}.hits rect:hover{fill:var(--quiet);fill-opacity:.14}
 .legend{float:right;font-weight:400}
 .legend i{display:inline-block;width:14px;margin:0 4px 3px 8px;border-top:2px solid var(--main)}
 .legend .other{border-top:2px dashed var(--other)}

@@ -136,7 +136,7 @@ async function openSource(
 }
 
 async function serve(
-  { host: address, port, limits }: ReceiverSetup,
+  { setting, host: address, port, limits }: ReceiverSetup,
   host: ReceiverHost,
   sources: ReadonlyMap<string, Received>,
   opened: AsyncDisposableStack,
@@ -155,7 +155,7 @@ async function serve(
   const forms = { form, refusedForm: toldForms };
   const handlers = requestHandler({ ...host, ...forms, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
-  const bound = await listen(server, address, port);
+  const bound = await listen(server, { host: address, port, setting });
   opened.defer(() => closeServer(server, limits.closeMs));
   return {
     port: bound,
