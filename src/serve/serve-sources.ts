@@ -86,8 +86,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     start: (receiving) => sources.start(receiving),
     wake: (source) => sources.get(source)?.keeper.wake(),
     received: (source, answers) => {
-      const refusals = Object.values(answers.refused).reduce((sum, count) => sum + count, 0);
-      sources.activity(source)?.receiverTotals({ stored: answers.stored, refused: refusals });
+      sources.activity(source)?.receiverTotals(answers);
       metrics.status.webhooks(source, answers);
     },
     tables: () => Promise.all(sources.all().map(({ tables }) => tables())),

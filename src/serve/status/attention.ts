@@ -151,7 +151,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function paused({ resource, paused }, now, { source }) {
     if (paused === null) return null;
-    const what = `Paused ${agoText(paused.at, now)} by ${paused.by}: nothing of it is brought in`;
+    const what = `Paused ${agoText(paused.since, now)} by ${paused.by}: nothing of it is brought in`;
     const command = `content-sync resume --source ${source} ${resource}`;
     return finding('look', what, 'resume it when it may go on', command);
   },

@@ -4,7 +4,7 @@ import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { versionText, type Versioned } from '../../source/version.ts';
-import { readPauses } from '../../state/pauses.ts';
+import { readPauses, type Pause } from '../../state/pauses.ts';
 import { readLifetime } from '../../state/notices.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -87,7 +87,7 @@ export async function readResource(
 ): Promise<StoredResource> {
   return {
     ...checkpointStatus(checkpoint),
-    paused: (await readPauses(own)).get(resource) ?? null,
+    paused: pausedStatus((await readPauses(own)).get(resource)),
     runs: await readRuns(own, resource),
     rejects: await readRejects(own, resource),
     suspects: await readSuspects(own, resource),
@@ -104,14 +104,18 @@ function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'paus
   };
 }
 
+function pausedStatus(pause: Pause | undefined): StoredResource['paused'] {
+  return pause === undefined ? null : { since: pause.at, by: pause.by };
+}
+
 /** The newest first. Selected by id, because only ids are indexed; they begin with the second of the start. */
-async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastRun[]> {
+export async function readRuns(own: Kysely<OwnTables>, resource: string, limit = RUNS): Promise<PastRun[]> {
   const rows = await own
     .selectFrom('_sync_runs')
     .selectAll()
     .where('resource', '=', resource)
     .orderBy('run_id', 'desc')
-    .limit(RUNS)
+    .limit(limit)
     .execute();
   return rows.toSorted((a, b) => (a.started_at < b.started_at ? 1 : a.started_at > b.started_at ? -1 : 0)).map(pastRun);
 }
