@@ -5,6 +5,7 @@ import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting
 import type { GovernorFigures } from '../queue/governor.ts';
 import type { SourceSettings } from '../settings/settings.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { readPauses } from '../state/pauses.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
@@ -25,6 +26,10 @@ export interface SourceWork {
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
   wake(): void;
+  /** Forgets that the service has refused a credential or a record. */
+  retry(): void;
+  /** Called when resources have been paused or resumed. */
+  pausesChanged(): Promise<void>;
 }
 
 export interface OpenSource {
@@ -96,6 +101,28 @@ export class Keeper {
     this.#options.work.wake();
   }
 
+  /** Runs what is due; null while this process does not lead the source. */
+  get scheduler(): Scheduler | null {
+    return this.#scheduler;
+  }
+
+  /** True while this process leads the source. */
+  get isLed(): boolean {
+    return this.#isLed;
+  }
+
+  /** Forgets what was refused of these resources, so that the service is asked again. */
+  retry(resources: readonly string[]): void {
+    this.#options.work.retry();
+    this.#scheduler?.retry(resources);
+  }
+
+  /** Called when resources have been paused or resumed. */
+  async pausesChanged(): Promise<void> {
+    await this.#options.work.pausesChanged();
+    await this.#scheduler?.honourPauses();
+  }
+
   /** Says whether this process leads the source from now on: only the leader runs what is due. */
   lead(isLed: boolean): void {
     if (isLed === this.#isLed) return;
@@ -104,9 +131,9 @@ export class Keeper {
     this.#term = new AbortController();
   }
 
-  /** Stops what is under way and waits for it. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(interruption());
+  /** Stops what is under way, for a reason that its runs are told, and waits for it. */
+  async stop(reason = interruption()): Promise<void> {
+    this.#stopping.abort(reason);
     await this.#ended;
   }
 
@@ -187,6 +214,7 @@ export class Keeper {
       clock,
       ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+      isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),

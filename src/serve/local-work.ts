@@ -7,6 +7,7 @@ import type { Drain } from '../trigger/drain/options.ts';
 import type { Scheduler } from '../trigger/schedule/scheduler.ts';
 import { NAMED, type NameState } from '../warehouse/name-state.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
+import { KnownPauses } from './controls/known-pauses.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
@@ -19,6 +20,11 @@ interface LocalWorkOptions extends ClusterSource {
   inbox: ReceivedInbox | null;
 }
 
+interface OpenParts {
+  app: App;
+  pauses: KnownPauses;
+}
+
 /** All work on a source is done by this process, which owns the resources of the source as long as it is open. */
 export class LocalWork implements SourceWork {
   readonly upkeepMs = 10_000;
@@ -26,6 +32,7 @@ export class LocalWork implements SourceWork {
   readonly #owned = new Map<string, OwnedResource>();
   #app: App | null = null;
   #drain: Drain | null = null;
+  #pauses: KnownPauses | null = null;
 
   constructor(options: LocalWorkOptions) {
     this.#options = options;
@@ -37,6 +44,16 @@ export class LocalWork implements SourceWork {
 
   wake(): void {
     this.#drain?.wake();
+  }
+
+  retry(): void {
+    this.#app?.client.retry();
+    this.#drain?.retry();
+  }
+
+  async pausesChanged(): Promise<void> {
+    await this.#pauses?.refresh();
+    this.#drain?.retry();
   }
 
   async open(opened: AsyncDisposableStack): Promise<OpenSource> {
@@ -51,6 +68,8 @@ export class LocalWork implements SourceWork {
     await this.#acquireAll(app);
     inbox?.hold(false);
     this.#app = app;
+    const pauses = new KnownPauses(app.warehouse.own, clock);
+    this.#pauses = pauses;
     opened.defer(() => {
       this.#app = null;
     });
@@ -60,17 +79,19 @@ export class LocalWork implements SourceWork {
       walk: (resource, command, signal) => {
         // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
         const commands = { [resource]: command };
-        return app.sync({ command: commands, resources: [resource], restart: false, signal, watcher });
+        const asked = { command: commands, resources: [resource], restart: false, watcher };
+        return pauses.unlessPaused(resource, signal, (until) => app.sync({ ...asked, signal: until }));
       },
-      startDrain: (requestWalk) => this.#startDrain(app, requestWalk, reading.signal),
+      startDrain: (requestWalk) => this.#startDrain({ app, pauses }, requestWalk, reading.signal),
       upkeep: [() => this.#maintain(app), (signal) => this.#confirmReleased(app, signal)],
       untilReopening: (signal) => untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal }),
     };
   }
 
-  #startDrain(app: App, walk: Scheduler['requestWalk'], signal: AbortSignal): Drain | null {
+  #startDrain({ app, pauses }: OpenParts, walk: Scheduler['requestWalk'], signal: AbortSignal): Drain | null {
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = startDrain(this.#options, this.#options.inbox, { walk, refetch: refetchBy(app, signal), persist });
+    const way = { walk, refetch: refetchBy(app, signal), persist, pauses };
+    this.#drain = startDrain(this.#options, this.#options.inbox, way);
     return this.#drain;
   }
 
@@ -81,7 +102,10 @@ export class LocalWork implements SourceWork {
   }
 
   async #confirmReleased(app: App, signal: AbortSignal): Promise<void> {
-    for (const resource of this.#owned.keys()) await app.confirmReleased(resource, signal);
+    for (const resource of this.#owned.keys()) {
+      await app.eraseForgotten(resource, signal);
+      await app.confirmReleased(resource, signal);
+    }
   }
 
   /** Acquires the resources that are not owned yet, so that no other process starts a backfill. */

@@ -1,3 +1,4 @@
+import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
@@ -34,6 +35,19 @@ export interface RunRow {
   error: string | null;
   /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
   warnings: string | null;
+  /** How many runs the row stands for; its figures and times are those of the latest one. */
+  runs: number;
+  /** When the first of them began, and what all of them asked for; null in a row of one run. */
+  first_started_at: TimestampText | null;
+  all_requests: number | null;
+  all_bytes: number | null;
+  /** JSON object: attempts of all its runs by outcome; null while it is under way, and of runs before there was one. */
+  outcomes: string | null;
+  error_hint: string | null;
+  /** By which the service's operators find the request that failed; null if its answer named none. */
+  request_id: string | null;
+  /** Records that were dropped because a person has had them erased. */
+  forgotten?: number | undefined;
 }
 
 export interface CheckpointRow {
@@ -106,6 +120,8 @@ export interface SchemaChangeRow {
   column_name: string;
   from_type: ColumnType | null;
   to_type: ColumnType;
+  /** Null for changes from before it was noted. */
+  run_id: string | null;
 }
 
 export interface VersionRow {
@@ -235,5 +251,8 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
+  _sync_forgotten: ForgottenRow;
+  _sync_alerts: AlertRow;
 }

@@ -19,6 +19,8 @@ async function stage() {
     ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
+    retry: () => undefined,
+    pausesChanged: () => Promise.resolve(),
     open: async (opened) => {
       if (wanted.problem !== null) throw wanted.problem;
       log.push('open');

@@ -10,6 +10,7 @@ export type Severity = (typeof SEVERITIES)[number];
 /** One thing that needs a person. */
 export interface Attention {
   severity: Severity;
+  /** Empty where it concerns all of them. */
   source: string;
   resource: string | null;
   /** The problem, as one sentence without the name of the resource. */
@@ -43,7 +44,15 @@ export function attentionOf(snapshot: StatusSnapshot): Attention[] {
     const what = 'It is left out, because its settings cannot be used';
     return { ...finding('down', what, problem.hint), source, resource: null };
   });
-  return [...refused, ...found].toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  return [...refused, ...settingsFindings(snapshot), ...found].toSorted(
+    (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
+  );
+}
+
+function settingsFindings({ settings, at }: StatusSnapshot): Attention[] {
+  if (settings === null) return [];
+  const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
+  return [{ ...finding('look', what, settings.hint), source: '', resource: null }];
 }
 
 function findings<T>(
@@ -139,6 +148,12 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function failed(status, now) {
     const error = isOverdue(status, now) ? null : lastError(status);
     return error && finding('late', `The last run failed: ${error.message} [${error.code}]`, error.hint);
+  },
+  function paused({ resource, paused }, now, { source }) {
+    if (paused === null) return null;
+    const what = `Paused ${agoText(paused.since, now)} by ${paused.by}: nothing of it is brought in`;
+    const command = `content-sync resume --source ${source} ${resource}`;
+    return finding('look', what, 'resume it when it may go on', command);
   },
   function stuck({ running }, now, { limit }) {
     if (running === null || now - running.last_page_at < STUCK_MS) return null;

@@ -1,5 +1,6 @@
 import { newMeter } from '../../http/client.ts';
 import type { ResourceShape } from '../../model/table.ts';
+import type { Forgotten } from '../../state/forgotten.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
@@ -14,8 +15,8 @@ export interface VerifyContext extends RunContext {
 }
 
 /** The context of a walk that writes nothing: without a lease, so that it disturbs nobody who has it. */
-export function readingContext(source: SourceContext, shape: ResourceShape, signal: AbortSignal): RunContext {
-  return runContextOf(resourceContext(source, notOwned(shape), { meter: newMeter(), signal }));
+export function readingContext(source: SourceContext, reading: Reading, signal: AbortSignal): RunContext {
+  return runContextOf(resourceContext(source, notOwned(reading), { meter: newMeter(), signal }));
 }
 
 const nothing = (): void => undefined;
@@ -31,14 +32,21 @@ export function runContextOf(context: ResourceContext): RunContext {
   };
 }
 
+interface Reading {
+  shape: ResourceShape;
+  forgotten: Forgotten;
+}
+
 /** A resource that may be read and not written. */
-function notOwned(shape: ResourceShape): OwnedResource {
+function notOwned({ shape, forgotten }: Reading): OwnedResource {
   const refuse = (): never => {
     throw new Error(`${shape.resource} is only read here`);
   };
   return {
     resource: shape.resource,
     shape,
+    forgotten,
+    rereadForgotten: () => Promise.resolve(),
     openRejects: 0,
     watches: new Set(),
     besides: [],

@@ -2,6 +2,7 @@ import { SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { readShapes } from '../../state/column-catalog.ts';
+import { readForgotten, type PrivacyKey } from '../../state/forgotten.ts';
 import { lastWalkBegan } from '../../state/runs.ts';
 import { saveVerification } from '../../state/verifications.ts';
 import type { Verdict, VerifyMode } from '../../warehouse/verification-row.ts';
@@ -27,6 +28,8 @@ export interface VerifySource extends SourceContext {
   source: string;
   /** Of this program. */
   version: string;
+  /** By which forgotten records are known. */
+  privacy: PrivacyKey;
 }
 
 /** A verification's certificate, and what a repair would begin with. */
@@ -106,7 +109,8 @@ async function openContext(source: VerifySource, { resource, mode, signal }: Ver
   const shape = (await readShapes(warehouse.own)).find((each) => each.resource === resource);
   if (shape === undefined) throw notCopied(resource);
   const copiedUntil = await lastCopied(source, resource, mode);
-  return { ...readingContext(source, shape, signal), shape, findings: new Findings(), copiedUntil };
+  const forgotten = await readForgotten(warehouse.own, resource, source.privacy);
+  return { ...readingContext(source, { shape, forgotten }, signal), shape, findings: new Findings(), copiedUntil };
 }
 
 /** By the service's clock where it tells, else by ours. */
