@@ -14,12 +14,15 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn } from './warehouse.ts';
 
+const COSTS = { row: 12, index: 26, cell: 1, number: 8, emptyCell: 1 };
+
 /** A file of its own per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
   return {
     shown: `sqlite:${file}`,
     file,
     shared: null,
+    costs: COSTS,
     openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => lookForWarehouse(file),
     openSnapshot: async (_, isBeside) => {
