@@ -6,6 +6,8 @@ import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { RefusedSource, SourceSettings } from '../settings/settings.ts';
 import { NAMED } from '../warehouse/name-state.ts';
+import { cronTick, sharedTicks, type TickSource } from '../trigger/schedule/scheduler.ts';
+import { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { Keeper } from './keeper.ts';
@@ -30,7 +32,7 @@ export interface ServeSourcesOptions {
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Collector {
+export interface ServedSources extends Omit<Collector, 'lastLook'> {
   /** Starts to keep all sources fresh; `inboxOf` returns the inbox of a source that receives webhooks. */
   start(inboxOf: (source: string) => ReceivedInbox): void;
   /** Called when deliveries for a source have been stored. */
@@ -64,6 +66,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const cluster = joinCluster({ sources: shared, clock, log, secrets });
   // Storing a delivery queues the work on it in the same transaction.
   await cluster.ready();
+  const [apps, ticks] = [new LocalApps(clock), sharedTicks(cronTick())];
   const activities = new Map(prepared.map(({ source, activity }) => [source.name, activity]));
   let isStopping = false;
   let collector: Collector | null = null;
@@ -76,7 +79,8 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     start: (inboxOf) => {
       const sources = prepared.map((each) => {
         const inbox = each.source.webhook === null ? null : inboxOf(each.source.name);
-        const keeper = keep(options, each, inbox, cluster);
+        const lastLook = async (): Promise<void> => collector?.lastLook(each.source.name);
+        const keeper = keep(options, each, inbox, { cluster, apps, ticks, lastLook });
         keepers.set(each.source.name, keeper);
         return statusParts(options, each, keeper, inbox);
       });
@@ -115,14 +119,22 @@ function prepare(
   return { source, activity, log: own, watcher: sourceWatcher(activity, logWalks(own, clock, 'debug'), allowed) };
 }
 
+/** What the sources of one process share. */
+interface Keeping {
+  cluster: Cluster;
+  apps: LocalApps;
+  ticks: TickSource;
+  lastLook: () => Promise<void>;
+}
+
 function keep(
   { clock, secrets }: ServeSourcesOptions,
   { source, log, watcher }: Prepared,
   inbox: ReceivedInbox | null,
-  cluster: Cluster,
+  { cluster, ...kept }: Keeping,
 ): Keeper {
   if (isShared(source)) return cluster.keep({ source, log, watcher }, inbox);
-  const work = new LocalWork({ source, clock, log, secrets, inbox, watcher });
+  const work = new LocalWork({ source, clock, log, secrets, inbox, watcher, ...kept });
   const keeper = new Keeper({ source, clock, log, work });
   keeper.lead(true);
   return keeper;
@@ -138,7 +150,8 @@ function statusParts(
   return {
     source,
     activity,
-    warehouse: () => keeper.warehouse(),
+    read: keeper.read,
+    version: () => keeper.version(),
     governor: () => keeper.governor(),
     schedule: (resource) => {
       const figures = keeper.schedule().find((each) => each.resource === resource);

@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -159,7 +160,9 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
       });
       opened.defer(() => warehouse.close());
       return {
-        warehouse,
+        read: (work) => work(warehouse),
+        nameState: () => warehouse.nameState(),
+        checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
         walk: (resource, command, signal, stored) => {
           const seen = successOf(command, stored);
           return askWalk(queue, { kind: 'walk', source: name, resource, command, seen }, signal);

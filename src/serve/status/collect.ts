@@ -1,8 +1,6 @@
-import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
 import type { RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
@@ -32,6 +30,8 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** Reads what is shown of a source that is about to be closed. Does not throw. */
+  lastLook(source: string): Promise<void>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -43,16 +43,17 @@ const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 export function createCollector(options: CollectorOptions): Collector {
   const { version, clock, startedAt, sources, stopping } = options;
   const refused = (options.refused ?? []).map(refusedStatus);
-  const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
+  const readers = new Map(sources.map((parts) => [parts.source.name, sourceReader(parts, clock, startedAt)]));
   const probes = sources.map(
     (parts) =>
       [parts.source.name, createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
   );
   return {
     snapshot: async () => {
-      const read = await Promise.all(readers.map((reader) => reader()));
+      const read = await Promise.all(Array.from(readers.values(), (reader) => reader.status()));
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, refused };
     },
+    lastLook: async (source) => readers.get(source)?.lastLook(),
     ready: async () => {
       const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
       const isReady = !stopping() && answers.every(([, well]) => well);
@@ -74,34 +75,56 @@ function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
 
 async function probe(parts: StatusParts): Promise<true> {
   if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
-  const own = (): Kysely<OwnTables> => parts.warehouse().own;
-  await databaseAt(parts.source.warehouse).storedSizes(own);
-  await own().selectFrom('_sync_leases').select('name').limit(1).execute();
+  const { storedSizes } = databaseAt(parts.source.warehouse);
+  const isAtRest = parts.version() !== null;
+  // A source at rest is not opened for that: its files are there, and could be used when it was closed.
+  if (isAtRest) await storedSizes(notOpen);
+  else {
+    await parts.read(async ({ own }) => {
+      await storedSizes(() => own);
+      await own.selectFrom('_sync_leases').select('name').limit(1).execute();
+    });
+  }
   return true;
+}
+
+function notOpen(): never {
+  throw new Error('the source is at rest');
 }
 
 function isWell({ value, error, isLate }: LastRead<true>): boolean {
   return value === true && error === null && !isLate;
 }
 
-function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
-  const { source, warehouse } = parts;
-  const readStored = createCachedReader(() => readState(source, () => warehouse().own, clock.now()), {
-    clock,
-    ...STATE,
-    ...stalenessOf(parts),
-  });
-  const counters = source.resources.map((resource) =>
-    createCachedReader(() => countRows(warehouse(), resource), { clock, ...COUNT }),
+/** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
+const COUNTED_BYTES = 64 * 1_048_576;
+
+interface SourceReader {
+  status(): Promise<SourceStatus>;
+  lastLook(): Promise<void>;
+}
+
+function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
+  const { source, read, version } = parts;
+  const readStored = createCachedReader(
+    () => read(({ own }) => readState(source, () => own, clock.now())),
+    { clock, version, ...STATE, ...stalenessOf(parts) },
   );
-  return async () => {
-    const stored = await readStored();
-    const counts = await Promise.all(counters.map((count) => count()));
-    const webhooks = await webhookStatus(parts, clock.now());
-    return sourceStatus(
-      parts,
-      { stored, counts, webhooks },
-      { now: clock.now(), monotonic: clock.monotonic(), startedAt },
-    );
+  const counters = source.resources.map((resource) =>
+    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, version, ...COUNT }),
+  );
+  return {
+    status: async () => {
+      const stored = await readStored();
+      const counts = await Promise.all(counters.map((count) => count()));
+      const webhooks = await webhookStatus(parts, clock.now());
+      const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
+      return sourceStatus(parts, { stored, counts, webhooks }, times);
+    },
+    lastLook: async () => {
+      const { value } = await readStored();
+      const bytes = value?.sizes.file_bytes ?? Infinity;
+      if (bytes <= COUNTED_BYTES) await Promise.all(counters.map((count) => count()));
+    },
   };
 }
