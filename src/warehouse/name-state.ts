@@ -20,6 +20,8 @@ export interface FileMark {
   identity: string | null;
   /** Stays the same as long as nobody writes to it. */
   content: string;
+  /** When somebody wrote to it last, epoch milliseconds; 0 if that is not known. */
+  changedAt: number;
   /** Size of the write-ahead log, which somebody has to fold back. */
   logBytes: number;
 }

@@ -24,6 +24,8 @@ export interface LazyInbox extends Pick<Inbox, 'waiting' | 'write' | 'purge' | '
 const REOPEN_MS = 5_000;
 /** A file that nothing was asked of for so long is closed; the next call opens it again. */
 const LINGER_MS = 5_000;
+/** Two changes within a moment may leave a file the same time. */
+const SETTLED_MS = 100;
 
 /** An inbox that is open while it is used. While it cannot be opened, all calls throw the reason. */
 export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
@@ -64,13 +66,15 @@ class FileInUse implements LazyInbox {
   readonly purge: Inbox['purge'] = (before, limit) => this.#use((inbox) => inbox.purge(before, limit));
   readonly waiting: Inbox['waiting'] = (...asked) => this.#use((inbox) => inbox.waiting(...asked));
 
-  /** While the file is closed and nobody has written to it, what was counted last still holds. */
+  /** While nobody writes to the file, what was counted last still holds. To be counted keeps no file open. */
   readonly figures: Inbox['figures'] = async () => {
-    const content = this.#mark()?.content ?? null;
+    const mark = this.#mark();
     const counted = this.#counted;
-    if (this.#inbox === null && counted !== null && counted.content === content) return counted.figures;
-    const figures = await this.#use((inbox) => inbox.figures());
-    this.#counted = content === null ? null : { figures, content };
+    const isNamed = this.nameState().is === 'named';
+    if (mark !== null && isNamed && counted !== null && counted.content === mark.content) return counted.figures;
+    const isSettled = mark !== null && this.#clock.now() - mark.changedAt > SETTLED_MS;
+    const figures = await this.#use((inbox) => inbox.figures(), 'in passing');
+    this.#counted = isSettled ? { figures, content: mark.content } : null;
     return figures;
   };
 
@@ -98,16 +102,20 @@ class FileInUse implements LazyInbox {
     await this.closeFile();
   };
 
-  async #use<T>(work: (inbox: Inbox) => Promise<T>): Promise<T> {
+  async #use<T>(work: (inbox: Inbox) => Promise<T>, how?: 'in passing'): Promise<T> {
     this.#users += 1;
-    this.#resting?.abort();
-    this.#resting = null;
+    if (how !== 'in passing') this.#stay();
     try {
       return await work(await this.#opened());
     } finally {
       this.#users -= 1;
-      if (this.#users === 0 && this.#inbox !== null) void this.#restLater();
+      if (this.#users === 0 && this.#inbox !== null && this.#resting === null) void this.#restLater();
     }
+  }
+
+  #stay(): void {
+    this.#resting?.abort();
+    this.#resting = null;
   }
 
   async #opened(): Promise<Inbox> {
@@ -141,11 +149,13 @@ class FileInUse implements LazyInbox {
     const resting = new AbortController();
     this.#resting = resting;
     await sleepOrAbort(this.#clock, LINGER_MS, resting.signal);
-    if (!resting.signal.aborted) await this.rest().catch(() => undefined);
+    if (resting.signal.aborted) return;
+    this.#resting = null;
+    await this.rest().catch(() => undefined);
   }
 
   #close(): Promise<void> {
-    this.#resting?.abort();
+    this.#stay();
     const inbox = this.#inbox;
     this.#inbox = null;
     if (inbox !== null) this.#closing = this.#closing.catch(() => undefined).then(() => inbox.close());

@@ -68,7 +68,12 @@ export function namedFile(file: string): NamedFile {
 export function markOf(file: string): FileMark {
   const [own, log] = ['', LOG].map((end) => statOf(file + end));
   const changed = [own, log].map((stat) => (stat && stat.size > 0n ? `${stat.ino}:${stat.size}:${stat.mtimeNs}` : '-'));
-  return { identity: own ? `${own.dev}:${own.ino}` : null, content: changed.join(' '), logBytes: Number(log?.size ?? 0n) };
+  return {
+    identity: own ? `${own.dev}:${own.ino}` : null,
+    content: changed.join(' '),
+    changedAt: Math.max(...[own, log].map((stat) => Number(stat?.mtimeMs ?? 0n))),
+    logBytes: Number(log?.size ?? 0n),
+  };
 }
 
 /** Copies the log into the file that it belongs to. False if a program that reads it keeps us from that. */
