@@ -14,7 +14,9 @@ import { isVersionDeclared, requestedVersion, versionText } from './source/versi
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
+import { eraseForgotten } from './sync/forget/erase-records.ts';
 import { keepNotices } from './state/notices.ts';
+import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
@@ -60,6 +62,8 @@ export interface App {
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
+  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -72,13 +76,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
+  const privacy = { source: source.name, key: source.privacy_key };
+  await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
   const { client, governor, listing, notices } = asking;
-  const ownedResources = ownResources(warehouse, clock, lingerMs);
+  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
@@ -94,13 +100,15 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     sync: async (request) => {
       const begun = clock.now();
-      const report = await runSync({ ...request, ...parts, runId: newRunId(clock) });
+      const more = { runId: newRunId(clock), keepRunsMs: source.keep_runs };
+      const report = await runSync({ ...request, ...parts, ...more });
       const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     close: () => open.disposeAsync(),
   };
 }

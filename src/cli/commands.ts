@@ -54,6 +54,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
+  forget: {
+    about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
+    load: async () => (await import('./forget/forget.ts')).forgetCommand,
+  },
   deletes: {
     about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
     load: async () => (await import('./deletes.ts')).deletesCommand,
@@ -124,7 +128,9 @@ export async function runCli(
     },
   };
   try {
-    context.env = withEnvFile(context.env, context.cwd);
+    const outside = context.env;
+    context.rereadEnv = () => void (context.env = withEnvFile(outside, context.cwd));
+    context.rereadEnv();
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

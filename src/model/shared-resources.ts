@@ -73,8 +73,8 @@ export class SharedResources<T> {
     await Promise.all(idle.slice(0, Math.max(0, idle.length - most)).map(([name, entry]) => this.#close(name, entry)));
   }
 
-  /** Closes one that lingers now; one that is in use is closed as usual. */
-  async drop(name: string): Promise<void> {
+  /** Closes one if it lingers. */
+  async end(name: string): Promise<void> {
     const entry = this.#entries.get(name);
     if (entry !== undefined && entry.value !== null) await this.#close(name, entry);
   }

@@ -2,6 +2,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import { resourcesToErase } from '../state/forget-requests.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { ScheduleParts } from '../trigger/schedule/resource.ts';
 import type { Scheduler, TickSource } from '../trigger/schedule/scheduler.ts';
@@ -138,25 +139,28 @@ async function foldLog(resting: RestingApp): Promise<void> {
 
 /**
  * Returns what looks at the stored state whenever it may have changed, also by another process: what is shown of it is
- * read while it is open for that, and deletes that a person has released meanwhile are confirmed.
+ * read while it is open for that, and what a person has released or asked to be forgotten meanwhile is deleted.
  */
 function lookAgain(resting: RestingApp, lastLook: () => Promise<void>): (signal: AbortSignal) => Promise<void> {
   let seen: string | null = null;
   return async (signal) => {
     const version = resting.version();
     if (version !== null && version === seen) return;
-    const released = await resting.read(async ({ own }) => {
+    const waiting = await resting.read(async ({ own }) => {
       if (version !== null) await lastLook();
-      return releasedResources(own);
+      return new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
     });
-    for (const resource of released) await confirmReleased(resting, resource, signal);
-    seen = released.length === 0 ? version : null;
+    for (const resource of waiting) await deleteAsked(resting, resource, signal);
+    seen = waiting.size === 0 ? version : null;
   };
 }
 
-async function confirmReleased(resting: RestingApp, resource: string, signal: AbortSignal): Promise<void> {
+async function deleteAsked(resting: RestingApp, resource: string, signal: AbortSignal): Promise<void> {
   try {
-    await resting.use((app) => app.confirmReleased(resource, signal));
+    await resting.use(async (app) => {
+      await app.eraseForgotten(resource, signal);
+      await app.confirmReleased(resource, signal);
+    });
   } catch (error) {
     // The walk that owns the resource confirms them as well.
     if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;

@@ -3,7 +3,7 @@ import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
-import { duration } from '../source/duration-and-size.ts';
+import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
@@ -103,6 +103,19 @@ const serveSchema = z
   })
   .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
 
+const workerSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .nullable()
+      .default(8081)
+      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+  })
+  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
+
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
   auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
@@ -126,11 +139,10 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
-  hash_key: z
-    .string()
-    .min(16, 'expected a secret of at least 16 characters')
-    .optional()
-    .meta({ description: 'The secret under which fields are hashed that the profile says `hash: true` of' }),
+  hash_key: z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
+    description:
+      'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+  }),
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
@@ -151,10 +163,25 @@ const folderSchema = z
   .min(1)
   .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
 
+const privacyKey = z
+  .string()
+  .min(16, 'expected a secret of at least 16 characters')
+  .optional()
+  .meta({
+    description:
+      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+    examples: ['${CONTENT_PRIVACY_KEY}'],
+  });
+
 const beside = {
+  privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  worker: workerSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
+  keep_runs: timeSpan
+    .prefault('90d')
+    .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
@@ -179,6 +206,7 @@ export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
+export type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
@@ -193,8 +221,12 @@ export interface SourceSettings extends Readonly<
   readonly resources: readonly string[];
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
+  /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */
+  readonly keep_runs: number;
   /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
+  /** The secret of the fingerprints of erased records; absent where the settings have none. */
+  readonly privacy_key?: string | undefined;
   /** Words of its settings and profile that others have replaced. */
   readonly deprecations: readonly Deprecation[];
 }
@@ -218,6 +250,7 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  readonly worker: WorkerSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

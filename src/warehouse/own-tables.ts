@@ -2,6 +2,7 @@ import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { VerificationRow } from './verification-row.ts';
 import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -33,6 +34,19 @@ export interface RunRow {
   error: string | null;
   /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
   warnings: string | null;
+  /** How many runs the row stands for; its figures and times are those of the latest one. */
+  runs: number;
+  /** When the first of them began, and what all of them asked for; null in a row of one run. */
+  first_started_at: TimestampText | null;
+  all_requests: number | null;
+  all_bytes: number | null;
+  /** JSON object: attempts of all its runs by outcome; null while it is under way, and of runs before there was one. */
+  outcomes: string | null;
+  error_hint: string | null;
+  /** By which the service's operators find the request that failed; null if its answer named none. */
+  request_id: string | null;
+  /** Records that were dropped because a person has had them erased. */
+  forgotten?: number | undefined;
 }
 
 export interface CheckpointRow {
@@ -105,6 +119,8 @@ export interface SchemaChangeRow {
   column_name: string;
   from_type: ColumnType | null;
   to_type: ColumnType;
+  /** Null for changes from before it was noted. */
+  run_id: string | null;
 }
 
 export interface VersionRow {
@@ -213,6 +229,26 @@ export interface SuspectRow {
   deleted_at: TimestampText | null;
 }
 
+/** A record that was erased on a person's word. Without `record_id` nothing here leads back to it. */
+export interface ForgottenRow {
+  resource: string;
+  /** HMAC-SHA256 of source, resource and id under `privacy_key`, in hex digits. */
+  fingerprint: string;
+  /** Of that key and the source's name: under another one the fingerprints mean nothing. */
+  key_mark: string;
+  /** Of content-sync, as it was erased. */
+  version: string;
+  asked_at: TimestampText;
+  /** The id, until everything of the record is erased; null from then on. */
+  record_id: string | null;
+  /** When rows, versions and all else of the warehouse were gone. */
+  erased_at: TimestampText | null;
+  /** When log and free pages no longer held any of it either. */
+  cleaned_at: TimestampText | null;
+  /** JSON: how much was erased, by what it was. */
+  counts: string | null;
+}
+
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -234,4 +270,6 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_verifications: VerificationRow;
+  _sync_forgotten: ForgottenRow;
 }

@@ -18,7 +18,7 @@ export interface WarehouseReader
 }
 
 /** The same of an inbox. */
-export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'close'>;
+export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;
 
 /** Asks by single statements, which are alike on all databases. */
 export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
@@ -33,6 +33,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
         typeof delivery === 'number' ? all.where('seq', '=', delivery) : all.where('delivery_id', '=', delivery);
       return (await one.executeTakeFirst()) ?? null;
     },
+    after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
     close,
   };
 }

@@ -225,6 +225,11 @@ export interface Warehouse extends RowCounting {
   countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
+  /**
+   * Takes what was deleted from these tables out of free space and log, as far as the database lets one who owns them.
+   * Returns false while a reader still needs what was there before: then to be called again.
+   */
+  clean(tables: readonly string[]): Promise<boolean>;
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
   /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */

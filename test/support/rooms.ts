@@ -13,10 +13,11 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls'],
+    '.': ['at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
     'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
+    reload: ['controls'],
     'work-items': [],
     status: [],
     dictionary: ['status'],

@@ -24,6 +24,8 @@ export interface ServingOptions {
   profile?: Fields;
   /** Fields of every source. */
   source?: Fields;
+  /** Fields beside the sources. */
+  settings?: Fields;
   /** Sources by name, each with what it has of its own; one `blog` where absent. */
   sources?: Readonly<Record<string, Fields>>;
   /** The usual one where absent. */
@@ -269,6 +271,7 @@ function writeSettings({ folder, warehouse, sandbox }: Place, options: ServingOp
     warehouse,
     log: { level: 'info' },
     sources: Object.fromEntries(sources),
+    ...options.settings,
   };
   // JSON is YAML.
   writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));

@@ -130,6 +130,7 @@ export function snapshotWith(fields: Partial<StatusSnapshot> = {}): StatusSnapsh
     stopping: false,
     sources: [sourceWith('blog')],
     refused: [],
+    settings: null,
     ...fields,
   };
 }

@@ -35,7 +35,7 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       scrub: (text) => text,
     };
     const sizeNow = async (): Promise<number> => {
-      const options = { version: '0', clock: systemClock, startedAt: 0, sources: [parts], stopping: () => false };
+      const options = { version: '0', clock: systemClock, startedAt: 0, sources: () => [parts], stopping: () => false };
       const collector = createCollector(options);
       expect((await collector.ready()).ready).toBe(true);
       const [status] = (await collector.snapshot()).sources;
@@ -64,8 +64,8 @@ describe('a source whose settings cannot be used', () => {
       version: '0',
       clock: systemClock,
       startedAt: 0,
-      sources: [],
-      refused,
+      sources: () => [],
+      refused: () => refused,
       stopping: () => false,
     });
     const snapshot = snapshotWith({ refused: (await collector.snapshot()).refused });

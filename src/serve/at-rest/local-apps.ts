@@ -76,7 +76,7 @@ export class LocalApps {
 
   /** Closes the source's app, which nobody may use any more, and forgets the source. */
   async forget(key: string): Promise<void> {
-    await Promise.all([this.#apps.drop(key), this.#readers.drop(key)]);
+    await Promise.all([this.#apps.end(key), this.#readers.end(key)]);
     this.#openers.delete(key);
   }
 

@@ -10,6 +10,7 @@ export type Severity = (typeof SEVERITIES)[number];
 /** One thing that needs a person. */
 export interface Attention {
   severity: Severity;
+  /** Empty where it concerns all of them. */
   source: string;
   resource: string | null;
   /** The problem, as one sentence without the name of the resource. */
@@ -43,7 +44,15 @@ export function attentionOf(snapshot: StatusSnapshot): Attention[] {
     const what = 'It is left out, because its settings cannot be used';
     return { ...finding('down', what, problem.hint), source, resource: null };
   });
-  return [...refused, ...found].toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  return [...refused, ...settingsFindings(snapshot), ...found].toSorted(
+    (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
+  );
+}
+
+function settingsFindings({ settings, at }: StatusSnapshot): Attention[] {
+  if (settings === null) return [];
+  const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
+  return [{ ...finding('look', what, settings.hint), source: '', resource: null }];
 }
 
 function findings<T>(

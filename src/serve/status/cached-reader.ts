@@ -57,7 +57,8 @@ export function createCachedReader<T>(
   return async () => {
     const current = version();
     const isFresh = current === null ? clock.monotonic() < goodUntil : current === seen;
-    if (reading === null && isFresh && !isStale()) return current === null ? last : (last = { ...last, readAt: clock.now() });
+    if (reading === null && isFresh && !isStale())
+      return current === null ? last : (last = { ...last, readAt: clock.now() });
     reading ??= readNow();
     const read = await waitAtMost(clock, patienceMs, reading);
     return read?.value ?? { ...last, isLate: true };

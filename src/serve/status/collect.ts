@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -20,9 +20,12 @@ export interface CollectorOptions {
   clock: Clock;
   /** When the process began to serve, epoch milliseconds. */
   startedAt: number;
-  sources: readonly StatusParts[];
+  /** Those that are kept just now. */
+  sources: () => readonly StatusParts[];
   /** Sources whose settings cannot be used. */
-  refused?: readonly RefusedSource[];
+  refused?: () => readonly RefusedSource[];
+  /** Settings that were read again and are not used; null if there are none. */
+  settings?: () => SettingsStatus | null;
   stopping: () => boolean;
 }
 
@@ -31,7 +34,7 @@ export interface Collector {
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
   /** Reads what is shown of a source that is about to be closed. Does not throw. */
-  lastLook(source: string): Promise<void>;
+  lastLook(parts: StatusParts): Promise<void>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -41,25 +44,34 @@ const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
 /** Reads nothing before it is asked. */
 export function createCollector(options: CollectorOptions): Collector {
-  const { version, clock, startedAt, sources, stopping } = options;
-  const refused = (options.refused ?? []).map(refusedStatus);
-  const readers = new Map(sources.map((parts) => [parts.source.name, sourceReader(parts, clock, startedAt)]));
-  const probes = sources.map(
-    (parts) =>
-      [parts.source.name, createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
-  );
+  const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
+  const readers = ofEach((parts) => sourceReader(parts, clock, startedAt));
+  const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) }));
   return {
     snapshot: async () => {
-      const read = await Promise.all(Array.from(readers.values(), (reader) => reader.status()));
-      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, refused };
+      const read = await Promise.all(sources().map((parts) => readers(parts).status()));
+      const left = { refused: refused().map(refusedStatus), settings: settings() };
+      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
     },
-    lastLook: async (source) => readers.get(source)?.lastLook(),
+    lastLook: (parts) => readers(parts).lastLook(),
     ready: async () => {
-      const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
+      const answers = await Promise.all(
+        sources().map(async (parts) => [parts.source.name, isWell(await probes(parts)())] as const),
+      );
       const isReady = !stopping() && answers.every(([, well]) => well);
       const told = answers.map(([name, well]) => [name, well ? 'ok' : 'unreachable'] as const);
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(told) };
     },
+  };
+}
+
+/** Makes something once for each source, for as long as the source is kept. */
+function ofEach<T>(make: (parts: StatusParts) => T): (parts: StatusParts) => T {
+  const made = new WeakMap<StatusParts, { of: T }>();
+  return (parts) => {
+    const known = made.get(parts) ?? { of: make(parts) };
+    made.set(parts, known);
+    return known.of;
   };
 }
 
@@ -106,10 +118,12 @@ interface SourceReader {
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
   const { source, read, version } = parts;
-  const readStored = createCachedReader(
-    () => read(({ own }) => readState(source, () => own, clock.now())),
-    { clock, version, ...STATE, ...stalenessOf(parts) },
-  );
+  const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
+    clock,
+    version,
+    ...STATE,
+    ...stalenessOf(parts),
+  });
   const counters = source.resources.map((resource) =>
     createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, version, ...COUNT }),
   );

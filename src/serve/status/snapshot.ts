@@ -21,6 +21,12 @@ export interface StatusSnapshot {
   sources: SourceStatus[];
   /** Sources that were left out, because their settings cannot be used. */
   refused: RefusedStatus[];
+  /** Why settings that were read again are not used, and since when; null if those are in use that were read last. */
+  settings: SettingsStatus | null;
+}
+
+export interface SettingsStatus extends Problem {
+  at: number;
 }
 
 export interface RefusedStatus {

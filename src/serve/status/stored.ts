@@ -113,7 +113,7 @@ async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastR
   return rows.toSorted((a, b) => (a.started_at < b.started_at ? 1 : a.started_at > b.started_at ? -1 : 0)).map(pastRun);
 }
 
-function pastRun({ started_at, finished_at, error_code, error, warnings, ...row }: RunRow): PastRun {
+function pastRun({ started_at, finished_at, error_code, error, error_hint, warnings, ...row }: RunRow): PastRun {
   const [began, ended] = [timestampMs(started_at), momentOf(finished_at)];
   const { run_id, mode, status, pages, requests, limited } = row;
   const { inserted, updated, unchanged, rejected, deleted, held } = row;
@@ -128,7 +128,7 @@ function pastRun({ started_at, finished_at, error_code, error, warnings, ...row 
     limited,
     started_at: began,
     seconds: ended === null ? null : (ended - began) / 1_000,
-    error: error_code === null ? null : { code: error_code, message: error ?? '', hint: null },
+    error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint },
     warnings: warnings === null ? [] : runWarnings.parse(JSON.parse(warnings)),
   };
 }

@@ -47,7 +47,8 @@ function attentionList(found: readonly Attention[], namesSource: boolean): Marku
   )}</ul>`;
 }
 
-function nameOf({ source, resource }: Attention, namesSource: boolean): Markup {
+function nameOf({ source, resource }: Attention, namesSource: boolean): Markup | null {
+  if (source === '') return null;
   const name = resource === null ? source : namesSource ? `${source} · ${resource}` : resource;
   return markup`<a href="#${encodeURIComponent(resource === null ? source : `${source}.${resource}`)}">${name}</a>`;
 }

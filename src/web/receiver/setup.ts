@@ -18,6 +18,8 @@ export interface ReceivedSource {
 }
 
 export interface ReceiverSetup {
+  /** The setting that holds host and port, for messages. */
+  setting: 'serve' | 'worker';
   host: string;
   /** 0 for any that is free. */
   port: number;

@@ -64,7 +64,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     version: '0',
     clock,
     startedAt: clock.now(),
-    sources: [whole],
+    sources: () => [whole],
     stopping: () => false,
   });
   const sourceOf = async (): Promise<SourceStatus> => {

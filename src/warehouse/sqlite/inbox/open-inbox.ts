@@ -19,6 +19,7 @@ import type { TimestampText } from '../../own-tables.ts';
 import { inboxViewer } from '../../reading.ts';
 import { repetition, setApart, sizeOf, type Repetition } from '../../repetition.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
+import { cleanFile, emptyLog } from '../connection/clean-file.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
 
 const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
@@ -66,7 +67,19 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
   const settle = async (settlements: readonly Settlement[]): Promise<void> => {
-    await retryWhileLocked(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+    const entries = settlements.map((settlement) => ({ settlement }));
+    if (settlements.some(({ erases }) => erases)) await erasing(() => write.immediate(entries));
+    else await retryWhileLocked(() => write.immediate(entries));
+  };
+  // What is taken away is overwritten, in the file and in the log.
+  const erasing = async (work: () => unknown): Promise<void> => {
+    db.pragma('secure_delete = ON');
+    try {
+      await retryWhileLocked(work);
+      await emptyLog(db, retryWhileLocked);
+    } finally {
+      db.pragma('secure_delete = OFF');
+    }
   };
   return {
     ...inboxViewer(own, close),
@@ -77,6 +90,7 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     figures: () => once(() => read.figures()),
     replay: (deliveries) => retryWhileLocked(() => replay.immediate(deliveries)),
     nameState: () => name.state(),
+    clean: () => cleanFile(db, retryWhileLocked),
   };
 }
 
@@ -153,6 +167,8 @@ const COUNT_EVENT = 'UPDATE "_sync_deliveries" SET "repeats" = "repeats" + 1, "e
 const WAIT_AGAIN = `UPDATE "_sync_deliveries" SET "repeats" = "repeats" + 1, "events" = "events" + 1,
   "state" = 'waiting', "attempts" = 0, "due_at" = NULL, "finished_at" = NULL,
   "received_at" = ?, "headers" = ?, "body" = ?, "size" = ? WHERE "seq" = ?`;
+const ERASE = `UPDATE "_sync_deliveries" SET "body" = x'', "headers" = '{}', "size" = 0, "record_id" = NULL,
+  "delivery_id" = 'erased-' || "seq", "differs_from" = NULL WHERE "seq" = ?`;
 const SETTLE = `UPDATE "_sync_deliveries" SET "state" = ?, "attempts" = ?, "due_at" = ?, "finished_at" = ?,
   "reason" = ?, "kind" = ?, "resource" = ?, "record_id" = ? WHERE "seq" = ? AND "events" = coalesce(?, "events")`;
 
@@ -161,6 +177,7 @@ function writeEntries(db: Database): (entries: readonly InboxEntry[]) => InboxEf
   const insert = db.prepare(INSERT);
   const find = db.prepare<[Uint8Array, string], { seq: number; state: DeliveryState; isSame: 0 | 1 }>(FIND);
   const settleRow = db.prepare(SETTLE);
+  const erase = db.prepare(ERASE);
   const [count, countEvent, waitAgain] = [db.prepare(COUNT), db.prepare(COUNT_EVENT), db.prepare(WAIT_AGAIN)];
   const repeat: Readonly<Record<Repetition, (seq: number, delivery: NewDelivery) => InboxEffect>> = {
     count: (seq) => (count.run(seq), 'repeat'),
@@ -184,7 +201,9 @@ function writeEntries(db: Database): (entries: readonly InboxEntry[]) => InboxEf
 
   function settle(to: Settlement): InboxEffect {
     const values = [to.state, to.attempts, to.due_at, to.finished_at, to.reason, to.kind, to.resource, to.record_id];
-    return settleRow.run(...values, to.seq, to.readEvents).changes > 0 ? 'settled' : 'overtaken';
+    const isSettled = settleRow.run(...values, to.seq, to.readEvents).changes > 0;
+    if (isSettled && to.erases === true) erase.run(to.seq);
+    return isSettled ? 'settled' : 'overtaken';
   }
 
   return (entries) => entries.map((entry) => ('delivery' in entry ? store(entry.delivery) : settle(entry.settlement)));
