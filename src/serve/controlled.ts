@@ -44,7 +44,7 @@ export function controlledSource({ source, activity, keeper, clock, elsewhere }:
 /** A walk that another process of the cluster does, as it has been stored. */
 async function storedWalk(keeper: Keeper, resource: string): Promise<WalkNews | null> {
   const isAsked = keeper.schedule().some((each) => each.resource === resource && each.running !== null);
-  const stored = isAsked ? await readCheckpoint(keeper.warehouse().own, resource) : null;
+  const stored = isAsked ? await keeper.read(({ own }) => readCheckpoint(own, resource)) : null;
   if (stored === null || stored.walk_mode === null) return null;
   const { walk_records: records, walk_pages: pages, walk_total: total, walk_mode: mode } = stored;
   return { resource, mode, records, pages, requests: 0, total, governor: null };

@@ -12,7 +12,7 @@ import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
-export interface ServeSourcesOptions extends ServedSourceOptions {
+export interface ServeSourcesOptions extends Omit<ServedSourceOptions, 'lastLook'> {
   /** Those sources that are to be served, and all that holds beside them. */
   settings: Settings;
   /** Reads the settings again, whole. Throws `ConfigError` if they cannot be used. */
@@ -24,7 +24,7 @@ export interface ServeSourcesOptions extends ServedSourceOptions {
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Collector {
+export interface ServedSources extends Omit<Collector, 'lastLook'> {
   /** Starts to keep all sources fresh. */
   start(receiving: Receiving): void;
   /** Called when deliveries for a source have been stored. */
@@ -53,7 +53,7 @@ export interface ServedSources extends Collector {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet(options, settings);
+  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
