@@ -72,7 +72,8 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   for (const { message, ...about } of warnings) log.warn(about, message);
   const metrics = createMetrics(version, () => lostLines(stderr));
   const refused = options.source === undefined ? settings.refused : [];
-  const served = await serveSources({ sources, refused, version, clock, log, secrets, metrics });
+  const alerts = { channels: settings.alerts, publicUrl: settings.serve.public_url ?? null };
+  const served = await serveSources({ sources, refused, version, clock, log, secrets, metrics, alerts });
   const receiver = await listen({ context, log, metrics, served }, address, sources).catch(async (error: unknown) => {
     await served.stop();
     throw error;

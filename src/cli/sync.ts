@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings } from '../trigger/ping.ts';
@@ -40,12 +41,34 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     .argument('[resource...]', 'only these resources of the profile')
     .option('--json', 'print one JSON object per source on stdout at the end')
     .action(async (names: string[], options: RunOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const report = await runSource(name, context, chosen, options);
-        tell(context, report, options);
-        return exitCodeOfStatus(report.status);
-      });
+      const worked: Worked[] = [];
+      try {
+        await forEachSource(context, options, names, async (chosen, settings) => {
+          worked.push({ chosen, settings });
+          const report = await runSource(name, context, chosen, options);
+          tell(context, report, options);
+          return exitCodeOfStatus(report.status);
+        });
+      } finally {
+        await tellAlerts(context, worked);
+      }
     });
+}
+
+interface Worked {
+  chosen: ChosenSource;
+  settings: Settings;
+}
+
+/** Tells whoever is to be told how the sources stand now; a run that was stopped says nothing. */
+async function tellAlerts({ version, clock, secrets, signal }: CliContext, worked: readonly Worked[]): Promise<void> {
+  const [first] = worked;
+  if (first === undefined || signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
+  const { alerts: channels, serve } = first.settings;
+  const { tellOnce } = await import('../serve/alerts/tell-once.ts');
+  const sources = worked.map(({ chosen }) => chosen.source);
+  const publicUrl = serve.public_url ?? null;
+  await tellOnce({ channels, publicUrl, sources, version, clock, secrets, log: first.chosen.log });
 }
 
 /** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */

@@ -96,6 +96,11 @@ export class Keeper {
     this.#options.work.wake();
   }
 
+  /** True while this process leads the source. */
+  get isLed(): boolean {
+    return this.#isLed;
+  }
+
   /** Says whether this process leads the source from now on: only the leader runs what is due. */
   lead(isLed: boolean): void {
     if (isLed === this.#isLed) return;

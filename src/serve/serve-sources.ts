@@ -6,6 +6,8 @@ import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { RefusedSource, SourceSettings } from '../settings/settings.ts';
 import { NAMED } from '../warehouse/name-state.ts';
+import type { AlertSource } from './alerts/alert-memory.ts';
+import { createAlerts, type Alerts, type AlertSettings } from './alerts/alerts.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { Keeper } from './keeper.ts';
@@ -27,6 +29,8 @@ export interface ServeSourcesOptions {
   log: Logger;
   secrets: string[];
   metrics: Metrics;
+  /** Who is told when something is wrong; nobody if absent. */
+  alerts?: AlertSettings;
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
@@ -39,6 +43,8 @@ export interface ServedSources extends Collector {
   received(source: string, answers: WebhookAnswers): void;
   /** What each source's warehouse holds. Does not throw, and waits some seconds at most. */
   tables(): Promise<SourceTables[]>;
+  /** Tells people what goes wrong. */
+  readonly alerts: Alerts;
   /** Prometheus text. */
   metrics(): Promise<string>;
   /** Finishes or rolls back what is under way, and closes all sources. */
@@ -72,7 +78,11 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     if (collector === null) throw new Error('the sources are not kept yet');
     return collector;
   };
+  const told = (): AlertSource[] => Array.from(keepers, ([name, keeper]) => alertSource(name, keeper));
+  const telling = { clock, log, secrets, metrics, snapshot: () => collected().snapshot(), sources: told };
+  const alerts = createAlerts({ ...(options.alerts ?? NOBODY), ...telling });
   return {
+    alerts,
     start: (inboxOf) => {
       const sources = prepared.map((each) => {
         const inbox = each.source.webhook === null ? null : inboxOf(each.source.name);
@@ -80,9 +90,11 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
         keepers.set(each.source.name, keeper);
         return statusParts(options, each, keeper, inbox);
       });
-      collector = createCollector({ version, clock, startedAt, sources, refused, stopping: () => isStopping });
+      const process = { version, clock, startedAt, stopping: () => isStopping, alerts: () => alerts.status() };
+      collector = createCollector({ ...process, sources, refused });
       tables = sources.map((parts) => createTableReader(parts, clock));
       cluster.lead();
+      alerts.start();
     },
     wake: (source) => keepers.get(source)?.wake(),
     received: (source, answers) => {
@@ -99,9 +111,17 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     },
     stop: async () => {
       isStopping = true;
+      // First, because it remembers in warehouses that are still open what it has told.
+      await alerts.stop();
       await Promise.all([...Array.from(keepers.values(), (keeper) => keeper.stop()), cluster.stop()]);
     },
   };
+}
+
+const NOBODY: AlertSettings = { channels: {}, publicUrl: null };
+
+function alertSource(name: string, keeper: Keeper): AlertSource {
+  return { name, isLed: () => keeper.isLed, warehouse: () => keeper.warehouse() };
 }
 
 function prepare(

@@ -4,7 +4,7 @@ import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -25,6 +25,8 @@ export interface CollectorOptions {
   sources: readonly StatusParts[];
   /** Sources whose settings cannot be used. */
   refused?: readonly RefusedSource[];
+  /** How the channels of `alerts` stand; none if absent. */
+  alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
 }
 
@@ -51,7 +53,9 @@ export function createCollector(options: CollectorOptions): Collector {
   return {
     snapshot: async () => {
       const read = await Promise.all(readers.map((reader) => reader()));
-      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, refused };
+      const alerts = options.alerts?.() ?? [];
+      const rest = { stopping: stopping(), sources: read, refused, ...(alerts.length === 0 ? {} : { alerts }) };
+      return { at: clock.now(), version, started_at: startedAt, ...rest };
     },
     ready: async () => {
       const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));

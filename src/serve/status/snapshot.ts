@@ -21,6 +21,20 @@ export interface StatusSnapshot {
   sources: SourceStatus[];
   /** Sources that were left out, because their settings cannot be used. */
   refused: RefusedStatus[];
+  /** The channels of `alerts`; absent where nobody is told. */
+  alerts?: AlertChannelStatus[];
+}
+
+/** Whether somebody can be told. */
+export interface AlertChannelStatus {
+  channel: string;
+  /** Why the last message did not get through; null if it did, or if there was none. */
+  problem: string | null;
+  /** Since when none gets through. */
+  since: Moment;
+  last_told_at: Moment;
+  /** What it was told of and goes on. */
+  open: number;
 }
 
 export interface RefusedStatus {
