@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';
+import { isatty } from 'node:tty';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 
@@ -83,8 +84,14 @@ async function main(): Promise<void> {
   // A reader that went away (`| head`) is no failure of ours, and no reason to leave the work undone.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
+  // Where nobody listens, SIGHUP ends the process, as it ends every other one.
+  const reloads = (listener: () => void): void => {
+    const { isTTY } = process.stderr;
+    // From a terminal that is gone, it is not the operator's: nobody could end the process there any more.
+    process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
+  };
   const { signal } = interruption;
-  const code = await runCli(process.argv.slice(2), { version, signal, secrets });
+  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads });
   process.exitCode = code;
   // The work is done: a signal that comes now changes no exit code.
   const leave = (): void => process.exit(code);

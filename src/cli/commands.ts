@@ -45,6 +45,15 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
   },
+  runs: {
+    about:
+      'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    load: async () => (await import('./runs/runs.ts')).runsCommand,
+  },
+  verify: {
+    about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
+    load: async () => (await import('./verify.ts')).verifyCommand,
+  },
   dictionary: {
     about:
       'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',
@@ -53,6 +62,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
+  },
+  forget: {
+    about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
+    load: async () => (await import('./forget/forget.ts')).forgetCommand,
   },
   deletes: {
     about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
@@ -128,7 +141,9 @@ export async function runCli(
     },
   };
   try {
-    context.env = withEnvFile(context.env, context.cwd);
+    const outside = context.env;
+    context.rereadEnv = () => void (context.env = withEnvFile(outside, context.cwd));
+    context.rereadEnv();
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

@@ -2,21 +2,29 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
 import { lostLines } from '../observe/log-stream.ts';
-import { createLog } from '../observe/log.ts';
-import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { createLog, setLogLevel } from '../observe/log.ts';
+import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
+import type { Control } from '../serve/controls/control-request.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
-import type { ServeSettings, SourceSettings } from '../settings/settings.ts';
+import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 import { hiddenFields } from '../source/field-settings.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
-import { createDoor } from '../web/door.ts';
 import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
+import { recipientOf } from '../web/receiver/thread/recipient.ts';
+import { pageDoors, type PageDoors } from './page-doors.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import {
+  chosenSettings,
+  reloadedSettings,
+  tellRefused,
+  withSourceOptions,
+  type SourceOptions,
+} from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -62,23 +70,40 @@ export interface Serving {
 /** Throws `ConfigError` if settings, address or inboxes cannot be used, before any request is sent to a service. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
-  const settings = readSettings(context, options);
-  const sources = namedSources(settings, options.source);
-  await tellRefused(context, settings, options.source);
+  const settings = settingsOf(context, options);
+  await tellRefused(context, settings, undefined);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
-  const { host = settings.serve.host, port = settings.serve.port } = options;
-  const address = { ...settings.serve, host, port };
-  const warnings = [...serveWarnings(address, sources, clock.now()), ...exposedFiles(settings)];
-  for (const { message, ...about } of warnings) log.warn(about, message);
+  warnOf(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lostLines(stderr));
-  const refused = options.source === undefined ? settings.refused : [];
-  const alerts = { channels: settings.alerts, publicUrl: settings.serve.public_url ?? null };
-  const served = await serveSources({ sources, refused, version, clock, log, secrets, metrics, alerts });
-  const receiver = await listen({ context, log, metrics, served }, address, sources).catch(async (error: unknown) => {
+  const control: Control = (...asked) => served.control(...asked);
+  const doors = pageDoors({ clock, log, metrics, control }, addressOf(settings.serve, options));
+  const served = await serveSources({
+    settings,
+    load: () => reloadedSettings(context, () => settingsOf(context, options)),
+    changed: (next) => {
+      setLogLevel(log, options.logLevel ?? next.log.level);
+      warnOf(log, next, options, clock.now());
+      doors.change(addressOf(next.serve, options));
+    },
+    version,
+    clock,
+    log,
+    secrets,
+    metrics,
+  });
+  const parts: ListenParts = { context, log, served, doors };
+  const receiver = await listen(parts, addressOf(settings.serve, options), settings).catch(async (error: unknown) => {
     await served.stop();
     throw error;
   });
-  served.start((source) => receiver.inbox(source));
+  served.start({
+    inbox: (source) => receiver.inbox(source),
+    receive: async (source) => {
+      for (const received of receivedSource(source)) await receiver.receive(received);
+    },
+    forget: (source) => receiver.forget(source),
+  });
+  context.reloads?.(() => void served.reload({ via: 'signal', by: null }));
   return {
     url: receiver.url,
     log,
@@ -91,26 +116,45 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   };
 }
 
+/** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
+function settingsOf(context: CliContext, options: ServeOptions): Settings {
+  const settings = chosenSettings(context, options);
+  for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
+  return settings;
+}
+
+function addressOf(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
+  return { ...serve, host, port };
+}
+
+function warnOf(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
+  const sources = Object.values(settings.sources);
+  const warnings = [...serveWarnings(addressOf(settings.serve, options), sources, now), ...exposedFiles(settings)];
+  for (const { message, ...about } of warnings) log.warn(about, message);
+}
+
 interface ListenParts {
   context: CliContext;
   log: Logger;
-  metrics: Metrics;
   served: ServedSources;
+  doors: PageDoors;
 }
 
-function listen(parts: ListenParts, serve: ServeSettings, sources: readonly SourceSettings[]): Promise<Receiver> {
-  const { context, log, served } = parts;
+function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
+  const { context, log, served, doors } = parts;
   return startReceiver({
     serve,
     clock: context.clock,
     secrets: context.secrets,
-    sources: sources.flatMap(receivedSource),
+    sources: Object.values(sources).flatMap(receivedSource),
     pages: createPages({
       snapshot: () => served.snapshot(),
       ready: () => served.ready(),
+      details: (asked) => served.details(asked),
       tables: () => served.tables(),
       metrics: () => served.metrics(),
-      door: doorFor(parts, serve),
+      door: doors.door,
+      controls: doors.controls,
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
     }),
     onArrival: (source) => served.wake(source),
@@ -119,19 +163,6 @@ function listen(parts: ListenParts, serve: ServeSettings, sources: readonly Sour
     },
     onNote: ({ level, event, ...rest }) => log[level](rest, event),
   });
-}
-
-/** Who may see the pages of `serve` or `worker`; wrong passwords are counted and logged. */
-export function doorFor(
-  { context, log, metrics }: Pick<ListenParts, 'context' | 'log' | 'metrics'>,
-  { auth, host, hosts }: Pick<ServeSettings, 'auth' | 'host' | 'hosts'>,
-): ReturnType<typeof createDoor> {
-  const refused = (lately: number): void => {
-    metrics.pageRefused();
-    // Few lines, however many guesses: the 1st, 2nd, 4th, 8th and so on.
-    if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
-  };
-  return createDoor({ access: auth ?? null, hosts: [...hosts, host], clock: context.clock, refused });
 }
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {

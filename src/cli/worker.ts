@@ -4,19 +4,29 @@ import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import { lostLines } from '../observe/log-stream.ts';
-import { createLog } from '../observe/log.ts';
+import { createLog, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import type { ClusterSource } from '../serve/cluster/open-apps.ts';
 import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
+import { createReloader } from '../serve/reload/reloader.ts';
+import type { SettingsChange } from '../serve/reload/settings-change.ts';
 import { exposedFiles, openPages } from '../serve/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
+import type { PagesOptions } from '../web/pages.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import { createWorkerPages } from '../web/worker-pages.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { namedSources, readSettings, tellRefused, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { doorFor, port } from './serve.ts';
+import {
+  chosenSettings,
+  reloadedSettings,
+  tellRefused,
+  withSourceOptions,
+  type SourceOptions,
+} from './command/sources.ts';
+import { doorFor } from './page-doors.ts';
+import { port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
@@ -31,31 +41,61 @@ export function workerCommand(context: CliContext): Command {
 
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
-  const settings = readSettings(context, options);
-  const sources = namedSources(settings, options.source);
-  refuseUnshared(sources);
-  await tellRefused(context, settings, options.source);
+  const settings = sharedSettings(context, options);
+  await tellRefused(context, settings, undefined);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
   const metrics = createMetrics(version, () => lostLines(stderr));
-  const known = sources.map((source) => watched(source, { context, log, metrics }));
+  const known = new Map<string, WatchedSource>();
+  const watch = (source: SourceSettings): WatchedSource => {
+    const watchedSource = watched(source, { context, log, metrics });
+    known.set(source.name, watchedSource);
+    return watchedSource;
+  };
   const { atOnce } = options;
-  const cluster = joinCluster({ sources: known, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
-  const door = await listen({ context, log, metrics, cluster, known }, settings, options).catch(async (error) => {
+  const sources = Object.values(settings.sources).map(watch);
+  const cluster = joinCluster({ sources, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
+  const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
+  let door = newDoor(settings);
+  const parts: ListenParts = { context, log, metrics, cluster, known, door: (request) => door(request) };
+  const receiver = await listen(parts, settings, options).catch(async (error) => {
     await cluster.stop();
     throw error;
   });
+  const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
+  const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
+    setLogLevel(log, options.logLevel ?? next.log.level);
+    door = newDoor(next);
+    const altered = changed.filter(({ isWork }) => isWork);
+    for (const source of removed) known.delete(source.name);
+    await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));
+    for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(watch(source));
+    await cluster.closeUnused();
+  };
+  const reloader = createReloader({ settings, load, apply, clock, log });
   try {
     await cluster.ready();
-    log.info({ sources: sources.length, ...(door === null ? {} : { url: door.url }) }, 'working');
-    await Promise.race([untilAborted(signal), ...(door === null ? [] : [door.failed])]);
+    context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
+    log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
+    await Promise.race([untilAborted(signal), ...(receiver === null ? [] : [receiver.failed])]);
     log.info('stopping');
     return EXIT_CODES.ok;
   } finally {
     await cluster.stop();
-    await door?.close();
+    await receiver?.close();
     metrics.close();
   }
+}
+
+/** Throws `ConfigError` if a source is not kept on a database that many processes share. */
+function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
+  const settings = chosenSettings(context, options);
+  refuseUnshared(Object.values(settings.sources));
+  return settings;
+}
+
+function hostOf({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
+  return { host };
 }
 
 interface WorkerParts {
@@ -79,14 +119,16 @@ function watched(source: SourceSettings, { context, log, metrics }: WorkerParts)
 
 interface ListenParts extends WorkerParts {
   cluster: Cluster;
-  known: readonly WatchedSource[];
+  known: ReadonlyMap<string, WatchedSource>;
+  door: PagesOptions['door'];
 }
 
 /** Health and metrics, in the thread that answers them for `serve`; null where the settings want none. */
 async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
-  const { auth, hosts } = settings.serve;
-  const { host = settings.worker.host, port: wanted = settings.worker.port } = options;
+  const { auth } = settings.serve;
+  const { host } = hostOf(settings, options);
+  const { port: wanted = settings.worker.port } = options;
   if (wanted === null) return null;
   for (const { message, hint } of openPages({ host, auth }, 'worker', 'the metrics')) log.warn({ hint }, message);
   return startReceiver({
@@ -101,7 +143,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
         return { ready: !stopping && (await cluster.reachable()), stopping, sources: {} };
       },
       metrics: () => metricsText(parts),
-      door: doorFor(parts, { auth, host, hosts }),
+      door: parts.door,
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,
@@ -113,7 +155,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
 /** What this process does; how sources and resources stand, only `serve` tells. */
 function metricsText({ metrics, known }: ListenParts): Promise<string> {
   metrics.status.clear();
-  for (const { source, activity } of known) {
+  for (const { source, activity } of known.values()) {
     for (const resource of source.resources) {
       metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
     }

@@ -12,11 +12,18 @@ export interface RequestMeter {
   limited: number;
   /** Bytes of answers as received, before decompression. */
   bytes: number;
+  /** Attempts that were judged, by their outcome. */
+  outcomes: Partial<Record<Outcome, number>>;
 }
 
 /** All at zero. */
 export function newMeter(): RequestMeter {
-  return { requests: 0, retries: 0, limited: 0, bytes: 0 };
+  return { requests: 0, retries: 0, limited: 0, bytes: 0, outcomes: {} };
+}
+
+/** The figures of a meter that are sums of all outcomes. */
+export function countsOf({ requests, retries, limited, bytes }: RequestMeter): Omit<RequestMeter, 'outcomes'> {
+  return { requests, retries, limited, bytes };
 }
 
 /** A caller in place of the source's own: without any credential, or with a false one of the same form. */

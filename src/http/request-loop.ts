@@ -225,6 +225,8 @@ function failure(parts: LoopParts, state: Progress, judged: Judged, note?: strin
 }
 
 function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+  const { outcomes } = state.request.meter;
+  outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
   if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',

@@ -43,7 +43,7 @@ export async function growTables(
       profile.history !== 'none' &&
       growth.changes.some((change) => changesStoredRows(before, change, profile));
     return [
-      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at, profile),
+      ...rememberShape(warehouse.own, before, growth.after, growth.changes, at, profile, context.runId),
       ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
     ];
   });

@@ -5,6 +5,8 @@ export interface SyncErrorOptions {
   recovery: Recovery;
   /** What the operator should do next, as one sentence. */
   hint?: string | undefined;
+  /** By which the service's operators find the request that failed. */
+  requestId?: string | undefined;
   cause?: unknown;
 }
 
@@ -17,12 +19,14 @@ export class SyncError extends Error {
   readonly code: string;
   readonly recovery: Recovery;
   readonly hint: string | undefined;
+  readonly requestId: string | undefined;
 
   constructor(code: string, message: string, options: SyncErrorOptions) {
     super(message, { cause: options.cause });
     this.code = code;
     this.recovery = options.recovery;
     this.hint = options.hint;
+    this.requestId = options.requestId;
   }
 }
 

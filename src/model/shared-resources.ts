@@ -73,6 +73,12 @@ export class SharedResources<T> {
     await Promise.all(idle.slice(0, Math.max(0, idle.length - most)).map(([name, entry]) => this.#close(name, entry)));
   }
 
+  /** Closes one if it lingers. */
+  async end(name: string): Promise<void> {
+    const entry = this.#entries.get(name);
+    if (entry !== undefined && entry.value !== null) await this.#close(name, entry);
+  }
+
   /** Ends all lingering. Nothing is left open once every user has released what it acquired. */
   async close(): Promise<void> {
     this.#closing.abort();

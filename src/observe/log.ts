@@ -17,9 +17,11 @@ export interface LogOptions {
  * the secrets, because a search by field names would miss most of the ways in which a secret gets into a log.
  */
 export function createLog({ level, secrets, destination = process.stderr }: LogOptions): Logger {
-  return pino(
+  const children = new Set<WeakRef<Logger>>();
+  const log = pino(
     {
       level,
+      onChild: (child) => addChild(children, child),
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -29,6 +31,29 @@ export function createLog({ level, secrets, destination = process.stderr }: LogO
     },
     logStream(destination),
   );
+  CHILDREN.set(log, children);
+  return log;
+}
+
+/** A child has a level of its own, which does not follow that of its parent. */
+const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
+/** From so many on, those are looked for that nobody uses any more. */
+const MANY_CHILDREN = 500;
+
+function addChild(children: Set<WeakRef<Logger>>, child: Logger): void {
+  if (children.size >= MANY_CHILDREN) {
+    for (const known of children) if (known.deref() === undefined) children.delete(known);
+  }
+  children.add(new WeakRef(child));
+}
+
+/** Changes the level of a log that `createLog` made, and of all that were derived from it. */
+export function setLogLevel(log: Logger, level: LogLevel): void {
+  log.level = level;
+  for (const child of CHILDREN.get(log) ?? []) {
+    const known = child.deref();
+    if (known !== undefined) known.level = level;
+  }
 }
 
 function cleanLine(line: string, secrets: readonly string[]): string {

@@ -109,9 +109,9 @@ export class Keeper {
     this.#term = new AbortController();
   }
 
-  /** Stops what is under way and waits for it. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(interruption());
+  /** Stops what is under way, for a reason that its runs are told, and waits for it. */
+  async stop(reason = interruption()): Promise<void> {
+    this.#stopping.abort(reason);
     await this.#ended;
   }
 

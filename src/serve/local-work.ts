@@ -81,7 +81,10 @@ export class LocalWork implements SourceWork {
   }
 
   async #confirmReleased(app: App, signal: AbortSignal): Promise<void> {
-    for (const resource of this.#owned.keys()) await app.confirmReleased(resource, signal);
+    for (const resource of this.#owned.keys()) {
+      await app.eraseForgotten(resource, signal);
+      await app.confirmReleased(resource, signal);
+    }
   }
 
   /** Acquires the resources that are not owned yet, so that no other process starts a backfill. */

@@ -1,9 +1,20 @@
+import type { SourceSettings } from '../settings/settings.ts';
 import type { Inbox } from '../warehouse/inbox.ts';
 
 /** The inbox of a source that a receiver stores deliveries in, as the keeper of the source sees it. */
-export interface ReceivedInbox extends Pick<Inbox, 'waiting' | 'settle' | 'figures' | 'nameState'> {
+export interface ReceivedInbox extends Pick<Inbox, 'waiting' | 'settle' | 'figures' | 'nameState' | 'list'> {
   /** Opens the file that has the inbox's name now. Must not be called while a drain uses the inbox. */
   reopen(): Promise<void>;
   /** While an inbox is held, deliveries for it are refused with 503. */
   hold(isHeld: boolean): void;
+}
+
+/** The receiver of webhooks, as those see it who keep its sources. */
+export interface Receiving {
+  /** The inbox of a source that receives webhooks. */
+  inbox(source: string): ReceivedInbox;
+  /** Answers deliveries by these settings from now on, without a gap; its inbox may be another one. */
+  receive(source: SourceSettings): Promise<void>;
+  /** Answers no delivery for the source any more, and closes its inbox. */
+  forget(source: string): Promise<void>;
 }

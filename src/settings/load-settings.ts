@@ -96,7 +96,8 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const checked = checkFile(folderSettingsSchema, file, place, () => ({ missing: '' }));
   if (checked.data === null) return { settings: null, faults: checked.faults };
   const folder = resolve(dirname(file.path), checked.data.sources);
-  const read = readSourceFolder(folder, place, (name) => place.readProfile(name, folder, place));
+  const folderPlace = { ...place, hasPrivacyKey: checked.data.privacy_key !== undefined };
+  const read = readSourceFolder(folder, folderPlace, (name) => place.readProfile(name, folder, place));
   const sources = 'files' in read ? read.files : [];
   const names = sources.map(({ name }) => name);
   const found = [
@@ -164,6 +165,7 @@ interface Parts
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
   const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log } = parts;
+  const { keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -172,8 +174,13 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     const { auth = { type: 'none' } } = source;
     const deprecations = parts.deprecations.get(name) ?? [];
     const { http, ...rest } = source;
+    const hash_key = source.hash_key ?? privacy_key;
+    const keys = {
+      ...(hash_key === undefined ? {} : { hash_key }),
+      ...(privacy_key === undefined ? {} : { privacy_key }),
+    };
     const own = { auth, name, profile, resources, webhook, deprecations, network: networkOf(http, cwd, env) };
-    return [name, { ...rest, ...own, warehouse: sourceAddress(warehouse, name, cwd) }];
+    return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
   });
   const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
   const secrets = withSecretParts([
@@ -196,8 +203,14 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
   };
 }
 
-function credentials({ sources, serve, alerts }: Pick<Parts, 'sources' | 'serve' | 'alerts'>): string[] {
+function credentials({
+  sources,
+  serve,
+  alerts,
+  privacy_key,
+}: Pick<Parts, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
   const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
+  if (privacy_key !== undefined) found.push(privacy_key);
   for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
     if (hash_key !== undefined) found.push(hash_key);
     found.push(...(auth === undefined ? [] : secretsOf(auth)));

@@ -3,7 +3,7 @@ import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { authSchema, type AuthSettings } from '../source/auth.ts';
 import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
-import { duration } from '../source/duration-and-size.ts';
+import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
@@ -144,11 +144,10 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
-  hash_key: z
-    .string()
-    .min(16, 'expected a secret of at least 16 characters')
-    .optional()
-    .meta({ description: 'The secret under which fields are hashed that the profile says `hash: true` of' }),
+  hash_key: z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
+    description:
+      'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+  }),
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
@@ -169,12 +168,26 @@ const folderSchema = z
   .min(1)
   .meta({ description: 'A folder, relative to this file: each <name>.yaml in it is the source of that name' });
 
+const privacyKey = z
+  .string()
+  .min(16, 'expected a secret of at least 16 characters')
+  .optional()
+  .meta({
+    description:
+      'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+    examples: ['${CONTENT_PRIVACY_KEY}'],
+  });
+
 const beside = {
+  privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
+  keep_runs: timeSpan
+    .prefault('90d')
+    .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
@@ -214,8 +227,12 @@ export interface SourceSettings extends Readonly<
   readonly resources: readonly string[];
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
+  /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */
+  readonly keep_runs: number;
   /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
+  /** The secret of the fingerprints of erased records; absent where the settings have none. */
+  readonly privacy_key?: string | undefined;
   /** Words of its settings and profile that others have replaced. */
   readonly deprecations: readonly Deprecation[];
 }

@@ -80,6 +80,7 @@ export function rememberShape(
   changes: readonly ShapeChange[],
   at: string,
   said: SaidOfFields = NOTHING_SAID,
+  runId: string | null = null,
 ): CompiledQuery[] {
   const known = new Set(before?.tables.map((table) => table.name));
   const fresh = after.tables.filter((table) => !known.has(table.name));
@@ -105,6 +106,7 @@ export function rememberShape(
         column_name: change.column.name,
         from_type: change.from,
         to_type: change.column.type,
+        run_id: runId,
       })
       .compile(),
   );

@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
+import type { Outcome, RunStatus } from '../model/vocabulary.ts';
 import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
 
 export const NO_FIGURES = {
@@ -19,12 +19,29 @@ export const NO_FIGURES = {
 } satisfies Partial<RunRow>;
 
 /** The figures of one resource's walk, as counted so far. */
-export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES>;
+export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 
-/** Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted. */
-export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): CompiledQuery[] {
+/** How many attempts had which outcome. */
+export type OutcomeCounts = Readonly<Partial<Record<Outcome, number>>>;
+
+const NOTHING_FOLDED = { runs: 1, first_started_at: null, all_requests: null, all_bytes: null } as const;
+const NOT_ENDED = {
+  finished_at: null,
+  error_code: null,
+  error: null,
+  error_hint: null,
+  request_id: null,
+  warnings: null,
+  outcomes: null,
+} as const;
+
+/**
+ * Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted, unless
+ * it is known that there is none (`isClean`).
+ */
+export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number, isClean = false): CompiledQuery[] {
   const at = timestampText(now);
   const closed = own
     .updateTable('_sync_runs')
@@ -32,12 +49,11 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
   const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
-  const rest = { finished_at: null, error_code: null, error: null, warnings: null };
   return [
-    closed.compile(),
+    ...(isClean ? [] : [closed.compile()]),
     own
       .insertInto('_sync_runs')
-      .values({ ...begun, ...rest })
+      .values({ ...begun, ...NOTHING_FOLDED, ...NOT_ENDED })
       .compile(),
   ];
 }
@@ -59,27 +75,10 @@ export function saveFigures(
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
-  error: { code: string; message: string } | null;
+  error: { code: string; message: string; hint?: string; request_id?: string } | null;
   /** As in the report. */
-  warnings: readonly object[];
-}
-
-/** The statement that writes down how a run has ended. */
-export function endRun(own: Kysely<OwnTables>, run: RunStart, end: RunEnd, now: number): CompiledQuery {
-  return own
-    .updateTable('_sync_runs')
-    .set({
-      ...end.figures,
-      mode: run.mode,
-      status: end.status,
-      finished_at: timestampText(now),
-      error_code: end.error?.code ?? null,
-      error: end.error?.message ?? null,
-      warnings: end.warnings.length === 0 ? null : JSON.stringify(end.warnings),
-    })
-    .where('run_id', '=', run.run_id)
-    .where('resource', '=', run.resource)
-    .compile();
+  warnings: readonly { accepted?: boolean }[];
+  outcomes: OutcomeCounts;
 }
 
 /** One resource's part of a run; null if there is none. */
@@ -107,9 +106,9 @@ export async function lastWalkBegan(
 ): Promise<TimestampText | null> {
   const runs = await own
     .selectFrom('_sync_runs')
-    .select(['started_at', 'status'])
+    .select(['started_at', 'first_started_at', 'status'])
     .where('resource', '=', resource)
-    .where('started_at', '<=', endedAt)
+    .where((row) => row.fn.coalesce('first_started_at', 'started_at'), '<=', endedAt)
     .orderBy('started_at', 'desc')
     .limit(MOST_UNENDED)
     .execute();
@@ -118,7 +117,9 @@ export async function lastWalkBegan(
   const ended = before.findIndex(({ status }) => !UNENDED.has(status));
   if (ended === -1 && runs.length === MOST_UNENDED) return null;
   const unended = ended === -1 ? before : before.slice(0, ended);
-  return unended.at(-1)?.started_at ?? last.started_at;
+  const first = unended.at(-1) ?? last;
+  // Of runs that stand in one row, one that had begun by then.
+  return first.started_at <= endedAt ? first.started_at : first.first_started_at;
 }
 
 /** A run of which the walk begins only now, because it had to wait for another resource. */
@@ -135,11 +136,24 @@ export function beginLater(
     .compile();
 }
 
-/** The newest run of a resource, or null. */
-export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
+/** A run, and how many of its resource say that they are under way. */
+export type LastRun = RunRow & { under_way: number };
+
+/** The newest run of a resource; null if there is none. */
+export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<LastRun | null> {
   const row = await own
     .selectFrom('_sync_runs')
     .selectAll()
+    .select((select) =>
+      select
+        .selectFrom('_sync_runs as other')
+        .select((count) => count.fn.countAll<number>().as('count'))
+        .where('other.resource', '=', resource)
+        .where('other.status', '=', 'running')
+        .$asScalar()
+        .$notNull()
+        .as('under_way'),
+    )
     .where('resource', '=', resource)
     .orderBy('started_at', 'desc')
     .orderBy('run_id', 'desc')

@@ -23,6 +23,8 @@ export interface PreparedResource {
   run: RunStart;
   /** Its part in an interrupted backfill that this run goes on from; null if there is none. */
   interrupted: RunRow | null;
+  /** The run before this one, as its row stood when this one began; null if that is not known. */
+  last: RunRow | null;
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
   /**
@@ -38,6 +40,7 @@ export async function prepareResource(
   options: RunOptions,
   context: ResourceContext,
   interrupted: RunRow | null,
+  last: RunRow | null = null,
 ): Promise<PreparedResource> {
   const { warehouse, owned, profile, clock, credential, runId } = context;
   const { resource } = owned;
@@ -54,10 +57,10 @@ export async function prepareResource(
       owned.shape = await readTables(warehouse, resource);
     });
     const { plan, warnings } = await trustedPlan(context, input, asked);
-    return { context, interrupted, run: { ...run, mode: plan.mode }, plan, warnings, stopped: null };
+    return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, stopped: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
-    return { context, interrupted, run, plan: null, warnings: [], stopped: error };
+    return { context, interrupted, last, run, plan: null, warnings: [], stopped: error };
   }
 }
 

@@ -8,7 +8,8 @@ export interface ResourceReport extends RunFigures {
   mode: WalkMode;
   status: RunStatus;
   seconds: number;
-  error?: { code: string; message: string; hint?: string };
+  /** `request_id`: of the service's answer, where it named one. */
+  error?: { code: string; message: string; hint?: string; request_id?: string };
   /** For an operator to look at, although nothing failed. */
   warnings?: Warning[];
 }

@@ -14,6 +14,8 @@ export interface RunWatcher {
 
 export interface RunOptions extends SourceContext {
   source: string;
+  /** Milliseconds for which ended runs are remembered. */
+  keepRunsMs: number;
   /** The command for all resources alike; or, if each is due for itself, for each by its name. */
   command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   /** Names in the profile, in the order in which they are reported. */

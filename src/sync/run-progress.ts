@@ -1,4 +1,4 @@
-import type { RequestMeter } from '../http/client.ts';
+import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../state/runs.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
@@ -37,7 +37,7 @@ export function newProgress(mode: WalkMode, warnings: readonly Warning[], meter:
 export function countFrom(progress: RunProgress, stored: RunFigures | null): void {
   const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_FIGURES;
   const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
-  progress.figures = { ...NO_FIGURES, ...kept, ...progress.meter };
+  progress.figures = { ...NO_FIGURES, ...kept, ...countsOf(progress.meter) };
 }
 
 /** Counts a page that is stored. */
@@ -54,7 +54,7 @@ export function countRecords(progress: RunProgress, outcome: PageOutcome): void 
 
 /** The figures with one more page. */
 export function withPage(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter): RunFigures {
-  return { ...withRecords(figures, outcome), pages: figures.pages + 1, ...meter };
+  return { ...withRecords(figures, outcome), pages: figures.pages + 1, ...countsOf(meter) };
 }
 
 function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
@@ -65,6 +65,7 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
     updated: figures.updated + outcome.updated,
     unchanged: figures.unchanged + outcome.unchanged,
     rejected: figures.rejected + outcome.rejected,
+    ...(outcome.forgotten === undefined ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
   };
 }
 

@@ -1,27 +1,25 @@
+import type { CompiledQuery } from 'kysely';
 import { parentOf } from '../source/partition-fields.ts';
-import { newMeter } from '../http/client.ts';
+import { countsOf, newMeter } from '../http/client.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
-import { beginLater, beginRun, lastRun, endRun, type RunEnd, type RunFigures } from '../state/runs.ts';
-import type { RunRow, CheckpointRow } from '../warehouse/own-tables.ts';
+import { endRun, foldsWith, isQuiet } from '../state/end-run.ts';
+import { forgetOldRuns } from '../state/old-runs.ts';
+import { beginLater, beginRun, lastRun, type LastRun } from '../state/runs.ts';
+import type { CheckpointRow } from '../warehouse/own-tables.ts';
 import { askIdentity } from './identity.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
 import { overallStatus, type RunReport, type ResourceReport } from './report.ts';
 import { resourceContext, type ResourceContext } from './resource-context.ts';
 import type { RunOptions } from './run-options.ts';
 import { prepareResource, type PreparedResource, prepareAgain, SetBack } from './prepare-resource.ts';
-import { DeferredError, SyncError, messageOf } from '../model/errors.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../state/checkpoints.ts';
 import { forgetSeen } from '../state/seen.ts';
-import { countSuspects } from '../state/suspects.ts';
-import { heldDeletes } from './deletes/warnings.ts';
-import { itemWarnings } from './item/proof.ts';
-import { lifetimeWarnings } from './lifetime-warnings.ts';
 import { notSynced } from './walk/partitions-of.ts';
+import { runEnd, type ReportedEnd } from './run-end.ts';
 import { syncResource } from './sync-resource.ts';
-import { besideWarnings, isPartial, withAccepted, type Warning } from './warnings.ts';
-import { newProgress, sharedKeyWarnings, type RunContext } from './run-progress.ts';
+import { newProgress, type RunContext } from './run-progress.ts';
 
 /**
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
@@ -31,21 +29,24 @@ export async function runSync(options: RunOptions): Promise<RunReport> {
   const { warehouse, ownedResources, clock, signal } = options;
   const acquired: OwnedResource[] = [];
   try {
-    const lastRuns: RunRow[] = [];
+    const lasts = new Map<string, LastRun>();
     for (const resource of options.resources) {
       acquired.push(await ownedResources.acquire(resource));
       const last = await lastRun(warehouse.own, resource);
-      if (last !== null) lastRuns.push(last);
+      if (last !== null) lasts.set(resource, last);
     }
-    const interrupted = options.command === 'backfill' ? interruptedBackfills(lastRuns) : [];
+    const interrupted = options.command === 'backfill' ? interruptedBackfills([...lasts.values()]) : [];
     const prepared: PreparedResource[] = [];
     for (const owned of acquired) {
       const part = interrupted.find((run) => run.resource === owned.resource) ?? null;
       const context = resourceContext(options, owned, { meter: newMeter(), signal });
-      prepared.push(await prepareResource(options, context, part));
+      prepared.push(await prepareResource(options, context, part, lasts.get(owned.resource)));
     }
+    const isClean = (resource: string): boolean => (lasts.get(resource)?.under_way ?? 0) === 0;
     // As one: a backfill that was killed is known by the resources that it had begun together.
-    await warehouse.apply(prepared.flatMap((each) => beginRun(warehouse.own, each.run, clock.now())));
+    await warehouse.apply(
+      prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now(), isClean(run.resource))),
+    );
     const known = await identified(options, prepared);
     const resources = await allEnded(inOrder(options, known));
     // This process was frozen for so long that another one took over: once that has ended, other users here go on.
@@ -120,7 +121,7 @@ async function runResource(options: RunOptions, prepared: PreparedResource): Pro
   let part = prepared;
   for (let left = MOST_SET_BACKS; ; left -= 1) {
     try {
-      return await attempt({ ...part.context, run: part.run, progress, watcher }, part, startedAt);
+      return await attempt({ ...part.context, run: part.run, progress, watcher }, part, { options, startedAt });
     } catch (error) {
       const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
       if (left === 0 || !isSetBack) throw error;
@@ -129,17 +130,22 @@ async function runResource(options: RunOptions, prepared: PreparedResource): Pro
   }
 }
 
-async function attempt(context: RunContext, part: PreparedResource, startedAt: number): Promise<ResourceReport> {
-  const { warehouse, owned, clock, progress, watcher, run } = context;
+async function attempt(
+  context: RunContext,
+  part: PreparedResource,
+  { options, startedAt }: { options: RunOptions; startedAt: number },
+): Promise<ResourceReport> {
+  const { warehouse, owned, clock, progress, watcher } = context;
+  const { shape } = owned;
   const stop = await walkError(context, part);
   let end = await runEnd(context, stop);
-  const ended = () => endRun(warehouse.own, { ...run, mode: progress.mode }, end, clock.now());
+  const ended = (): CompiledQuery[] => endStatements(context, part, { end, isGrown: owned.shape !== shape, options });
   // Only what is all still there may be called whole.
-  const error = stop ?? (await refusal(() => warehouse.apply([ended()], owned.lease())));
+  const error = stop ?? (await refusal(() => warehouse.apply(ended(), owned.lease())));
   if (error !== null) {
     if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(context, error);
-    await warehouse.apply([ended()]);
+    await warehouse.apply(ended());
   }
   const { figures, notes, mode } = progress;
   const { resource } = owned;
@@ -149,6 +155,23 @@ async function attempt(context: RunContext, part: PreparedResource, startedAt: n
   const report = { resource, mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
+}
+
+/**
+ * What is written down of the end: a run that changed nothing goes into one row with the one before it, and with any
+ * other end those that are too old are forgotten, so that nothing is paid where nothing happens.
+ */
+function endStatements(
+  { warehouse, clock, progress, run: { run_id, resource, command } }: RunContext,
+  { last }: PreparedResource,
+  { end, isGrown, options }: { end: ReportedEnd; isGrown: boolean; options: RunOptions },
+): CompiledQuery[] {
+  const run = { run_id, resource, command, mode: progress.mode };
+  const now = clock.now();
+  const isSilent = isQuiet(end) && !isGrown;
+  const before = isSilent && last !== null && foldsWith(last, run, end) ? last : null;
+  const statements = endRun(warehouse.own, run, end, now, before);
+  return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, options.keepRunsMs, now)];
 }
 
 /**
@@ -164,7 +187,7 @@ async function walkError(context: RunContext, { plan, stopped, warnings }: Prepa
     await learnFrom(context, plan, error);
     return error;
   } finally {
-    Object.assign(context.progress.figures, context.meter);
+    Object.assign(context.progress.figures, countsOf(context.meter));
   }
 }
 
@@ -193,46 +216,4 @@ async function learnFrom({ warehouse, owned }: ResourceContext, plan: WalkPlan, 
 function lessonOf(error: unknown): Partial<CheckpointRow> | null {
   if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
   return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
-}
-
-/** How a resource's part of a run has ended, with its warnings. */
-interface ReportedEnd extends RunEnd {
-  error: { code: string; message: string; hint?: string } | null;
-  warnings: Warning[];
-}
-
-/** `error` is what stopped it, or null. */
-async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
-  const { warehouse, owned, profile, proof, scrub, progress } = context;
-  const { figures } = progress;
-  const held = await heldDeletes(context);
-  const told = [
-    ...held,
-    ...progress.warnings,
-    ...itemWarnings(proof, scrub),
-    ...sharedKeyWarnings(progress),
-    ...besideWarnings(owned.besides.splice(0)),
-    ...lifetimeWarnings(context),
-  ];
-  const warnings = withAccepted(told, profile.accept);
-  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
-  const status = statusOf(error, figures, warnings);
-  return { status, figures, error: error === null ? null : explained(error, scrub), warnings };
-}
-
-function statusOf(error: unknown, { rejected, held }: RunFigures, warnings: readonly Warning[]): RunStatus {
-  if (error === null) return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
-  if (error instanceof DeferredError) return 'deferred';
-  return isInterruption(error) ? 'interrupted' : 'failed';
-}
-
-/** The signal's reason, thrown through everything that was under way. */
-function isInterruption(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'interrupted';
-}
-
-function explained(error: unknown, scrub: (text: string) => string): { code: string; message: string; hint?: string } {
-  const message = scrub(messageOf(error));
-  if (!(error instanceof SyncError)) return { code: 'bug', message };
-  return { code: error.code, message, ...(error.hint === undefined ? {} : { hint: scrub(error.hint) }) };
 }

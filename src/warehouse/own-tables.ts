@@ -1,7 +1,9 @@
+import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { VerificationRow } from './verification-row.ts';
 import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -33,6 +35,19 @@ export interface RunRow {
   error: string | null;
   /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
   warnings: string | null;
+  /** How many runs the row stands for; its figures and times are those of the latest one. */
+  runs: number;
+  /** When the first of them began, and what all of them asked for; null in a row of one run. */
+  first_started_at: TimestampText | null;
+  all_requests: number | null;
+  all_bytes: number | null;
+  /** JSON object: attempts of all its runs by outcome; null while it is under way, and of runs before there was one. */
+  outcomes: string | null;
+  error_hint: string | null;
+  /** By which the service's operators find the request that failed; null if its answer named none. */
+  request_id: string | null;
+  /** Records that were dropped because a person has had them erased. */
+  forgotten?: number | undefined;
 }
 
 export interface CheckpointRow {
@@ -105,6 +120,8 @@ export interface SchemaChangeRow {
   column_name: string;
   from_type: ColumnType | null;
   to_type: ColumnType;
+  /** Null for changes from before it was noted. */
+  run_id: string | null;
 }
 
 export interface VersionRow {
@@ -213,18 +230,6 @@ export interface SuspectRow {
   deleted_at: TimestampText | null;
 }
 
-/** Something that a channel of `alerts` was told. */
-export interface AlertRow {
-  channel: string;
-  alert: string;
-  what: string;
-  since: TimestampText;
-  told_at: TimestampText;
-  gone_at: TimestampText | null;
-  over_at: TimestampText | null;
-  returns: number;
-}
-
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -246,5 +251,7 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_verifications: VerificationRow;
+  _sync_forgotten: ForgottenRow;
   _sync_alerts: AlertRow;
 }

@@ -49,7 +49,13 @@ describe('one request', () => {
     expect(answer.status).toBe(200);
     expect(governor.lanes).toEqual(['backfill', 'backfill', 'backfill']);
     expect(governor.facts.map((facts) => facts?.status)).toEqual([500, 500, 200]);
-    expect(meter).toEqual({ requests: 3, retries: 2, limited: 0, bytes: 2 + 2 + JSON.stringify(PAGE).length });
+    expect(meter).toEqual({
+      requests: 3,
+      retries: 2,
+      limited: 0,
+      bytes: 2 + 2 + JSON.stringify(PAGE).length,
+      outcomes: { retry: 2, ok: 1 },
+    });
   });
 
   it('logs every attempt with its outcome and the request id', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readLimit, saveLimit } from '../../src/state/open-governor.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../src/state/rejects.ts';
-import { beginRun, endRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
+import { endRun } from '../../src/state/end-run.ts';
+import { beginRun, lastRun, NO_FIGURES } from '../../src/state/runs.ts';
 import { loading } from '../support/page-loading.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 
@@ -22,10 +23,10 @@ describe.for(DATABASES)('runs on $name', (database) => {
     const { own } = warehouse;
     await warehouse.apply([...beginRun(own, run('r1'), AT), ...beginRun(own, run('r1', 'images'), AT)]);
     await warehouse.apply([
-      endRun(
+      ...endRun(
         own,
         run('r1', 'images'),
-        { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [] },
+        { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [], outcomes: {} },
         AT + 1_000,
       ),
     ]);
@@ -56,10 +57,10 @@ describe.for(DATABASES)('runs on $name', (database) => {
     await warehouse.apply(beginRun(own, run('r1'), AT));
     const error = { code: 'server_error', message: 'GET /v1/content answered 500' };
     await warehouse.apply([
-      endRun(
+      ...endRun(
         own,
         run('r1'),
-        { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [] },
+        { status: 'failed', figures: { ...NO_FIGURES, requests: 6, retries: 5 }, error, warnings: [], outcomes: {} },
         AT + 60_000,
       ),
     ]);

@@ -13,9 +13,10 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['alerts', 'cluster', 'work-items', 'status', 'dictionary', 'controls'],
+    '.': ['alerts', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
+    reload: ['controls'],
     'work-items': [],
     status: [],
     alerts: ['status'],

@@ -53,6 +53,13 @@ function run(fields: Partial<RunRow>): RunRow {
     warnings: null,
     error_code: null,
     error: null,
+    error_hint: null,
+    request_id: null,
+    outcomes: null,
+    runs: 1,
+    first_started_at: null,
+    all_requests: null,
+    all_bytes: null,
     ...fields,
   };
 }

@@ -14,6 +14,10 @@ export interface CliContext {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;
+  /** Calls the listener from now on whenever the process is told to read its settings again (SIGHUP). */
+  reloads?: (listener: () => void) => void;
+  /** Reads `.env` again into `env`. Throws `ConfigError` if it cannot be read. */
+  rereadEnv?: () => void;
   clock: Clock;
   /** Texts that must not be written anywhere; filled when the settings are read. */
   secrets: string[];

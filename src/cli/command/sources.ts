@@ -89,9 +89,30 @@ function chooseSources(
 /** The settings that the command line names; from here on none of their secrets is written, and files get their rights. Throws `ConfigError`. */
 export function readSettings(context: CliContext, options: SourceOptions): Settings {
   const settings = loadSettings({ path: options.config, env: context.env, cwd: context.cwd });
-  context.secrets.push(...settings.secrets);
+  // At a second reading most of them are known.
+  context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
   context.umask(umaskOf(settings.file_mode));
   return settings;
+}
+
+/** The settings with those sources only that the command line names. Throws `ConfigError`. */
+export function chosenSettings(context: CliContext, options: SourceOptions): Settings {
+  const settings = readSettings(context, options);
+  if (options.source === undefined) return settings;
+  const sources = namedSources(settings, options.source).map((source) => [source.name, source]);
+  return { ...settings, sources: Object.fromEntries(sources), refused: [] };
+}
+
+/** What `read` returns after the environment's own file was read again; if that throws, the environment stays as it was. */
+export function reloadedSettings(context: CliContext, read: () => Settings): Settings {
+  const { env } = context;
+  try {
+    context.rereadEnv?.();
+    return read();
+  } catch (error) {
+    context.env = env;
+    throw error;
+  }
 }
 
 /** The source of that name, or all usable ones if none is named. Throws `ConfigError`. */

@@ -8,9 +8,23 @@ type Judged = Extract<AttemptResult, { kind: 'judged' }>;
 
 /** The id under which the service's operators find this request; null if the answer has none. */
 export function requestId(headers: Judged['answer']['headers'], secrets: readonly string[]): string | null {
-  const value = headers['x-request-id'] ?? headers['request-id'];
+  const value = REQUEST_ID_HEADERS.map((name) => headers[name]).find((one) => typeof one === 'string' && one !== '');
   return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
 }
+
+/** In which services and what stands before them name a request. */
+const REQUEST_ID_HEADERS = [
+  'x-request-id',
+  'request-id',
+  'x-correlation-id',
+  'x-contentful-request-id',
+  'x-github-request-id',
+  'x-amzn-requestid',
+  'x-amz-request-id',
+  'x-ms-request-id',
+  'x-trace-id',
+  'cf-ray',
+] as const;
 
 /**
  * The error with which a request ends: method, URL (as `shownUrl` writes it), status, request id, attempts, and the
@@ -34,7 +48,7 @@ export function requestError(of: {
     of.note === undefined ? '' : `; ${of.note}`,
   ];
   const recovery = verdict.outcome === 'stop' || verdict.outcome === 'reauth' ? 'stop' : 'retry';
-  return new SyncError(verdict.code, parts.join(''), { recovery, hint: of.hint });
+  return new SyncError(verdict.code, parts.join(''), { recovery, hint: of.hint, requestId: id ?? undefined });
 }
 
 /** Why, and the beginning of what came. A parser quotes a few characters, which may be a part of a secret. */

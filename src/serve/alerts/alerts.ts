@@ -5,6 +5,7 @@ import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import type { AlertsSettings } from '../../settings/alerts-schema.ts';
+import type { Settings } from '../../settings/settings.ts';
 import type { AlertChannelStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { AlertMemory, type AlertSource } from './alert-memory.ts';
 import { ChannelLine } from './channel-line.ts';
@@ -16,6 +17,11 @@ export interface AlertSettings {
   channels: AlertsSettings;
   /** Null if it is not known. */
   publicUrl: string | null;
+}
+
+/** That part of the settings. */
+export function alertSettings({ alerts, serve }: Pick<Settings, 'alerts' | 'serve'>): AlertSettings {
+  return { channels: alerts, publicUrl: serve.public_url ?? null };
 }
 
 export interface AlertsOptions extends AlertSettings {

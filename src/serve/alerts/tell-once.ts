@@ -44,7 +44,7 @@ export async function tellOnce({ channels, publicUrl, sources, ...process }: Tel
   for (const source of sources) looked.push(await lookAt(source, { clock, secrets, metrics }, opened));
   const parts = looked.map((each) => each.parts);
   const times = { startedAt: clock.now(), stopping: () => false };
-  const collector = createCollector({ version, clock, ...times, sources: parts });
+  const collector = createCollector({ version, clock, ...times, sources: () => parts });
   const sending = { channels, publicUrl, clock, log, secrets, metrics };
   const alerts = createAlerts({ ...sending, snapshot: () => collector.snapshot(), sources: () => looked });
   opened.defer(() => alerts.stop());
@@ -80,6 +80,7 @@ async function lookAt(
     governor: () => null,
     schedule: (resource) => scheduleOf(source, resource, stored.get(resource) ?? null, clock.now()),
     inbox: inbox === null ? null : () => inbox.figures(),
+    deliveries: null,
     names: () => [],
     scrub: (text) => scrubOwn(text, secrets),
   };

@@ -1,12 +1,12 @@
 import { SyncError } from '../../model/errors.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
-import type { ItemOf, WorkEnd } from '../work-items/work-items.ts';
+import { queueName, type ItemOf, type WorkEnd } from '../work-items/work-items.ts';
 import type { WalkResult } from './ask-walk.ts';
 import { doWalk, failedWith } from './do-walk.ts';
-import { createOpenApps, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
+import { createOpenApps, type ClusterSource, type OpenApp, type OpenApps, type OpenAppsOptions } from './open-apps.ts';
 import { SourceDrain, type DrainUser } from './source-drain.ts';
 
-interface ClusterWorkOptions extends Omit<OpenAppsOptions, 'stopping'> {
+interface ClusterWorkOptions extends Omit<OpenAppsOptions, 'stopping' | 'sources'> {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** Walks under way at once. */
@@ -23,24 +23,54 @@ const LINGER_MS = 10_000;
 /** The queue is asked for drain items at most this often, even in a storm of deliveries. */
 const WAKE_MS = 250;
 
+/** A source as long as this process works on it with the same settings. */
+interface JoinedSource extends ClusterSource {
+  /** Aborted when it is left. */
+  leaving: AbortController;
+  uses: Set<Promise<unknown>>;
+}
+
 /** The work that this process does on the sources of one database, from as soon as the queue can be opened. */
 export class ClusterWork {
   readonly queue: WorkQueue;
   readonly apps: OpenApps;
   readonly #options: ClusterWorkOptions;
+  /** By their names in the queue. */
+  readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #stopping = new AbortController();
   readonly #lastLooks = new Set<Promise<void>>();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, failed, sources, secrets, atOnce } = options;
+    const { address, clock, failed, secrets, atOnce } = options;
     this.#options = options;
     this.queue = new WorkQueue({ address, clock, failed });
-    this.apps = createOpenApps({ sources, clock, secrets, stopping: this.#stopping.signal });
+    this.apps = createOpenApps({ sources: this.#joined, clock, secrets, stopping: this.#stopping.signal });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
     this.queue.work('settle', CONFIRMS_AT_ONCE, (item, signal) => this.#confirm(item, signal));
+  }
+
+  get isEmpty(): boolean {
+    return this.#joined.size === 0;
+  }
+
+  /** Works on a source from now on. */
+  join(known: ClusterSource): void {
+    const name = queueName(known.source.warehouse);
+    this.#joined.set(name, { ...known, leaving: new AbortController(), uses: new Set() });
+    this.queue.welcome(name);
+  }
+
+  /** Gives back what is under way on a source, and closes it. */
+  async leave(name: string): Promise<void> {
+    const joined = this.#joined.get(name);
+    if (joined === undefined) return;
+    this.#joined.delete(name);
+    joined.leaving.abort(new SyncError('interrupted', 'the settings of the source have changed', { recovery: 'stop' }));
+    while (joined.uses.size > 0) await Promise.allSettled(joined.uses);
+    await this.apps.end(name);
   }
 
   /** Called when this process has stored deliveries of a source. */
@@ -61,40 +91,62 @@ export class ClusterWork {
     await this.apps.close();
   }
 
-  async #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
+  #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
     const { source, resource } = item;
-    const watcher = this.#options.sources.get(source)?.watcher;
-    if (watcher === undefined) return { is: 'foreign' };
     const { secrets } = this.#options;
-    try {
-      return await this.apps.use(source, (open) =>
-        this.#whileDraining(source, open, { resource }, () =>
-          doWalk({ app: open.app, watcher, secrets }, item, signal),
-        ),
+    return this.#whileJoined(source, signal, async ({ watcher }, until) => {
+      try {
+        return await this.apps.use(source, (open) =>
+          this.#whileDraining(source, open, { resource }, () =>
+            doWalk({ app: open.app, watcher, secrets }, item, until),
+          ),
+        );
+      } catch (error) {
+        if (until.aborted) throw error;
+        return { is: 'done', result: failedWith(error, secrets) };
+      }
+    });
+  }
+
+  #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+    return this.#whileJoined(source, signal, async (_, until) => {
+      await this.apps.use(source, (open) =>
+        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, until)),
       );
-    } catch (error) {
-      if (signal.aborted) return { is: 'back', afterMs: 0 };
-      return { is: 'done', result: failedWith(error, secrets) };
-    }
+      return { is: 'done', result: null };
+    });
   }
 
-  async #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
-    if (!this.#options.sources.has(source)) return { is: 'foreign' };
-    await this.apps.use(source, (open) =>
-      this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, signal)),
-    );
-    return { is: 'done', result: null };
+  #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+    return this.#whileJoined(source, signal, async (_, until) => {
+      try {
+        await this.apps.use(source, async ({ app }) => {
+          await app.eraseForgotten(resource, until);
+          await app.confirmReleased(resource, until);
+        });
+      } catch (error) {
+        // The walk that owns the resource confirms them as well.
+        if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      }
+      return { is: 'done', result: null };
+    });
   }
 
-  async #confirm({ source, resource }: ItemOf<'settle'>, signal: AbortSignal): Promise<WorkEnd<null>> {
-    if (!this.#options.sources.has(source)) return { is: 'foreign' };
+  /** Works on an item until it is done, or goes back because the signal is aborted or the source is left. */
+  async #whileJoined<T>(
+    name: string,
+    signal: AbortSignal,
+    work: (joined: JoinedSource, until: AbortSignal) => Promise<WorkEnd<T>>,
+  ): Promise<WorkEnd<T>> {
+    const joined = this.#joined.get(name);
+    if (joined === undefined) return { is: 'foreign' };
+    const until = AbortSignal.any([signal, joined.leaving.signal]);
     try {
-      await this.apps.use(source, ({ app }) => app.confirmReleased(resource, signal));
+      return await used(joined, work(joined, until));
     } catch (error) {
-      // The walk that owns the resource confirms them as well.
-      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      if (until.aborted) return { is: 'back', afterMs: 0 };
+      throw error;
     }
-    return { is: 'done', result: null };
   }
 
   /** Runs `work` as a user of the source's drain, which runs as long as it has users. */
@@ -104,8 +156,8 @@ export class ClusterWork {
     user: DrainUser,
     work: (drain: SourceDrain | null) => Promise<T>,
   ): Promise<T> {
-    const { clock, secrets, sources } = this.#options;
-    const known = sources.get(name);
+    const { clock, secrets } = this.#options;
+    const known = this.#joined.get(name);
     if (inbox === null || known === undefined) return work(null);
     const drain =
       this.#drains.get(name) ?? new SourceDrain({ ...known, clock, secrets, app, inbox, queue: this.queue });
@@ -117,20 +169,27 @@ export class ClusterWork {
       const isLast = drain.leave(user);
       if (isLast) this.#drains.delete(name);
       // Not awaited: the item is done, however long the drain still reads other records.
-      this.#endDrain(name, drain, isLast);
+      this.#endDrain(name, drain, known, isLast);
     }
   }
 
-  #endDrain(name: string, drain: SourceDrain, isLast: boolean): void {
+  #endDrain(name: string, drain: SourceDrain, joined: JoinedSource, isLast: boolean): void {
+    const until = AbortSignal.any([this.#stopping.signal, joined.leaving.signal]);
     const end = async (): Promise<void> => {
       if (isLast) await drain.close();
-      await drain.lookAfter(this.#stopping.signal);
+      await drain.lookAfter(until);
     };
-    const look = this.apps
-      .use(name, end)
+    const look = used(joined, this.apps.use(name, end))
       // The leader's upkeep finds what this misses.
       .catch(() => undefined)
       .finally(() => this.#lastLooks.delete(look));
     this.#lastLooks.add(look);
   }
+}
+
+/** Counts work as a use of the source for as long as it goes on. */
+function used<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
+  const use = work.finally(() => uses.delete(use));
+  uses.add(use);
+  return use;
 }

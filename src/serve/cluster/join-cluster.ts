@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { resourcesToErase } from '../../state/forget-requests.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -31,6 +32,12 @@ export interface ClusterOptions {
 export interface Cluster {
   /** Resolves once items can be queued, or after some seconds, so that a server that is away delays no start. */
   ready(): Promise<void>;
+  /** Works on one more source from now on. */
+  join(source: ClusterSource): void;
+  /** Works on a source no more: gives back what is under way on it. Its keeper must be stopped with this, if it has one. */
+  leave(source: SourceSettings): Promise<void>;
+  /** Closes databases that no source is left in. */
+  closeUnused(): Promise<void>;
   /** True if each database answers within some seconds. */
   reachable(): Promise<boolean>;
   /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
@@ -56,6 +63,10 @@ interface SharedDatabase {
   work: ClusterWork;
   /** By the sources' names in the queue. */
   keepers: Map<string, Keeper>;
+  /** What this process leads, by the last renewal. */
+  led: ReadonlySet<string>;
+  /** Null until this process takes leads. */
+  lead: Lead | null;
   failed: (error: unknown) => void;
 }
 
@@ -67,13 +78,36 @@ export function isShared({ warehouse }: Pick<SourceSettings, 'warehouse'>): bool
 /** Takes work from now on. */
 export function joinCluster(options: ClusterOptions): Cluster {
   const { clock } = options;
-  const databases = databasesOf(options);
+  const databases = new Map<string, SharedDatabase>();
   const opening = new PQueue({ concurrency: OPENING_AT_ONCE });
-  let leads: Lead[] = [];
+  let isLeading = false;
+
+  function join(known: ClusterSource): void {
+    const id = databaseOf(known.source);
+    const database = databases.get(id) ?? openDatabase(options, known.source.warehouse);
+    databases.set(id, database);
+    database.work.join(known);
+  }
+
+  options.sources.forEach(join);
   return {
+    join,
     ready: async () => {
       const opened = Array.from(databases.values(), ({ work }) => work.queue.opened);
       await waitAtMost(clock, READY_MS, Promise.all(opened));
+    },
+    leave: async (source) => {
+      const database = databases.get(databaseOf(source));
+      const name = queueName(source.warehouse);
+      database?.keepers.delete(name);
+      await database?.work.leave(name);
+    },
+    closeUnused: async () => {
+      for (const [id, { work, lead }] of databases) {
+        if (!work.isEmpty) continue;
+        databases.delete(id);
+        await Promise.all([work.stop(), lead?.stop()]);
+      }
     },
     reachable: async () => {
       const asked = Array.from(databases.values(), ({ work }) => work.queue.probe());
@@ -85,34 +119,36 @@ export function joinCluster(options: ClusterOptions): Cluster {
       if (database === undefined) throw new Error(`${source.name} is not a source of the cluster`);
       const work = queuedWork({ source, clock, shared: database.work, opening, inbox });
       const keeper = new Keeper({ source, clock, log, work });
-      database.keepers.set(queueName(source.warehouse), keeper);
+      const name = queueName(source.warehouse);
+      database.keepers.set(name, keeper);
+      keeper.lead(database.led.has(name));
+      if (isLeading) database.lead ??= leadOf(database, clock);
       return keeper;
     },
     lead: () => {
-      leads = Array.from(databases.values(), ({ address, keepers, failed }) => {
-        const tell = (led: ReadonlySet<string>): void => keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
-        return keepLead({ address, sources: [...keepers.keys()], clock, failed, leads: tell });
-      });
+      isLeading = true;
+      for (const database of databases.values()) database.lead ??= leadOf(database, clock);
     },
     stop: async () => {
-      const ended = Array.from(databases.values(), ({ work }) => work.stop());
-      await Promise.all([...ended, ...leads.map((lead) => lead.stop())]);
+      const all = [...databases.values()];
+      await Promise.all([...all.map(({ work }) => work.stop()), ...all.map(({ lead }) => lead?.stop())]);
     },
   };
 }
 
-function databasesOf({ sources, clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions): Map<string, SharedDatabase> {
-  const databases = new Map<string, SharedDatabase>();
-  for (const [database, inIt] of Map.groupBy(sources, ({ source }) => databaseOf(source))) {
-    const [first] = inIt;
-    if (first === undefined) continue;
-    const { warehouse: address } = first.source;
-    const failed = errorLogger(log, clock);
-    const byName = new Map(inIt.map((each) => [queueName(each.source.warehouse), each]));
-    const work = new ClusterWork({ address, sources: byName, clock, secrets, atOnce, failed });
-    databases.set(database, { address, work, keepers: new Map(), failed });
-  }
-  return databases;
+function openDatabase({ clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions, address: string): SharedDatabase {
+  const failed = errorLogger(log, clock);
+  const work = new ClusterWork({ address, clock, secrets, atOnce, failed });
+  return { address, work, keepers: new Map(), led: new Set(), lead: null, failed };
+}
+
+function leadOf(database: SharedDatabase, clock: Clock): Lead {
+  const { address, keepers, failed } = database;
+  const leads = (led: ReadonlySet<string>): void => {
+    database.led = led;
+    keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
+  };
+  return keepLead({ address, sources: () => [...keepers.keys()], clock, failed, leads });
 }
 
 /** Sources share a database if their addresses differ in the schema only. */
@@ -150,7 +186,8 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
   const name = queueName(source.warehouse);
   /** Queues what waits without an item, such as deliveries that are due to be tried again. */
   const queueWaiting = async ({ own }: Warehouse): Promise<void> => {
-    for (const resource of await releasedResources(own)) await queue.put({ kind: 'settle', source: name, resource });
+    const waiting = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
+    for (const resource of waiting) await queue.put({ kind: 'settle', source: name, resource });
     const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
     if (first !== undefined) await queue.put({ kind: 'drain', source: name });
   };

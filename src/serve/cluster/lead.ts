@@ -8,7 +8,8 @@ import { openCoordination } from '../../warehouse/databases.ts';
 export interface LeadOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
-  sources: readonly string[];
+  /** Those that are to be led just now, if nobody else leads them. */
+  sources: () => readonly string[];
   clock: Clock;
   /** Called after every renewal with the sources that this process leads now. */
   leads: (sources: ReadonlySet<string>) => void;
@@ -40,7 +41,7 @@ export function keepLead(options: LeadOptions): Lead {
   const renew = async (): Promise<void> => {
     const asked = clock.monotonic();
     coordination ??= await openCoordination(address, clock);
-    const led = new Set((await coordination?.lead(sources, owner, LEAD_MS)) ?? []);
+    const led = new Set((await coordination?.lead(sources(), owner, LEAD_MS)) ?? []);
     // An answer that came this late may be out of date already.
     if (clock.monotonic() - asked >= DOUBT_MS) return;
     keptAt = asked;

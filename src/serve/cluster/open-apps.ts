@@ -28,6 +28,8 @@ export interface OpenApps {
   use<T>(source: string, work: (open: OpenApp) => Promise<T>): Promise<T>;
   /** The source if it is open now, else null. */
   peek(source: string): App | null;
+  /** Closes a source if it is open; nothing may use it any more. */
+  end(source: string): Promise<void>;
   /** Closes what is open. Nothing may be in use any more. */
   close(): Promise<void>;
 }
@@ -72,6 +74,7 @@ export function createOpenApps(options: OpenAppsOptions): OpenApps {
       }
     },
     peek: (source) => apps.peek(source)?.app ?? null,
+    end: (source) => apps.end(source),
     close: async () => {
       await surplus;
       await apps.close();

@@ -10,6 +10,7 @@ export type Severity = (typeof SEVERITIES)[number];
 /** One thing that needs a person. */
 export interface Attention {
   severity: Severity;
+  /** Empty where it concerns all of them. */
   source: string;
   resource: string | null;
   /** The problem, as one sentence without the name of the resource. */
@@ -53,9 +54,15 @@ export function checkedOf(snapshot: StatusSnapshot): Checked[] {
     const what = 'It is left out, because its settings cannot be used';
     return { ...finding('down', what, problem.hint), source, resource: null, check: 'refused' };
   });
-  return [...refused, ...(snapshot.alerts ?? []).flatMap(untold), ...found].toSorted(
+  return [...refused, ...settingsFindings(snapshot), ...(snapshot.alerts ?? []).flatMap(untold), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
   );
+}
+
+function settingsFindings({ settings, at }: StatusSnapshot): Checked[] {
+  if (settings === null) return [];
+  const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
+  return [{ ...finding('look', what, settings.hint), source: '', resource: null, check: 'settings' }];
 }
 
 function findings<T>(

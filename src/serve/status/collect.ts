@@ -4,7 +4,8 @@ import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -22,9 +23,12 @@ export interface CollectorOptions {
   clock: Clock;
   /** When the process began to serve, epoch milliseconds. */
   startedAt: number;
-  sources: readonly StatusParts[];
+  /** Those that are kept just now. */
+  sources: () => readonly StatusParts[];
   /** Sources whose settings cannot be used. */
-  refused?: readonly RefusedSource[];
+  refused?: () => readonly RefusedSource[];
+  /** Settings that were read again and are not used; null if there are none. */
+  settings?: () => SettingsStatus | null;
   /** How the channels of `alerts` stand; none if absent. */
   alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
@@ -34,6 +38,8 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
+  details(asked: DetailsAsked): Promise<SourceDetails | null>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -43,26 +49,41 @@ const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
 /** Reads nothing before it is asked. */
 export function createCollector(options: CollectorOptions): Collector {
-  const { version, clock, startedAt, sources, stopping } = options;
-  const refused = (options.refused ?? []).map(refusedStatus);
-  const readers = sources.map((parts) => sourceReader(parts, clock, startedAt));
-  const probes = sources.map(
-    (parts) =>
-      [parts.source.name, createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) })] as const,
-  );
+  const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
+  const readers = ofEach((parts) => sourceReader(parts, clock, startedAt));
+  const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) }));
   return {
     snapshot: async () => {
-      const read = await Promise.all(readers.map((reader) => reader()));
+      const read = await Promise.all(sources().map((parts) => readers(parts)()));
       const alerts = options.alerts?.() ?? [];
-      const rest = { stopping: stopping(), sources: read, refused, ...(alerts.length === 0 ? {} : { alerts }) };
-      return { at: clock.now(), version, started_at: startedAt, ...rest };
+      const told = alerts.length === 0 ? {} : { alerts };
+      const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
+      return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
+    },
+    details: async (asked) => {
+      const parts = sources().find(({ source }) => source.name === asked.source);
+      const { resource } = asked;
+      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
+      return readDetails(parts, asked, clock);
     },
     ready: async () => {
-      const answers = await Promise.all(probes.map(async ([name, ask]) => [name, isWell(await ask())] as const));
+      const answers = await Promise.all(
+        sources().map(async (parts) => [parts.source.name, isWell(await probes(parts)())] as const),
+      );
       const isReady = !stopping() && answers.every(([, well]) => well);
       const told = answers.map(([name, well]) => [name, well ? 'ok' : 'unreachable'] as const);
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(told) };
     },
+  };
+}
+
+/** Makes something once for each source, for as long as the source is kept. */
+function ofEach<T>(make: (parts: StatusParts) => T): (parts: StatusParts) => T {
+  const made = new WeakMap<StatusParts, { of: T }>();
+  return (parts) => {
+    const known = made.get(parts) ?? { of: make(parts) };
+    made.set(parts, known);
+    return known.of;
   };
 }
 

@@ -21,6 +21,8 @@ export interface StatusSnapshot {
   sources: SourceStatus[];
   /** Sources that were left out, because their settings cannot be used. */
   refused: RefusedStatus[];
+  /** Why settings that were read again are not used, and since when; null if those are in use that were read last. */
+  settings: SettingsStatus | null;
   /** The channels of `alerts`; absent where nobody is told. */
   alerts?: AlertChannelStatus[];
 }
@@ -35,6 +37,10 @@ export interface AlertChannelStatus {
   last_told_at: Moment;
   /** What it was told of and goes on. */
   open: number;
+}
+
+export interface SettingsStatus extends Problem {
+  at: number;
 }
 
 export interface RefusedStatus {
@@ -83,6 +89,8 @@ export interface ResourceStatus {
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
   /** The service asked to be left alone until then. */
   parked_until: Moment;
+  /** Since when no run of it begins, and who wanted that; null if runs begin. */
+  paused: { since: Moment; by: string } | null;
   /** Who owns the resource, if not this process. */
   owner: { name: string; since: number } | null;
   /** The newest first. */
@@ -163,6 +171,8 @@ export interface WebhookStatus {
   /** Of the last hour. */
   received: number;
   refused: number;
+  /** By reason, since the process began. */
+  refused_by: Readonly<Record<string, number>>;
   /** Milliseconds from receipt to row. */
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;

@@ -55,6 +55,11 @@ export class ItemWorker<Kind extends WorkKind> {
     this.#pause.wake();
   }
 
+  /** Takes items of this source again. */
+  welcome(source: string): void {
+    if (this.#foreign.delete(source)) this.wake();
+  }
+
   /** Resolves once every item under way is done or given back, which `closing` must ask for. */
   async idle(): Promise<void> {
     this.wake();

@@ -57,7 +57,7 @@ export class WorkQueue {
   readonly #statements: SharedStatements;
   readonly #boss: PgBoss;
   readonly #outcomes: Outcomes;
-  readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
+  readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
 
   constructor(options: BossQueueOptions) {
     this.#options = options;
@@ -119,6 +119,11 @@ export class WorkQueue {
   /** Looks for items of a kind now. */
   wake(kind: WorkKind): void {
     this.#workers.get(kind)?.wake();
+  }
+
+  /** Takes items of this source again, which was not in the settings of this process before. */
+  welcome(source: string): void {
+    for (const worker of this.#workers.values()) worker.welcome(source);
   }
 
   /** Gives back the items under way, and closes. */

@@ -176,6 +176,7 @@ class InboxDrain implements Drain {
 
   #done(served: readonly Request[], outcome: DrainOutcome): void {
     for (const { ticket, target } of served) {
+      ticket.isForgotten ||= outcome === 'forgotten';
       ticket.served.push(target);
       this.#targetEnded(ticket);
     }

@@ -19,6 +19,7 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_runs', key: ['run_id', 'resource'] },
   { name: '_sync_seen', key: ['resource', 'walk_started_at', 'page'] },
   { name: '_sync_schema_changes', key: [], isAfresh: true },
+  { name: '_sync_forgotten', key: ['resource', 'fingerprint'], isAfresh: true },
   { name: '_sync_suspects', key: ['resource', 'record_id'], isAfresh: true },
   { name: '_sync_feeds', key: ['resource', 'feed'], isAfresh: true },
   { name: '_sync_limits', key: ['name'], isAfresh: true },

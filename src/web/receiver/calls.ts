@@ -3,12 +3,15 @@ import { createBirpc, type BirpcReturn } from 'birpc';
 import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
 import type { Settlement } from '../../warehouse/inbox.ts';
 import type { ReceiverFigures } from './figures.ts';
+import type { ReceivedSource } from './setup.ts';
 
 /** A request for something that the main thread makes: the status page, metrics, readiness. */
 export interface PageRequest {
-  method: 'GET' | 'HEAD';
+  method: 'GET' | 'HEAD' | 'POST';
   /** Path and query as they were sent. */
   path: string;
+  /** Of a form; absent until the main thread has answered 100 to its headers. */
+  body?: string;
   /** By lower-case name. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
@@ -37,6 +40,10 @@ export interface ReceiverCalls {
   figures(secrets: readonly string[]): Promise<ReceiverFigures>;
   /** Opens the inbox file of a source anew, which was replaced by another one. */
   reopen(source: string): Promise<void>;
+  /** Answers deliveries for the source by these settings from now on. Rejects, and changes nothing, if they cannot be used. */
+  receive(source: ReceivedSource, secrets: readonly string[]): Promise<void>;
+  /** Answers none for it any more, and closes its inbox. */
+  forget(source: string): Promise<void>;
   /** Without an answer. */
   hold(source: string, isHeld: boolean): Promise<void>;
   /** Answers open requests, commits their deliveries, and closes everything; the thread ends after its answer. */

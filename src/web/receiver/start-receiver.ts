@@ -38,6 +38,10 @@ export interface Receiver {
   /** Where it listens: `http://127.0.0.1:8080`. */
   url: string;
   inbox(source: string): ReceivedInbox;
+  /** Answers deliveries for the source by these settings from now on, also if it is new. */
+  receive(source: ReceivedSource): Promise<void>;
+  /** Answers none for it any more. */
+  forget(source: string): Promise<void>;
   figures(): Promise<ReceiverFigures>;
   /** Rejects when the thread has died: the process cannot keep its promises any more. Never resolves. */
   failed: Promise<never>;
@@ -66,14 +70,13 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
   const thread = connect<ReceiverCalls, MainCalls>(worker, mainCalls(options, newSecrets));
   const life = watchThread(worker, (error) => thread.$close(error));
   const port = await thread.open();
-  const inboxes = new Map<string, LazyInbox>();
+  const inboxes = new ReadInboxes(clock);
   // By now they are made and migrated if they can be: this thread only reads them, some of them perhaps never.
-  for (const { name, inbox } of sources) inboxes.set(name, lazyInbox(inbox, clock, { isReader: true }));
+  for (const source of sources) await inboxes.use(source);
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (source) => {
-      const inbox = inboxes.get(source);
-      if (inbox === undefined) throw new Error(`no webhooks are received for ${source}`);
+      const inbox = inboxes.of(source);
       return {
         ...inbox,
         settle: (settlements) => life.while(() => thread.settle(source, settlements)),
@@ -85,13 +88,53 @@ export async function startReceiver(options: ReceiverOptions, script: URL = SCRI
         },
       };
     },
+    receive: async (source) => {
+      await life.while(() => thread.receive(source, newSecrets()));
+      await inboxes.use(source);
+    },
+    forget: async (source) => {
+      await inboxes.drop(source);
+      await life.while(() => thread.forget(source));
+    },
     figures: () => life.while(() => thread.figures(newSecrets())),
     failed: life.failed,
     close: async () => {
       await life.end(() => thread.close());
-      for (const inbox of inboxes.values()) await inbox.close();
+      await inboxes.close();
     },
   };
+}
+
+/** The inboxes as this thread reads them, by the names of their sources. */
+class ReadInboxes {
+  readonly #clock: Clock;
+  readonly #open = new Map<string, { address: string; inbox: LazyInbox }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  of(source: string): LazyInbox {
+    const known = this.#open.get(source);
+    if (known === undefined) throw new Error(`no webhooks are received for ${source}`);
+    return known.inbox;
+  }
+
+  async use({ name, inbox: address }: ReceivedSource): Promise<void> {
+    if (this.#open.get(name)?.address === address) return;
+    await this.drop(name);
+    this.#open.set(name, { address, inbox: lazyInbox(address, this.#clock, { isReader: true }) });
+  }
+
+  async drop(source: string): Promise<void> {
+    const known = this.#open.get(source);
+    this.#open.delete(source);
+    await known?.inbox.close();
+  }
+
+  async close(): Promise<void> {
+    for (const { inbox } of this.#open.values()) await inbox.close();
+  }
 }
 
 function mainCalls(

@@ -10,7 +10,13 @@ const clock = hurriedClock(20);
 function leader(address: string, sources: readonly string[]) {
   const now = { leads: [] as string[], errors: [] as unknown[], lead: null as Lead | null };
   const leads = (led: ReadonlySet<string>): void => void (now.leads = [...led].toSorted());
-  now.lead = keepLead({ address, sources, clock, leads, failed: (error) => void now.errors.push(error) });
+  now.lead = keepLead({
+    address,
+    sources: () => sources,
+    clock,
+    leads,
+    failed: (error) => void now.errors.push(error),
+  });
   onTestFinished(() => now.lead?.stop());
   return now;
 }

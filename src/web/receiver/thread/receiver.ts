@@ -1,11 +1,14 @@
+import type { IncomingMessage } from 'node:http';
 import pMap from 'p-map';
 import type { Clock } from '../../../model/clock.ts';
 import { waitAtMost } from '../../../model/waiting.ts';
+import { refusalLog } from '../../refusal-log.ts';
 import type { PageAnswer, PageRequest, ReceiverCalls, ReceiverNote } from '../calls.ts';
 import { sourceFigures, type ReceiverFigures } from '../figures.ts';
 import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
+import { readForm } from './form.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
 import { requestHandler } from './requests.ts';
@@ -24,8 +27,10 @@ export interface ReceiverHost {
 }
 
 /** The HTTP server and its inboxes, in the thread that opened it. */
-export interface OpenReceiver extends Pick<ReceiverCalls, 'settle' | 'reopen' | 'close'> {
+export interface OpenReceiver extends Pick<ReceiverCalls, 'settle' | 'reopen' | 'forget' | 'close'> {
   port: number;
+  /** Answers deliveries for the source by these settings from now on. Throws `ConfigError`, and changes nothing, if they cannot be used. */
+  receive(source: ReceivedSource): Promise<void>;
   figures(): Promise<ReceiverFigures>;
   /** While it is held back, deliveries for the source are refused. */
   hold(source: string, isHeld: boolean): void;
@@ -43,6 +48,7 @@ const COUNTED_AT_ONCE = 2;
 const COUNTING_MS = 500;
 
 interface Received extends Addressee {
+  source: ReceivedSource;
   inbox: SourceInbox;
 }
 
@@ -52,28 +58,52 @@ interface Received extends Addressee {
  */
 export async function openReceiver(setup: ReceiverSetup, host: ReceiverHost): Promise<OpenReceiver> {
   await using opened = new AsyncDisposableStack();
-  const masked = maskedSecrets(setup.secrets ?? []);
+  const sources = new Map<string, Received>();
+  opened.defer(() => closeInboxes(sources));
+  const opening: Opening = { setup, host, sources, masked: maskedSecrets(setup.secrets ?? []) };
   const until = host.clock.monotonic() + OPENING_MS;
-  const openOne = async (source: ReceivedSource): Promise<[string, Received]> => {
+  const openOne = async (source: ReceivedSource, index: number): Promise<void> => {
     const isOpenedNow = host.clock.monotonic() < until;
-    const received = await openSource(source, { setup, host, masked, isOpenedNow });
-    opened.defer(() => received.inbox.close());
-    return [source.name, received];
+    sources.set(source.name, await openSource(source, opening, { isOpenedNow, offset: index / setup.sources.length }));
   };
   // All are opened or refused before an error is thrown, so that all that are open are closed again.
-  const all = await pMap(setup.sources, openOne, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
-  const sources = new Map(all);
+  await pMap(setup.sources, openOne, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch(throwFirst);
   refuseWithoutInbox([...sources.values()]);
   const { stop, ...serving } = await serve(setup, host, sources, opened);
   const open = opened.move();
   return {
     ...serving,
-    mask: (secrets) => void masked.push(...maskedSecrets(secrets)),
+    receive: (source) => receive(source, opening),
+    forget: async (source) => {
+      const was = sources.get(source);
+      sources.delete(source);
+      await was?.inbox.close();
+    },
+    mask: (secrets) => void opening.masked.push(...maskedSecrets(secrets)),
     close: () => {
       stop();
       return open.disposeAsync();
     },
   };
+}
+
+/** The entry is replaced at one moment: a delivery meets the old settings or the new ones. */
+async function receive(source: ReceivedSource, opening: Opening): Promise<void> {
+  const { sources, masked } = opening;
+  const was = sources.get(source.name);
+  if (was !== undefined && was.source.inbox === source.inbox) {
+    const recipient = { ...recipientOf(source, masked), store: was.inbox.store };
+    was.inbox.use(source);
+    sources.set(source.name, { ...was, source, recipient });
+    return;
+  }
+  const received = await openSource(source, opening, { isOpenedNow: true, offset: 0 });
+  sources.set(source.name, { ...received, figures: was?.figures ?? received.figures });
+  await was?.inbox.close();
+}
+
+async function closeInboxes(sources: ReadonlyMap<string, Received>): Promise<void> {
+  await Promise.all(Array.from(sources.values(), ({ inbox }) => inbox.close()));
 }
 
 function throwFirst(error: unknown): never {
@@ -88,22 +118,21 @@ function refuseWithoutInbox(sources: readonly Received[]): void {
 interface Opening {
   setup: ReceiverSetup;
   host: ReceiverHost;
-  masked: readonly string[];
-  isOpenedNow: boolean;
+  sources: Map<string, Received>;
+  /** Grows with the secrets. */
+  masked: string[];
 }
 
-async function openSource(source: ReceivedSource, { setup, host, masked, isOpenedNow }: Opening): Promise<Received> {
+async function openSource(
+  source: ReceivedSource,
+  { setup, host, masked, sources }: Opening,
+  now: { isOpenedNow: boolean; offset: number },
+): Promise<Received> {
   // Before any file is made: a secret that cannot be used is for the operator to mend.
   const recipient = recipientOf(source, masked);
-  const inbox = await openSourceInbox({
-    ...host,
-    source,
-    isOpenedNow,
-    offset: setup.sources.indexOf(source) / setup.sources.length,
-    inboxes: setup.sources.length,
-    limits: setup.limits,
-  });
-  return { recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
+  const inboxes = (): number => Math.max(setup.sources.length, sources.size);
+  const inbox = await openSourceInbox({ ...host, source, ...now, inboxes, limits: setup.limits });
+  return { source, recipient: { ...recipient, store: inbox.store }, inbox, figures: sourceFigures() };
 }
 
 async function serve(
@@ -111,13 +140,20 @@ async function serve(
   host: ReceiverHost,
   sources: ReadonlyMap<string, Received>,
   opened: AsyncDisposableStack,
-): Promise<Omit<OpenReceiver, 'mask' | 'close'> & { stop: () => void }> {
+): Promise<Omit<OpenReceiver, 'mask' | 'receive' | 'forget' | 'close'> & { stop: () => void }> {
   const unclaimed: Record<string, number> = {};
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
   const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
-  const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const toldForms = refusalLog(host.clock, (line) => {
+    const further = line.further === undefined ? '' : `, after ${line.further} more`;
+    host.note({ level: 'warn', event: 'control_refused', error: `${line.reason}${further}` });
+  });
+  const form = (request: IncomingMessage, invite: () => void) =>
+    readForm(request, { maxBytes: limits.formBytes, budget }, invite);
+  const forms = { form, refusedForm: toldForms };
+  const handlers = requestHandler({ ...host, ...forms, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
   const bound = await listen(server, { host: address, port, setting });
   opened.defer(() => closeServer(server, limits.closeMs));

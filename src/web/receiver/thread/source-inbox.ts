@@ -27,6 +27,8 @@ export interface SourceInbox {
   store: (delivery: NewDelivery) => Promise<InboxEffect>;
   settle(settlements: readonly Settlement[]): Promise<void>;
   figures(): Promise<InboxFigures>;
+  /** Keeps to these settings from now on; the inbox must be the same. */
+  use(source: ReceivedSource): void;
   /** While it is held back, nothing is stored: who moves the warehouse moves the inbox next. */
   hold(isHeld: boolean): void;
   /** Opens the file anew that has its name now. Does not throw: if it cannot be opened, that is its `problem`. */
@@ -41,8 +43,8 @@ interface SourceInboxOptions {
   isOpenedNow: boolean;
   /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
   offset: number;
-  /** How many share the thread, and perhaps one database. */
-  inboxes: number;
+  /** How many share the thread just now, and perhaps one database. */
+  inboxes: () => number;
   clock: Clock;
   limits: ReceiverLimits;
   /** Called when deliveries were stored that have to be worked on. */
@@ -79,19 +81,24 @@ const ASKED: Readonly<Record<Asks, (address: string) => InboxOptions>> = {
 };
 
 export async function openSourceInbox(options: SourceInboxOptions): Promise<SourceInbox> {
-  const { source, isOpenedNow, clock, limits, note } = options;
-  const { name, inbox: address, asks = 'nobody', webhook } = source;
+  const { isOpenedNow, clock, limits, note } = options;
+  const { name, inbox: address, asks = 'nobody' } = options.source;
+  let { source } = options;
   const inbox = lazyInbox(address, clock, ASKED[asks](address));
   if (isOpenedNow) await inbox.open();
   const noteProblem = (): void =>
     note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
   if (inbox.problem !== null) noteProblem();
   const commits = new GroupCommit({ write: notedWrite(inbox, options), mayPass, clock });
-  const room = createWaitingRoom({ rows: webhook.max_waiting, bytes: webhook.max_waiting_size });
-  const figures = cached(clock, leastAge(options), () => countedFigures(inbox, room));
+  const room = createWaitingRoom(() => ({ rows: source.webhook.max_waiting, bytes: source.webhook.max_waiting_size }));
+  const figures = cached(
+    clock,
+    () => leastAge(options),
+    () => countedFigures(inbox, room),
+  );
   let isHeld = false;
   const stop = new AbortController();
-  const purging = keepPurging(inbox, options, stop.signal);
+  const purging = keepPurging(inbox, { ...options, keepMs: () => keepMsOf(source) }, stop.signal);
   return {
     get problem() {
       return inbox.problem;
@@ -115,6 +122,7 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
         throw error;
       }
     },
+    use: (given) => void (source = given),
     hold: (held) => void (isHeld = held),
     settle: async (settlements) => {
       await Promise.all(settlements.map((settlement) => commits.add({ settlement }, { patienceMs: SETTLE_MS })));
@@ -184,14 +192,13 @@ function notedWrite(inbox: LazyInbox, { source: { name: source }, arrived, note 
 /** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
 async function keepPurging(
   inbox: LazyInbox,
-  { clock, source, offset }: SourceInboxOptions,
+  { clock, offset, keepMs }: SourceInboxOptions & { keepMs: () => number },
   signal: AbortSignal,
 ): Promise<void> {
-  const keepMs = keepMsOf(source);
   if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
   await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
     const now = clock.now();
-    const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
+    const before = { finished: timestampText(now - keepMs()), dead: timestampText(now - DEAD_FACTOR * keepMs()) };
     // Some rows at a time, so that no answer waits for it.
     while ((await inbox.purge(before, PURGE_ROWS)) >= PURGE_ROWS && !signal.aborted) {
       await sleepOrAbort(clock, PURGE_PAUSE_MS, signal);
@@ -207,11 +214,12 @@ function keepMsOf({ webhook, profile }: ReceivedSource): number {
 
 /** Milliseconds between two counts, so that those of all inboxes together stay few. */
 function leastAge({ inboxes }: SourceInboxOptions): number {
-  return inboxes > COUNTED_AT_ONCE ? inboxes * COUNTED_EVERY_MS : 0;
+  const count = inboxes();
+  return count > COUNTED_AT_ONCE ? count * COUNTED_EVERY_MS : 0;
 }
 
 /** Asks anew only when the last answer is old enough for what it has cost, and at least so old; once at a time. */
-function cached<T>(clock: Clock, leastMs: number, ask: () => Promise<T>): () => Promise<T> {
+function cached<T>(clock: Clock, leastMs: () => number, ask: () => Promise<T>): () => Promise<T> {
   let last: { answer: T; until: number } | null = null;
   let asking: Promise<T> | null = null;
 
@@ -220,7 +228,7 @@ function cached<T>(clock: Clock, leastMs: number, ask: () => Promise<T>): () => 
     try {
       const answer = await ask();
       const ended = clock.monotonic();
-      last = { answer, until: ended + Math.max(leastMs, (ended - began) * FIGURES_PART) };
+      last = { answer, until: ended + Math.max(leastMs(), (ended - began) * FIGURES_PART) };
       return answer;
     } finally {
       asking = null;

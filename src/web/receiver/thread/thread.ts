@@ -90,6 +90,8 @@ function callsTo(receiver: () => Promise<OpenReceiver>, { heard, end }: ThreadLi
     settle: async (source, settlements) => (await receiver()).settle(source, settlements),
     figures: async (secrets) => (await heard(secrets)).figures(),
     reopen: async (source) => (await receiver()).reopen(source),
+    receive: async (source, secrets) => (await heard(secrets)).receive(source),
+    forget: async (source) => (await receiver()).forget(source),
     hold: async (source, isHeld) => (await receiver()).hold(source, isHeld),
     close: async () => {
       await (await receiver()).close();

@@ -23,7 +23,8 @@ interface Entry {
   leaves(): void;
 }
 
-export function createWaitingRoom(most: Load): WaitingRoom {
+/** `mostOf` returns how much may wait just now. */
+export function createWaitingRoom(mostOf: () => Load): WaitingRoom {
   /** On their way: a count may see them or not. */
   const open = none();
   let counted = none();
@@ -38,6 +39,7 @@ export function createWaitingRoom(most: Load): WaitingRoom {
   return {
     enter: (bytes) => {
       const one = { rows: 1, bytes };
+      const most = mostOf();
       if (counted.rows + since.rows >= most.rows || counted.bytes + since.bytes + bytes > most.bytes) return null;
       add(open, one, 1);
       change(one, 1);

@@ -35,8 +35,16 @@ const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: '
  */
 export function webhookReceiver(parts: WebhookParts) {
   const { clock, addressees, unclaimed, note } = parts;
-  const [example] = addressees.values();
-  const decoy = example === undefined ? null : decoyRecipient(example.recipient);
+  let decoy: { example: Recipient; recipient: Recipient } | null = null;
+
+  /** Null if no source receives webhooks. */
+  function decoyNow(): Recipient | null {
+    const [first] = addressees.values();
+    if (first === undefined) return null;
+    const { recipient: example } = first;
+    if (decoy?.example !== example) decoy = { example, recipient: decoyRecipient(example) };
+    return decoy.recipient;
+  }
 
   /** A delivery that was proved, or may have been, and could not be kept: the sender has to repeat it. */
   function outcomeOf(error: unknown, source: string): Outcome {
@@ -48,7 +56,7 @@ export function webhookReceiver(parts: WebhookParts) {
   return async (request: IncomingMessage, name: string, invite: () => void): Promise<Outcome> => {
     const began = clock.monotonic();
     const addressee = addressees.get(name);
-    const recipient = addressee?.recipient ?? decoy;
+    const recipient = addressee?.recipient ?? decoyNow();
     const outcome =
       recipient === null
         ? refused('unknown_source')

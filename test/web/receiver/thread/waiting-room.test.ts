@@ -3,7 +3,7 @@ import { createWaitingRoom } from '../../../../src/web/receiver/thread/waiting-r
 
 describe('the waiting room of an inbox', () => {
   it('refuses what goes over its rows or its bytes, and counts what has left', () => {
-    const room = createWaitingRoom({ rows: 2, bytes: 100 });
+    const room = createWaitingRoom(() => ({ rows: 2, bytes: 100 }));
     const first = room.enter(60);
     expect(room.enter(41)).toBeNull();
     expect(room.enter(40)).not.toBeNull();
@@ -13,7 +13,7 @@ describe('the waiting room of an inbox', () => {
   });
 
   it('believes a count, but for what came in while it was made', () => {
-    const room = createWaitingRoom({ rows: 2, bytes: 100 });
+    const room = createWaitingRoom(() => ({ rows: 2, bytes: 100 }));
     room.enter(1)?.stays();
     const counted = room.counting();
     room.enter(1)?.stays();
@@ -25,7 +25,7 @@ describe('the waiting room of an inbox', () => {
   });
 
   it('keeps a delivery on its way in the next count, and ignores a count that a later one has overtaken', () => {
-    const room = createWaitingRoom({ rows: 1, bytes: 100 });
+    const room = createWaitingRoom(() => ({ rows: 1, bytes: 100 }));
     room.enter(1);
     const [older, newer] = [room.counting(), room.counting()];
     older({ rows: 0, bytes: 0 });

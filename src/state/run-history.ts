@@ -1,0 +1,188 @@
+import type { Kysely } from 'kysely';
+import { z } from 'zod';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import type { OwnTables, RejectRow, RunRow } from '../warehouse/own-tables.ts';
+import { outcomesOf } from './end-run.ts';
+import type { OutcomeCounts, RunFigures } from './runs.ts';
+
+/** A warning as it is stored; `accepted` if the profile accepts it. */
+export interface StoredWarning {
+  code: string;
+  message: string;
+  hint: string;
+  accepted?: boolean | undefined;
+}
+
+/** What a run of a resource failed with; `request_id` is of the service's answer. */
+export interface StoredError {
+  code: string;
+  message: string;
+  hint: string | null;
+  request_id: string | null;
+}
+
+/**
+ * A row of the history: one resource's part in a run, or in several in a row that changed nothing. Times are epoch
+ * milliseconds; figures and times are those of the latest of them, `all_*` and `outcomes` of all.
+ */
+export interface RunRecord extends RunFigures, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
+  started_at: number;
+  /** Null while it is under way. */
+  finished_at: number | null;
+  /** How many runs the row stands for, and when the first of them began. */
+  runs: number;
+  first_started_at: number;
+  all_requests: number;
+  all_bytes: number;
+  outcomes: OutcomeCounts;
+  error: StoredError | null;
+  warnings: StoredWarning[];
+}
+
+export interface RunChoice {
+  /** Only of this one, or of these; of all if absent. */
+  resource?: string | readonly string[] | undefined;
+  /** Only runs that did not end well: failed, partial, deferred, interrupted. */
+  failed?: boolean | undefined;
+  /** Only runs that were under way at this moment or later, epoch milliseconds. */
+  since?: number | undefined;
+  limit: number;
+}
+
+/** Past runs and those under way, the newest first. */
+export async function readRuns(
+  own: Kysely<OwnTables>,
+  { resource, failed = false, since, limit }: RunChoice,
+): Promise<RunRecord[]> {
+  let chosen = own.selectFrom('_sync_runs').selectAll();
+  if (resource !== undefined) chosen = chosen.where('resource', 'in', [resource].flat());
+  if (failed) chosen = chosen.where('status', 'not in', ['ok', 'running']);
+  if (since !== undefined) {
+    const moment = timestampText(since);
+    chosen = chosen.where((row) => row.or([row('finished_at', 'is', null), row('finished_at', '>=', moment)]));
+  }
+  const newestFirst = chosen.orderBy('started_at', 'desc').orderBy('run_id', 'desc').orderBy('resource');
+  return (await newestFirst.limit(limit).execute()).map(recordOf);
+}
+
+/** A change of a table, with the type before; null for a new column. */
+export interface RunSchemaChange {
+  changed_at: number;
+  table: string;
+  column: string;
+  from: ColumnType | null;
+  to: ColumnType;
+}
+
+/** A record that a run has set aside. */
+export interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail'> {
+  hash: string;
+  /** True once the record came in well, or was no longer listed. */
+  is_resolved: boolean;
+}
+
+export interface RunDetails extends RunRecord {
+  schema_changes: RunSchemaChange[];
+  /** At most `MOST_REJECTS`; `rejected` counts all. */
+  rejects: RunReject[];
+}
+
+/** Rejects of one run that are read. */
+export const MOST_REJECTS = 50;
+
+/** All resources' parts in one run, by name; none if there is no such run, or it stands in the row of a later one. */
+export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Promise<RunDetails[]> {
+  const rows = await own
+    .selectFrom('_sync_runs')
+    .selectAll()
+    .where('run_id', '=', run_id)
+    .orderBy('resource')
+    .execute();
+  const parts: RunDetails[] = [];
+  for (const row of rows) {
+    const [schema_changes, rejects] = [await schemaChangesOf(own, row), await rejectsOf(own, row)];
+    parts.push({ ...recordOf(row), schema_changes, rejects });
+  }
+  return parts;
+}
+
+/** The id of the run in whose row another one stands, by when that began (epoch milliseconds); null if there is none. */
+export async function runThatHolds(own: Kysely<OwnTables>, startedAt: number): Promise<string | null> {
+  const moment = timestampText(startedAt);
+  const row = await own
+    .selectFrom('_sync_runs')
+    .select('run_id')
+    .where('runs', '>', 1)
+    .where('first_started_at', '<=', timestampText(startedAt + 1_000))
+    .where('started_at', '>=', moment)
+    .orderBy('started_at')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.run_id ?? null;
+}
+
+async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: RunRow): Promise<RunSchemaChange[]> {
+  const rows = await own
+    .selectFrom('_sync_schema_changes')
+    .selectAll()
+    .where('resource', '=', resource)
+    .where('run_id', '=', run_id)
+    .orderBy('changed_at')
+    .orderBy('table_name')
+    .orderBy('column_name')
+    .execute();
+  return rows.map(({ changed_at, table_name, column_name, from_type, to_type }) => {
+    return {
+      changed_at: timestampMs(changed_at),
+      table: table_name,
+      column: column_name,
+      from: from_type,
+      to: to_type,
+    };
+  });
+}
+
+/** Those that no later run has met again, and those that it was the first to meet. */
+async function rejectsOf(
+  own: Kysely<OwnTables>,
+  { run_id, resource, started_at, finished_at }: RunRow,
+): Promise<RunReject[]> {
+  const rows = await own
+    .selectFrom('_sync_rejects')
+    .select(['reason', 'record_id', 'detail', 'hash', 'resolved_at'])
+    .where('resource', '=', resource)
+    .where((row) =>
+      row.or([
+        row('run_id', '=', run_id),
+        row.and([row('first_seen', '>=', started_at), row('first_seen', '<=', finished_at ?? started_at)]),
+      ]),
+    )
+    .orderBy('reason')
+    .orderBy('record_id')
+    .limit(MOST_REJECTS)
+    .execute();
+  return rows.map(({ reason, record_id, detail, hash, resolved_at }) => {
+    return { reason, record_id, detail, hash, is_resolved: resolved_at !== null };
+  });
+}
+
+function recordOf(row: RunRow): RunRecord {
+  const { error_code, error, error_hint, request_id, first_started_at, all_requests, all_bytes, warnings, ...rest } =
+    row;
+  return {
+    ...rest,
+    started_at: timestampMs(row.started_at),
+    finished_at: row.finished_at === null ? null : timestampMs(row.finished_at),
+    first_started_at: timestampMs(first_started_at ?? row.started_at),
+    all_requests: all_requests ?? row.requests,
+    all_bytes: all_bytes ?? row.bytes,
+    outcomes: outcomesOf(row),
+    error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint, request_id },
+    warnings: warnings === null ? [] : storedWarnings.parse(JSON.parse(warnings)),
+  };
+}
+
+const storedWarnings = z.array(
+  z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
+);
