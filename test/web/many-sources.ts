@@ -74,7 +74,7 @@ const TROUBLES: Readonly<Record<number, (source: SourceStatus) => SourceStatus>>
   }),
   40: (source) => ({
     ...source,
-    resources: source.resources.map((one) => ({ ...one, paused: { since: NOW - 40 * MINUTE, by: 'ops' } })),
+    resources: source.resources.map((one) => ({ ...one, paused: { at: NOW - 40 * MINUTE, by: 'ops' } })),
   }),
   66: failing,
 };
@@ -106,6 +106,17 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
   );
   return {
     problem: null,
+    verifications: [
+      {
+        resource: 'content',
+        mode: 'whole',
+        verdict: 'equal',
+        ended_at: NOW - 300 * MINUTE,
+        seconds: 64,
+        differences: 0,
+        requests: 184,
+      },
+    ],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
     rejects: [
       {

@@ -107,11 +107,11 @@ function bars(
   return path === '' ? null : markup`<path class="bar" stroke-width="${round(step - 1.2)}" d="${path}"/>`;
 }
 
-/** What a pointer finds: a tooltip for each minute. */
+/** What a pointer finds: a tooltip for each minute, as high as the plot by the stylesheet. */
 function tooltips({ minutes, minuteText: textOf }: Plot, step: number, x: (index: number) => number): Markup {
   const areas = minutes.map(
     (at, index) =>
-      markup`<rect x="${short(x(index))}" width="${short(step)}" height="${HEIGHT - BOTTOM}"><title data-at="${at}">${textOf(index)}</title></rect>`,
+      markup`<rect x="${short(x(index))}" width="${short(step)}"><title data-at="${at}">${textOf(index)}</title></rect>`,
   );
   return markup`<g class="hits">${areas}</g>`;
 }
