@@ -42,9 +42,9 @@ export async function servePages(pages: ReturnType<typeof createPages>, port = 0
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(request.url ?? '/');
-    void answered(pages, request).then(({ status, headers, body }) => {
-      response.writeHead(status, { ...headers }).end(body);
-    });
+    void answered(pages, request).then(({ status, headers, body }) =>
+      response.writeHead(status, { ...headers }).end(body),
+    );
   });
   const bound = await listening(server, port);
   return {

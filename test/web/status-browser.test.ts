@@ -15,6 +15,9 @@ const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
+const details = ({ resource, bodies }: DetailsAsked) =>
+  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
+
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -44,8 +47,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
 
   it.each(looks)('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
     const { controls } = notedControls();
-    const details = async ({ resource, bodies }: DetailsAsked) =>
-      detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies);
     const look = { colorScheme, viewport: { width, height: 900 } } as const;
     const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
     for (const [content, [snapshot, at]] of Object.entries(contents)) {

@@ -118,7 +118,7 @@ async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]
   const read = await Promise.all(
     resources.map(async (resource) => {
       const runs = await readRuns(own, resource, RUNS);
-      return runs.map((run): DetailedRun => ({ ...run, resource, error: scrubbed(run.error, scrub) }));
+      return runs.map((run): DetailedRun => Object.assign({}, run, { resource, error: scrubbed(run.error, scrub) }));
     }),
   );
   return read.flat().toSorted((a, b) => b.started_at - a.started_at);
@@ -151,12 +151,15 @@ async function readRejectsOf(
     .orderBy('last_seen', 'desc')
     .limit(REJECTS)
     .execute();
-  return rows.map(({ body, first_seen, last_seen, detail, ...row }) => ({
-    ...row,
+  return rows.map(({ body, first_seen, last_seen, detail, resource, reason, record_id, length }) => ({
+    resource,
+    reason,
+    record_id,
     detail: scrub(detail),
     first_seen_at: momentOf(first_seen),
     last_seen_at: momentOf(last_seen),
     body: bodies ? scrub(body) : null,
+    length,
   }));
 }
 
@@ -198,9 +201,9 @@ async function verificationsOf(own: Kysely<OwnTables>, resources: readonly strin
     .orderBy('verification_id', 'desc')
     .limit(VERIFICATIONS)
     .execute();
-  return rows.map(({ began_at, ended_at, ...row }) => {
+  return rows.map(({ began_at, ended_at, resource, mode, verdict, differences, requests }) => {
     const [began, ended] = [momentOf(began_at), momentOf(ended_at)];
     const seconds = began === null || ended === null ? null : (ended - began) / 1_000;
-    return { ...row, ended_at: ended, seconds };
+    return { resource, mode, verdict, differences, requests, ended_at: ended, seconds };
   });
 }

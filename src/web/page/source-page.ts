@@ -91,11 +91,10 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
   const { problem, runs, rejects, deliveries, schema_changes: changes, verifications } = details;
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', problemText(problem))];
   const isReceived = deliveries !== null && webhooks !== null;
-  const none = (what: string): Markup => markup`<p class="empty">${what}</p>`;
   return [
     panel('runs', 'Runs', runsTable(name, runs, now)),
     rejects.length === 0
-      ? panel('rejects', 'Set aside', none('No record is set aside.'))
+      ? panel('rejects', 'Set aside', markup`<p class="empty">No record is set aside.</p>`)
       : panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
     isReceived ? panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)) : null,
     changes.length === 0
