@@ -241,6 +241,7 @@ export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]
     return { tone: worst.severity, text: `${things}; ${freshnessText(worst, resources, snapshot.at)}` };
   }
   const successes = resources.map((status) => status.last_success_at);
+  if (snapshot.sources.length === 0) return { tone: 'quiet', text: 'There are no sources' };
   if (successes.includes(null)) return { tone: 'quiet', text: firstCopyText(resources) };
   const oldest = Math.min(...successes.filter((at) => at !== null));
   const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(oldest, snapshot.at)}`;
