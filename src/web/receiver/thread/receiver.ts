@@ -8,6 +8,7 @@ import { bodyBudget } from './body.ts';
 import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
+import { refusalLog } from './refusal-log.ts';
 import { requestHandler } from './requests.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
@@ -142,7 +143,9 @@ async function serve(
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
-  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
+  const refusals = refusalLog(host.note, host.clock);
+  opened.defer(() => refusals.flush(true));
+  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed, refusals });
   const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
   const bound = await listen(server, { host: address, port, setting });
@@ -150,7 +153,10 @@ async function serve(
   return {
     port: bound,
     settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
-    figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
+    figures: () => {
+      refusals.flush();
+      return figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count });
+    },
     reopen: async (source) => sources.get(source)?.inbox.reopen(),
     hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
     stop: () => void (isStopping = true),
