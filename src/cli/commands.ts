@@ -50,6 +50,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
     load: async () => (await import('./runs/runs.ts')).runsCommand,
   },
+  verify: {
+    about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
+    load: async () => (await import('./verify.ts')).verifyCommand,
+  },
   dictionary: {
     about:
       'tables, columns, relations, freshness, queries to begin with: as Markdown, HTML or JSON; asks only the warehouse',

@@ -1,6 +1,6 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { ControlAnswer, ControlOrigin } from './controls/control-request.ts';
+import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
@@ -35,6 +35,8 @@ export interface ServedSources extends Collector {
   metrics(): Promise<string>;
   /** Reads the settings again; sources that did not change go on as they are. Never rejects. */
   reload(origin: ControlOrigin): Promise<ControlAnswer>;
+  /** Does what the page or the command line asks for. */
+  control: Control;
   /** Finishes or rolls back what is under way, and closes all sources. */
   stop(): Promise<void>;
 }
@@ -70,8 +72,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     start: (receiving) => sources.start(receiving),
     wake: (source) => sources.get(source)?.keeper.wake(),
     received: (source, answers) => {
-      const refusals = Object.values(answers.refused).reduce((sum, count) => sum + count, 0);
-      sources.activity(source)?.receiverTotals({ stored: answers.stored, refused: refusals });
+      sources.activity(source)?.receiverTotals(answers);
       metrics.status.webhooks(source, answers);
     },
     tables: () => Promise.all(sources.all().map(({ tables }) => tables())),
@@ -80,6 +81,10 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       return metrics.text();
     },
     reload: (origin) => reloader.reload(origin),
+    control: async (request, origin) => {
+      if (request.action === 'reload') return reloader.reload(origin);
+      return { done: false, message: `${request.action}: not yet`, hint: null };
+    },
     stop: () => sources.stop(),
   };
 }

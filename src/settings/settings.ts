@@ -5,6 +5,7 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
+import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
 import { networkSchema, type Network } from './network.ts';
@@ -93,6 +94,10 @@ const serveSchema = z
       .meta({
         description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
       }),
+    public_url: pingUrl.optional().meta({
+      description: 'Address at which people see the page, for links in alerts',
+      examples: ['https://sync.example.com'],
+    }),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
@@ -178,6 +183,7 @@ const beside = {
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
   worker: workerSchema.prefault({}),
+  alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
   keep_runs: timeSpan
     .prefault('90d')
@@ -251,6 +257,7 @@ export interface Settings {
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
   readonly worker: WorkerSettings;
+  readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

@@ -5,6 +5,7 @@ import type { RefusedSource } from '../../settings/settings.ts';
 import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
 import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -35,6 +36,8 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
+  details(asked: DetailsAsked): Promise<SourceDetails | null>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -52,6 +55,12 @@ export function createCollector(options: CollectorOptions): Collector {
       const read = await Promise.all(sources().map((parts) => readers(parts)()));
       const left = { refused: refused().map(refusedStatus), settings: settings() };
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
+    },
+    details: async (asked) => {
+      const parts = sources().find(({ source }) => source.name === asked.source);
+      const { resource } = asked;
+      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
+      return readDetails(parts, asked, clock);
     },
     ready: async () => {
       const answers = await Promise.all(

@@ -24,6 +24,7 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_feeds', key: ['resource', 'feed'], isAfresh: true },
   { name: '_sync_limits', key: ['name'], isAfresh: true },
   { name: '_sync_notices', key: ['version', 'kind', 'value'], isAfresh: true },
+  { name: '_sync_alerts', key: ['channel', 'alert'], isAfresh: true },
   { name: '_sync_tokens', key: ['name'], isAfresh: true },
   { name: '_sync_reshapes', key: ['resource'], isAfresh: true },
   { name: '_sync_columns', key: ['table_name', 'column_name'], isAfresh: true },

@@ -6,7 +6,10 @@ import type { InboxOptions } from '../../warehouse/database.ts';
 import { openInbox } from '../../warehouse/databases.ts';
 
 /** An inbox that may not be there yet, as the receiver and its drain use it. */
-export interface LazyInbox extends Pick<Inbox, 'waiting' | 'write' | 'purge' | 'figures' | 'nameState' | 'close'> {
+export interface LazyInbox extends Pick<
+  Inbox,
+  'waiting' | 'write' | 'purge' | 'figures' | 'list' | 'nameState' | 'close'
+> {
   /** Why it could not be opened so far; null if it is open. */
   readonly problem: unknown;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
@@ -59,6 +62,7 @@ export function lazyInbox(address: string, clock: Clock, options?: InboxOptions)
     write: async (entries) => (await opened()).write(entries),
     purge: async (before, limit) => (await opened()).purge(before, limit),
     figures: async () => (await opened()).figures(),
+    list: async (filter) => (await opened()).list(filter),
     waiting: async (...asked) => (await opened()).waiting(...asked),
     nameState: () => open?.nameState() ?? NAMED,
     closeFile,

@@ -10,7 +10,7 @@ import { refusalBeforeBody } from './admission.ts';
 import { refused, type Outcome, type RefusalReason } from './answer.ts';
 import { readBody, type BodyBudget, type HeldBody } from './body.ts';
 import { decoyRecipient, type Recipient } from './recipient.ts';
-import type { RefusalLog } from './refusal-log.ts';
+import type { RefusedDeliveries } from './refused-deliveries.ts';
 
 /** A source that takes deliveries, and what it has counted of them. */
 export interface Addressee {
@@ -25,7 +25,7 @@ interface WebhookParts {
   /** Requests for sources that do not exist, by reason. */
   unclaimed: Record<string, number>;
   note: (note: ReceiverNote) => void;
-  refusals: Pick<RefusalLog, 'refused'>;
+  refusals: Pick<RefusedDeliveries, 'refused'>;
 }
 
 /** Why an inbox has not taken a delivery, by the code of its error. */

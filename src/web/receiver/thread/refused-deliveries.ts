@@ -14,7 +14,7 @@ interface Minute {
   more: Partial<Record<RefusalReason, number>>;
 }
 
-export interface RefusalLog {
+export interface RefusedDeliveries {
   /** Tells of a refused delivery. `source` is null for one that is none's here. */
   refused(source: string | null, reason: RefusalReason): void;
   /** Tells of what was only counted, for minutes that are over, or `all` of them. */
@@ -22,7 +22,10 @@ export interface RefusalLog {
 }
 
 /** Notes why deliveries are refused, in few lines however many come. Nothing of what was sent stands in them. */
-export function refusalLog(note: (note: ReceiverNote) => void, clock: Pick<Clock, 'monotonic'>): RefusalLog {
+export function refusedDeliveries(
+  note: (note: ReceiverNote) => void,
+  clock: Pick<Clock, 'monotonic'>,
+): RefusedDeliveries {
   const minutes = new Map<string | null, Minute>();
   const flush = (all = false): void => {
     for (const [source, { begun, more }] of minutes) {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import type { ReceiverNote } from '../../../../src/web/receiver/calls.ts';
-import { refusalLog } from '../../../../src/web/receiver/thread/refusal-log.ts';
+import { refusedDeliveries } from '../../../../src/web/receiver/thread/refused-deliveries.ts';
 import { HandClock } from '../../../support/hand-clock.ts';
 
 it('each of ten refused deliveries in a minute has a line, the others one together, by source', async () => {
   const clock = new HandClock();
   const notes: ReceiverNote[] = [];
-  const log = refusalLog((note) => notes.push(note), clock);
+  const log = refusedDeliveries((note) => notes.push(note), clock);
   for (let count = 0; count < 255; count += 1) log.refused('blog', count % 2 === 0 ? 'bad_signature' : 'too_old');
   log.refused(null, 'unknown_source');
   expect(notes.slice(0, 2)).toEqual([
