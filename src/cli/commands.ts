@@ -66,6 +66,14 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
+  backup: {
+    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    load: async () => (await import('./backup.ts')).restoreCommand,
+  },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
