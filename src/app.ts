@@ -14,7 +14,9 @@ import { isVersionDeclared, requestedVersion, versionText } from './source/versi
 import { openGovernor, TOKEN_LIMITS, type KnownLimits } from './state/open-governor.ts';
 import { storedTokens } from './state/stored-tokens.ts';
 import { deleteReleased, type ConfirmedDeletes } from './sync/deletes/confirm-deletes.ts';
+import { eraseForgotten } from './sync/forget/erase-records.ts';
 import { keepNotices } from './state/notices.ts';
+import { checkPrivacyKey } from './state/forgotten.ts';
 import { ownResources, type OwnedResources } from './state/owned-resource.ts';
 import type { SyncCommand } from './sync/plan.ts';
 import { refetchOwned, type RefetchOutcome, type RefetchRequest } from './sync/refetch.ts';
@@ -22,8 +24,11 @@ import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
-import { openCoordination, openWarehouse } from './warehouse/databases.ts';
+import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
+import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
+import { openCoordination, openSnapshot, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
+import type { SnapshotReader } from './warehouse/snapshot-reader.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
 export interface AppOptions {
@@ -60,6 +65,12 @@ export interface App {
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
+  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
+  /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
+  verify(request: VerifyRequest & { version: string }): Promise<Verification>;
+  /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
+  repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -72,13 +83,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { profile } = source;
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
+  const privacy = { source: source.name, key: source.privacy_key };
+  await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = keepsRefreshToken(source) ? storedTokens(warehouse) : (coordination ?? undefined);
   const asking = await openClient(options, { ...known, tokens }, opened);
   const { client, governor, listing, notices } = asking;
-  const ownedResources = ownResources(warehouse, clock, lingerMs);
+  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const rights = { credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
@@ -102,8 +115,21 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
+    eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
+    verify: ({ version, ...request }) =>
+      verifyResource(
+        { ...parts, runId: newRunId(clock), version, openSnapshot: () => snapshotOf(source, clock) },
+        request,
+      ),
+    repair: (found, signal) =>
+      repairResource({ ...parts, runId: newRunId(clock) }, found, () => snapshotOf(source, clock), signal),
     close: () => open.disposeAsync(),
   };
+}
+
+/** Beside others who write, and this very process. */
+function snapshotOf({ warehouse }: SourceSettings, clock: Clock): Promise<SnapshotReader> {
+  return openSnapshot(warehouse, clock, true);
 }
 
 /** Records are only ever read through the profile that hides what is not to be copied. */

@@ -41,9 +41,34 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
+  pause: {
+    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    load: async () => (await import('./control/control.ts')).pauseCommand,
+  },
+  resume: {
+    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    load: async () => (await import('./control/control.ts')).resumeCommand,
+  },
+  retry: {
+    about: 'have the running `serve` try again now, after a refused credential or another fault was mended',
+    load: async () => (await import('./control/control.ts')).retryCommand,
+  },
+  reload: {
+    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    load: async () => (await import('./control/control.ts')).reloadCommand,
+  },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
+  },
+  runs: {
+    about:
+      'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    load: async () => (await import('./runs/runs.ts')).runsCommand,
+  },
+  verify: {
+    about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
+    load: async () => (await import('./verify.ts')).verifyCommand,
   },
   dictionary: {
     about:
@@ -53,6 +78,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   grants: {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
+  },
+  forget: {
+    about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
+    load: async () => (await import('./forget/forget.ts')).forgetCommand,
   },
   deletes: {
     about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',

@@ -1,5 +1,4 @@
 import type { CompiledQuery } from 'kysely';
-import { takenIn } from '../shape/records/as-record.ts';
 import { initialShape, shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { readTables } from '../state/column-catalog.ts';
 import { restoreDeletes } from '../state/deletes.ts';
@@ -57,6 +56,8 @@ export interface PageOutcome {
   updated: number;
   unchanged: number;
   rejected: number;
+  /** Records that were dropped because a person has had them erased; absent for none. */
+  forgotten?: number;
   /** Records that another one of the page with the same key was taken for. */
   clashes: KeyClashes;
   /** Rows that an older state of the record replaced. */
@@ -129,7 +130,7 @@ async function loadPage(
   for (const [index, { reason, detail }] of aside) setAside.push(rejected(fresh[index], reason, detail));
   const mayResolve = owned.openRejects > 0 || setAside.length > 0;
 
-  const outcome = outcomeOf(prepared, shaped, setAside.length, takenIn(page.records).length);
+  const outcome = outcomeOf(prepared, shaped, setAside.length);
   const { lost, leftOut } = prepared;
   const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
   const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
@@ -154,7 +155,7 @@ async function loadPage(
 }
 
 /** The records as rows of tables that have grown to hold them. */
-async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+export async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const { owned, profile } = context;
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
@@ -166,10 +167,9 @@ async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]):
 }
 
 function outcomeOf(
-  { found, clashes }: PreparedPage,
+  { found, clashes, taken: records, forgotten }: PreparedPage,
   { rejects, overflowed, discarded, repaired }: ShapedPage,
   rejected: number,
-  records: number,
 ): PageOutcome {
   const { wentBack } = found;
   const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
@@ -178,7 +178,7 @@ function outcomeOf(
   // The rest are records without any change, and second copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const rows = { records, inserted, updated, unchanged, rejected };
-  return { ...rows, clashes, wentBack, overflowed, discarded, repaired };
+  return { ...rows, ...(forgotten === 0 ? {} : { forgotten }), clashes, wentBack, overflowed, discarded, repaired };
 }
 
 /** Notes when watched records were last listed, also those that say nothing new. */

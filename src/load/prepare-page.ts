@@ -2,7 +2,7 @@ import type { SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { sameJson } from '../shape/records/fingerprint.ts';
-import { storedValue } from '../shape/records/as-record.ts';
+import { storedValue, takenIn } from '../shape/records/as-record.ts';
 import { shapeRecords, type ShapedPage } from '../shape/shape-page.ts';
 import { toTimestampText } from '../shape/columns/timestamps.ts';
 import { tombstoneOf, type Tombstone } from '../shape/tombstone.ts';
@@ -10,6 +10,7 @@ import { storedZone, updatedColumns } from '../shape/columns/updated-time.ts';
 import type { ResourceProfile } from '../source/profile.ts';
 import { currentBodies } from '../state/versions.ts';
 import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
+import { dropForgotten } from './drop-forgotten.ts';
 import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
 import type { PreparedRows, StoredRow } from '../warehouse/warehouse.ts';
 import type { OwnedResource } from '../state/owned-resource.ts';
@@ -23,6 +24,10 @@ export interface LoadablePage {
 
 /** A page compared with what the warehouse holds. */
 export interface PreparedPage {
+  /** Records that were erased on a person's word: nothing of them is looked at. */
+  forgotten: number;
+  /** Records that are to be rows. */
+  taken: number;
   keyed: readonly KeyedRecord[];
   /** Those of them by key that say that they are deleted. */
   tombstones: ReadonlyMap<string, Tombstone>;
@@ -56,14 +61,16 @@ export async function preparePage(
   shape: ResourceShape,
   page: LoadablePage,
 ): Promise<PreparedPage> {
-  const { profile } = context;
-  const { keyed, setAside, leftOut, clashes } = keyRecords(page.records, profile);
+  const { profile, owned } = context;
+  const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
+  const { keyed, setAside, leftOut, clashes } = keyRecords(records, profile);
   const tombstones = tombstonesAmong(keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
   const found = await findDifference(context, policy, shape, { keyed, tombstones, requestedAt });
   const lost = await lostAmong(context, shape, leftOut, requestedAt);
   const fresh = [...found.inserts, ...found.updates];
-  const prepared = { keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
+  const counted = { forgotten, taken: takenIn(records).length };
+  const prepared = { ...counted, keyed, tombstones, setAside, leftOut, lost, clashes, found, fresh };
   const shaped = shapeRecords({ shape, profile, records: fresh });
   if (shaped.shape !== shape) return { ...prepared, shaped: null, rows: null };
   const isWhole = shaped.rejects.length === 0;

@@ -29,14 +29,19 @@ export interface CheckedFile<T> {
   holdsSecret: boolean;
 }
 
+/** Where the file of a source stands beside others: what the config says for all of them. */
+export interface CheckPlace extends Surroundings {
+  hasPrivacyKey?: boolean;
+}
+
 /** Loads a profile by its name or path; `missing` is the message if there is none. */
 export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 
 /** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
-export function checkFile<T extends { sources: SourcesFile | string }>(
+export function checkFile<T extends { sources: SourcesFile | string; privacy_key?: string | undefined }>(
   schema: z.ZodType<T>,
   { value, locate }: Pick<YamlFile, 'value' | 'locate'>,
-  surroundings: Surroundings,
+  surroundings: CheckPlace,
   readProfile: ReadProfile,
 ): CheckedFile<T> {
   const filled = interpolate(value, surroundings);
@@ -46,12 +51,19 @@ export function checkFile<T extends { sources: SourcesFile | string }>(
   // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
   const formal = (findings ?? []).filter((one) => !unfilled.has(pathKey(one.path)));
   const sources = data === null || typeof data.sources === 'string' ? {} : data.sources;
-  const crossed = [...crossCheck(sources, loaded.profiles), ...insecureFindings(sources, loaded.profiles)];
+  const crossed = [
+    ...crossCheck(sources, loaded.profiles, surroundings.hasPrivacyKey === true || hasPrivacyKey(data)),
+    ...insecureFindings(sources, loaded.profiles),
+  ];
   const all = [...filled.findings, ...formal, ...crossed, ...loaded.findings];
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];
   const holdsSecret = holdsLiteralSecret(value, filled.paths);
   return { data, faults, profiles: loaded.profiles, deprecations: loaded.deprecations, secrets, holdsSecret };
+}
+
+function hasPrivacyKey(data: { privacy_key?: string | undefined } | null): boolean {
+  return data?.privacy_key !== undefined;
 }
 
 interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'> {
@@ -100,7 +112,7 @@ export interface SourceFile {
 /** Reads every source of a folder, in the order of their names. Ignores hidden files, folders and other kinds of files. */
 export function readSourceFolder(
   folder: string,
-  place: ProfilePlace,
+  place: ProfilePlace & CheckPlace,
   readProfile: ReadProfile,
 ): { files: SourceFile[] } | { problem: string } {
   const names = fileNames(folder);
@@ -119,7 +131,12 @@ function fileNames(folder: string): { found: string[] } | { problem: string } {
   }
 }
 
-function readSource(path: string, fileName: string, place: ProfilePlace, readProfile: ReadProfile): SourceFile {
+function readSource(
+  path: string,
+  fileName: string,
+  place: ProfilePlace & CheckPlace,
+  readProfile: ReadProfile,
+): SourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
   const unreadable = { name, file, source: null, secrets: [], isExposed: false };

@@ -8,10 +8,14 @@ import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.
 import { grammarOf } from './warehouse-address.ts';
 
 /** Checks that concern several fields of a source, or a source and its profile, together. */
-export function crossCheck(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
+export function crossCheck(
+  sources: SourcesFile,
+  profiles: ReadonlyMap<string, Profile>,
+  hasPrivacyKey: boolean,
+): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, source]) => {
     const profile = profiles.get(name);
-    return profile === undefined ? [] : sourceFindings(name, source, profile);
+    return profile === undefined ? [] : sourceFindings(name, source, profile, hasPrivacyKey);
   });
 }
 
@@ -30,7 +34,12 @@ export function placementFindings(warehouse: string, sources: readonly string[],
   });
 }
 
-function sourceFindings(name: string, source: SourcesFile[string], profile: Profile): SettingsFinding[] {
+function sourceFindings(
+  name: string,
+  source: SourcesFile[string],
+  profile: Profile,
+  hasPrivacyKey: boolean,
+): SettingsFinding[] {
   const known = Object.keys(profile.resources);
   const unknown = (resource: string, path: (string | number)[], part: SettingsFinding['part']): SettingsFinding[] => {
     if (known.includes(resource)) return [];
@@ -45,7 +54,7 @@ function sourceFindings(name: string, source: SourcesFile[string], profile: Prof
     ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
     ...authFindings(source.auth, profile).map(below(name)),
     ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
-    ...hashFindings(source, profile).map(below(name)),
+    ...(hasPrivacyKey ? [] : hashFindings(source, profile).map(below(name))),
   ];
 }
 

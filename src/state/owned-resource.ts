@@ -4,6 +4,7 @@ import { SyncError } from '../model/errors.ts';
 import { SharedResources, type Acquired } from '../model/shared-resources.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { readTables } from './column-catalog.ts';
+import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
 import type { UsedColumn } from '../warehouse/in-use.ts';
@@ -27,6 +28,10 @@ export interface OwnedResource {
   shape: ResourceShape | null;
   /** Open rejects: while there are none, no record can resolve one. */
   openRejects: number;
+  /** Records that a person has had erased: nothing of them is stored any more. */
+  readonly forgotten: Forgotten;
+  /** Reads anew what was erased; to be called in a turn. */
+  rereadForgotten(): Promise<void>;
   /** Keys that are being asked for at the service just now; a loader notes in them when it last met the record. */
   readonly watches: Set<Map<string, number>>;
   /** Columns that others' things kept from widening, since somebody last told of them. */
@@ -46,9 +51,14 @@ export interface OwnedResources {
 }
 
 /** A released resource stays owned for `lingerMs`, because acquiring it again costs several queries. */
-export function ownResources(warehouse: Warehouse, clock: Clock, lingerMs = 0): OwnedResources {
+export function ownResources(
+  warehouse: Warehouse,
+  clock: Clock,
+  lingerMs = 0,
+  privacy: PrivacyKey = NO_PRIVACY_KEY,
+): OwnedResources {
   const shared = new SharedResources({
-    open: (resource) => SharedOwnership.open(warehouse, resource, clock),
+    open: (resource) => SharedOwnership.open(warehouse, resource, clock, privacy),
     close: (owned) => owned.release(),
     linger: { clock, ms: lingerMs },
   });
@@ -56,6 +66,15 @@ export function ownResources(warehouse: Warehouse, clock: Clock, lingerMs = 0): 
     acquire: async (resource) => viewOf(await shared.acquire(resource)),
     close: () => shared.close(),
   };
+}
+
+interface OwnershipParts {
+  warehouse: Warehouse;
+  resource: string;
+  clock: Clock;
+  privacy: PrivacyKey;
+  lease: Lease;
+  forgotten: Forgotten;
 }
 
 /** A resource as shared by all who acquired it. */
@@ -66,21 +85,35 @@ class SharedOwnership {
   readonly watches = new Set<Map<string, number>>();
   readonly besides: UsedColumn[] = [];
   turns = 0;
+  forgotten: Forgotten;
   lease: Lease;
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
+  readonly #privacy: PrivacyKey;
   readonly #turns = new PQueue({ concurrency: 1 });
 
-  private constructor(warehouse: Warehouse, resource: string, clock: Clock, lease: Lease) {
-    this.resource = resource;
-    this.#warehouse = warehouse;
-    this.#clock = clock;
-    this.lease = lease;
+  private constructor(parts: Readonly<OwnershipParts>) {
+    this.resource = parts.resource;
+    this.#warehouse = parts.warehouse;
+    this.#clock = parts.clock;
+    this.#privacy = parts.privacy;
+    this.lease = parts.lease;
+    this.forgotten = parts.forgotten;
   }
 
-  static async open(warehouse: Warehouse, resource: string, clock: Clock): Promise<SharedOwnership> {
+  static async open(
+    warehouse: Warehouse,
+    resource: string,
+    clock: Clock,
+    privacy: PrivacyKey,
+  ): Promise<SharedOwnership> {
     const lease = await acquireLease(warehouse, resource, clock);
-    const owned = new SharedOwnership(warehouse, resource, clock, lease);
+    const read = readForgotten(warehouse.own, resource, privacy);
+    const forgotten = await read.catch(async (error: unknown) => {
+      await lease.release();
+      throw error;
+    });
+    const owned = new SharedOwnership({ warehouse, resource, clock, privacy, lease, forgotten });
     owned.openRejects = await countOpenRejects(warehouse.own, resource);
     return owned;
   }
@@ -92,6 +125,10 @@ class SharedOwnership {
     });
   }
 
+  async rereadForgotten(): Promise<void> {
+    this.forgotten = await readForgotten(this.#warehouse.own, this.resource, this.#privacy);
+  }
+
   async renew(): Promise<void> {
     const lease = await acquireLease(this.#warehouse, this.resource, this.#clock);
     await this.lease.release();
@@ -99,6 +136,7 @@ class SharedOwnership {
     // An owner in between may have made the tables grow, and a set-back database has lost some.
     this.shape = await readTables(this.#warehouse, this.resource);
     this.openRejects = await countOpenRejects(this.#warehouse.own, this.resource);
+    await this.rereadForgotten();
   }
 
   async release(): Promise<void> {
@@ -125,6 +163,10 @@ function viewOf(acquired: Acquired<SharedOwnership>): OwnedResource {
     besides: own.besides,
     lease: () => lease.proof(),
     takeTurn: (work) => own.takeTurn(work),
+    rereadForgotten: () => own.rereadForgotten(),
+    get forgotten() {
+      return own.forgotten;
+    },
     reacquire: () => own.takeTurn(() => own.renew()),
     release: (now) => acquired.release(now),
     recover: async (error) => {

@@ -19,7 +19,7 @@ export const NO_FIGURES = {
 } satisfies Partial<RunRow>;
 
 /** The figures of one resource's walk, as counted so far. */
-export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES>;
+export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 

@@ -14,13 +14,14 @@ import { loadRecord, type FoundRecord } from './item/load-record.ts';
  * The outcome of reading a record again. `rejected`: it exists but cannot become a row, and was set aside. `deleted`,
  * `held`, `absent`: the service has it no more; its row was marked, waits for a person, or never was. `unconfirmed`: it
  * may be gone, and only a whole walk can tell. `behind`: the answer is from before the event, nothing was written.
- * `unreadable`: this record cannot be read alone, or what is read is not proved to be the listed record, so its
+ * `forgotten`: a person has had the record erased, nothing was asked. `unreadable`: this record cannot be read alone, or what is read is not proved to be the listed record, so its
  * resource has to be walked.
  */
 export type RefetchOutcome =
   | 'loaded'
   | 'unchanged'
   | 'rejected'
+  | 'forgotten'
   | 'deleted'
   | 'held'
   | 'absent'
@@ -69,7 +70,11 @@ const ON_ITS_WAY_MS = 5_000;
  * loading throw; then nothing was written.
  */
 export async function refetch(context: ResourceContext, key: string, expected: Expectation): Promise<RefetchOutcome> {
-  const { proof, clock } = context;
+  const { proof, clock, owned } = context;
+  if (owned.forgotten.has(key)) {
+    expected(clock.now(), null);
+    return 'forgotten';
+  }
   const reading = await readAlone(context, key);
   if (reading === null) return cannotBeRead(context, key, expected(clock.now(), null));
   const record = (reading.isThere ? reading.record : (reading.stated?.record ?? reading.leftOut)) ?? null;

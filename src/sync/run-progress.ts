@@ -65,6 +65,7 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
     updated: figures.updated + outcome.updated,
     unchanged: figures.unchanged + outcome.unchanged,
     rejected: figures.rejected + outcome.rejected,
+    ...(outcome.forgotten === undefined ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
   };
 }
 

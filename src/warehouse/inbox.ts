@@ -67,6 +67,8 @@ export type SettledColumns = Pick<
 export interface Settlement extends SettledColumns {
   /** `events` of the row as it was first read for this: one that has come again since waits on. Null if that does not matter. */
   readEvents: number | null;
+  /** True if its body, its headers and its ids go with it: it named a record that was erased. */
+  erases?: true;
 }
 
 /** One entry of a transaction; they are written in order. */
@@ -127,5 +129,9 @@ export interface Inbox {
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;
   /** Cheap enough to be asked all the time. Does not throw. */
   nameState(): NameState;
+  /** Deliveries in the order of their numbers, those behind `seq` only. */
+  after(seq: number, limit: number): Promise<DeliveryRow[]>;
+  /** Takes what was deleted out of free space and log. Returns false while a reader still needs the log. */
+  clean(): Promise<boolean>;
   close(): Promise<void>;
 }

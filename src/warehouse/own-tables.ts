@@ -1,7 +1,9 @@
+import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { VerificationRow } from './verification-row.ts';
 import type { DeleteRow, GrowthRow, ViewColumnRow, ViewRow } from './view-rows.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
@@ -44,6 +46,8 @@ export interface RunRow {
   error_hint: string | null;
   /** By which the service's operators find the request that failed; null if its answer named none. */
   request_id: string | null;
+  /** Records that were dropped because a person has had them erased. */
+  forgotten?: number | undefined;
 }
 
 export interface CheckpointRow {
@@ -247,4 +251,8 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
+  _sync_verifications: VerificationRow;
+  _sync_forgotten: ForgottenRow;
+  _sync_alerts: AlertRow;
 }

@@ -18,7 +18,7 @@ export interface WarehouseReader
 }
 
 /** The same of an inbox. */
-export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'close'>;
+export type InboxViewer = Pick<Inbox, 'list' | 'get' | 'after' | 'close'>;
 
 /** Asks by single statements, which are alike on all databases. */
 export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
@@ -33,6 +33,7 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
         typeof delivery === 'number' ? all.where('seq', '=', delivery) : all.where('delivery_id', '=', delivery);
       return (await one.executeTakeFirst()) ?? null;
     },
+    after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
     close,
   };
 }
@@ -42,6 +43,7 @@ const SAMPLED_LETTERS = 40;
 
 interface RowQueries extends Pick<
   Warehouse,
+  | 'named'
   | 'holdsBeyondDouble'
   | 'sample'
   | 'timeSpan'
@@ -77,6 +79,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
   const keysOf = async (query: RawBuilder<{ key: string }>): Promise<string[]> =>
     (await query.execute(own)).rows.map(({ key }) => key);
   return {
+    named,
     holdsBeyondDouble: async (table, column) => {
       const [least, most] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;

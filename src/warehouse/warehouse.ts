@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely } from 'kysely';
+import type { CompiledQuery, Kysely, RawBuilder } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
@@ -175,6 +175,8 @@ export interface Warehouse extends RowCounting {
   readonly own: Kysely<OwnTables>;
   /** How views are written for it. */
   readonly dialect: ViewDialect;
+  /** A table as a statement of `own` names it. */
+  named(table: string): RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
@@ -225,6 +227,11 @@ export interface Warehouse extends RowCounting {
   countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
   /** Statements on own tables in one transaction, under the lease if one is given. */
   apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
+  /**
+   * Takes what was deleted from these tables out of free space and log, as far as the database lets one who owns them.
+   * Returns false while a reader still needs what was there before: then to be called again.
+   */
+  clean(tables: readonly string[]): Promise<boolean>;
   /** Resolves once all that was committed before survives a power cut. */
   persist(): Promise<void>;
   /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */

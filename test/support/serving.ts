@@ -24,6 +24,8 @@ export interface ServingOptions {
   profile?: Fields;
   /** Fields of every source. */
   source?: Fields;
+  /** Fields beside the sources. */
+  settings?: Fields;
   /** Sources by name, each with what it has of its own; one `blog` where absent. */
   sources?: Readonly<Record<string, Fields>>;
   /** The usual one where absent. */
@@ -67,6 +69,8 @@ export interface ServingStage {
   /** Paths of a source's files on SQLite. */
   file(source?: string): string;
   inboxFile(source?: string): string;
+  /** Of a source's warehouse, on either database. */
+  address(source?: string): string;
   /** Starts `serve`, and waits until it listens. Throws where it ends before. */
   serve(start?: Start): Promise<Serving>;
   /** Starts `serve` and waits for nothing. */
@@ -136,6 +140,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     sandbox,
     file: (source) => address(source).slice('sqlite:'.length),
     inboxFile: (source) => inboxAddress(source).slice('sqlite:'.length),
+    address,
     configure,
     launch,
     serve: async (start) => listening(launch(start), agent),
@@ -269,6 +274,7 @@ function writeSettings({ folder, warehouse, sandbox }: Place, options: ServingOp
     warehouse,
     log: { level: 'info' },
     sources: Object.fromEntries(sources),
+    ...options.settings,
   };
   // JSON is YAML.
   writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));

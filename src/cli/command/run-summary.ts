@@ -16,6 +16,7 @@ export function summaryText(report: RunReport): string {
 
 function figuresOf(report: ResourceReport): string {
   const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
+  const { forgotten = 0 } = report;
   const parts = [
     `${countText(inserted)} new`,
     `${countText(updated)} changed`,
@@ -23,6 +24,7 @@ function figuresOf(report: ResourceReport): string {
     ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
     ...(held > 0 ? [`${countText(held)} deletes held`] : []),
     ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as forgotten`] : []),
     `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
     durationText(seconds),

@@ -75,6 +75,8 @@ export interface ResourceStatus {
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
   /** The service asked to be left alone until then. */
   parked_until: Moment;
+  /** Since when no run of it begins, and who wanted that; null if runs begin. */
+  paused: { since: number; by: string } | null;
   /** Who owns the resource, if not this process. */
   owner: { name: string; since: number } | null;
   /** The newest first. */
@@ -155,6 +157,8 @@ export interface WebhookStatus {
   /** Of the last hour. */
   received: number;
   refused: number;
+  /** By reason, since the process began. */
+  refused_by: Readonly<Record<string, number>>;
   /** Milliseconds from receipt to row. */
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;

@@ -24,7 +24,7 @@ export interface DrainItem {
   source: string;
 }
 
-/** A person has released deletes of a resource, which are to be confirmed; `settle` is the stored name of such items. */
+/** A person has released deletes of a resource, which are to be confirmed, or wants records of it to be erased; `settle` is the stored name of such items. */
 export interface ConfirmItem {
   kind: 'settle';
   source: string;

@@ -18,6 +18,8 @@ export interface Ticket {
   readonly served: EventTarget[];
   /** Of several faults one that passes, because then nothing may be dead; else the last. */
   fault: DrainFault | null;
+  /** True if it names a record that a person has had erased: nothing of it is kept. */
+  isForgotten?: boolean;
   /** Stored with it although it is done; null if there is nothing to say. */
   remark: string | null;
 }
@@ -38,6 +40,9 @@ export interface TicketLimits {
   keepMs: number;
 }
 
+/** Of a delivery of which nothing else is kept. */
+const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
+
 /** The end of a delivery that is not tried again. */
 export type FinalState = Pick<Settlement, 'state' | 'reason'>;
 
@@ -46,7 +51,17 @@ export function ticketFor(row: DeliveryRow, targets: readonly EventTarget[], kin
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
   const { seq, attempts, events } = row;
   const receivedAt = timestampMs(row.received_at);
-  return { seq, attempts, receivedAt, events, found, left: targets.length, served: [], fault: null, remark: null };
+  return {
+    seq,
+    attempts,
+    receivedAt,
+    events,
+    found,
+    left: targets.length,
+    served: [],
+    fault: null,
+    remark: null,
+  };
 }
 
 export function ticketsOf(served: readonly Request[]): Ticket[] {
@@ -70,7 +85,8 @@ export function settlementOf(ticket: Ticket, limits: TicketLimits, now: number, 
 
 /** The row of a delivery that is not tried again. */
 export function finished(ticket: Ticket, end: FinalState, now: number): Settlement {
-  return { ...rowOf(ticket), ...end, due_at: null, finished_at: timestampText(now) };
+  const settled = { ...rowOf(ticket), ...end, due_at: null, finished_at: timestampText(now) };
+  return ticket.isForgotten ? { ...settled, reason: FORGOTTEN, record_id: null, erases: true } : settled;
 }
 
 /** To be behind alone kills no delivery: the last attempt asks for no time. */

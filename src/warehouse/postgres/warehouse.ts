@@ -5,6 +5,7 @@ import type { OwnTables } from '../own-tables.ts';
 import type { LeaseProof, PageCommit, PreparedRows, Warehouse } from '../warehouse.ts';
 import { rowQueries } from '../reading.ts';
 import type { PostgresAddress } from './connection/address.ts';
+import { cleanTables } from './connection/clean-tables.ts';
 import type { Step } from './connection/batch.ts';
 import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
@@ -89,6 +90,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     // The server keeps its own log small.
     // Each commit waits for the server's log, and the inbox is in the same one, behind what was committed before.
     persist: () => Promise.resolve(),
+    clean: (tables) => cleanTables(database, tables),
     upkeep: () => Promise.resolve({ walBytes: 0 }),
     nameState: () => NAMED,
     close,

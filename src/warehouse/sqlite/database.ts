@@ -11,6 +11,7 @@ import { inboxViewer, type WarehouseReader } from '../reading.ts';
 import { backUp } from './backup/back-up.ts';
 import { restore } from './backup/restore.ts';
 import { finishRestore } from './connection/finish-restore.ts';
+import { markOf } from './connection/named-file.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -35,6 +36,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       return opened === null ? null : snapshotReader(opened);
     },
     refuseMaking: () => refuseMaking(file),
+    mark: () => markOf(file),
     inbox: `sqlite:${inbox}`,
     // Here the address is that of the inbox itself.
     openInbox: async (clock, options) => {

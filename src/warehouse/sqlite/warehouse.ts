@@ -5,6 +5,7 @@ import { WAREHOUSE_MIGRATIONS, LAST_DONE, migratedMeanwhile } from '../migrate.t
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries } from '../reading.ts';
 import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
+import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
@@ -96,6 +97,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     purge: (old) => transact(old.lease, () => purge(db, own, old)),
     liveSample: (table, resource, limit) => retryWhileLocked(() => liveSample(db, own, table, resource, limit)),
     apply: (queries, lease) => transact(lease, () => runAll(queries)),
+    clean: () => cleanFile(db, retryWhileLocked),
     persist: () => syncLog(db.name),
     upkeep,
     nameState: () => name.state(),

@@ -38,6 +38,9 @@ const REWRITE = `UPDATE "_sync_deliveries" AS "row" SET
     "events" bigint, "received_at" timestamptz, "headers" text, "size" bigint, "start" integer, "length" integer)
   WHERE "row"."seq" = "to"."seq"`;
 
+const ERASE = `UPDATE "_sync_deliveries" SET "body" = '\\x', "headers" = '{}', "size" = 0, "record_id" = NULL,
+  "delivery_id" = 'erased-' || "seq", "differs_from" = NULL WHERE "seq" = ANY ($1::bigint[])`;
+
 /**
  * Writes entries inside the caller's transaction: one statement where all are new, four otherwise, however many they
  * are, and two more where a body is another than the one that stands under its id. Throws `warehouse_busy` where a
@@ -49,6 +52,12 @@ export async function writeEntries(session: Session, entries: readonly InboxEntr
   const rows = await lockRows(session, repeated, settled);
   const { effects, changed } = foldEntries(keyed, fresh, rows);
   await rewrite(session, changed);
+  const erased = entries.flatMap((entry, at) =>
+    'settlement' in entry && entry.settlement.erases === true && effects[at] === 'settled'
+      ? [entry.settlement.seq]
+      : [],
+  );
+  if (erased.length > 0) await session.execute(ERASE, [erased]);
   return effects;
 }
 

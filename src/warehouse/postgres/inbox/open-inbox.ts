@@ -13,6 +13,7 @@ import {
 import { NAMED } from '../../name-state.ts';
 import { inboxViewer } from '../../reading.ts';
 import type { PostgresAddress } from '../connection/address.ts';
+import { cleanTables } from '../connection/clean-tables.ts';
 import { INBOX_TABLES, openDatabase, type OpenDatabase } from '../connection/open-database.ts';
 import { onlyRow, type Session } from '../connection/session.ts';
 import { execute, transact, type Database, type TransactOptions } from '../connection/transact.ts';
@@ -51,6 +52,8 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
       ONCE,
     );
 
+  const clean = (): Promise<boolean> => cleanTables(database, ['_sync_deliveries']);
+
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
     const { rowCount } = deliveries === 'dead' ? await run(REPLAY_DEAD) : await run(REPLAY, [deliveries]);
     if ((rowCount ?? 0) > 0) await asked?.(run);
@@ -60,7 +63,11 @@ function postgresInbox(opened: OpenDatabase<InboxTables>, { asked }: InboxOption
   return {
     ...inboxViewer(opened.own, () => opened.close()),
     ...inboxReader(database, table),
-    settle: async (settlements) => void (await write(settlements.map((settlement) => ({ settlement })))),
+    settle: async (settlements) => {
+      await write(settlements.map((settlement) => ({ settlement })));
+      if (settlements.some(({ erases }) => erases)) await clean();
+    },
+    clean,
     write,
     purge: async (before, limit) => (await once(purge, [before.finished, before.dead, limit])).rowCount ?? 0,
     replay: (deliveries) => transact(database, (session) => replay(session, deliveries)),

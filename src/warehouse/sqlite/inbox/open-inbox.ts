@@ -19,7 +19,9 @@ import type { TimestampText } from '../../own-tables.ts';
 import { inboxViewer } from '../../reading.ts';
 import { repetition, setApart, sizeOf, type Repetition } from '../../repetition.ts';
 import { databaseError, isFull } from '../connection/errors.ts';
+import { cleanFile, emptyLog } from '../connection/clean-file.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
+import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
 
 const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
   WHERE "state" <> 'waiting' AND "state" = ? AND "finished_at" < ? LIMIT ?)`;
@@ -64,19 +66,48 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     return states.reduce((gone, [state, moment]) => gone + purgeState.run(state, moment, limit).changes, 0);
   });
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
+  const erasure = erasures(db, retryWhileLocked);
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
   const settle = async (settlements: readonly Settlement[]): Promise<void> => {
-    await retryWhileLocked(() => write.immediate(settlements.map((settlement) => ({ settlement }))));
+    const entries = settlements.map((settlement) => ({ settlement }));
+    await erasure.around(entries, () => retryWhileLocked(() => write.immediate(entries)));
   };
   return {
     ...inboxViewer(own, close),
     waiting: (...asked) => retryWhileLocked(() => read.waiting(...asked)),
     settle,
-    write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
+    write: (entries) => erasure.around(entries, () => once(() => withRoom(db, () => write.immediate(entries)))),
     purge: (before, limit) => once(() => purge.immediate(before, limit)),
-    figures: () => once(() => read.figures()),
+    figures: async () => {
+      await erasure.finish();
+      return once(() => read.figures());
+    },
     replay: (deliveries) => retryWhileLocked(() => replay.immediate(deliveries)),
     nameState: () => name.state(),
+    clean: () => cleanFile(db, retryWhileLocked),
+  };
+}
+
+/** Has what entries erase overwritten, in the file at once and in the log as soon as nobody reads from it. */
+function erasures(db: Database, retryWhileLocked: RetryWhileLocked) {
+  let isLeft = false;
+  const finish = async (): Promise<void> => {
+    if (isLeft) isLeft = !(await emptyLog(db, retryWhileLocked));
+  };
+  return {
+    finish,
+    around: async <T>(entries: readonly InboxEntry[], work: () => Promise<T>): Promise<T> => {
+      if (!entries.some((entry) => 'settlement' in entry && entry.settlement.erases === true)) return work();
+      db.pragma('secure_delete = ON');
+      try {
+        const effects = await work();
+        isLeft = true;
+        await finish();
+        return effects;
+      } finally {
+        db.pragma('secure_delete = OFF');
+      }
+    },
   };
 }
 
@@ -153,6 +184,8 @@ const COUNT_EVENT = 'UPDATE "_sync_deliveries" SET "repeats" = "repeats" + 1, "e
 const WAIT_AGAIN = `UPDATE "_sync_deliveries" SET "repeats" = "repeats" + 1, "events" = "events" + 1,
   "state" = 'waiting', "attempts" = 0, "due_at" = NULL, "finished_at" = NULL,
   "received_at" = ?, "headers" = ?, "body" = ?, "size" = ? WHERE "seq" = ?`;
+const ERASE = `UPDATE "_sync_deliveries" SET "body" = x'', "headers" = '{}', "size" = 0, "record_id" = NULL,
+  "delivery_id" = 'erased-' || "seq", "differs_from" = NULL WHERE "seq" = ?`;
 const SETTLE = `UPDATE "_sync_deliveries" SET "state" = ?, "attempts" = ?, "due_at" = ?, "finished_at" = ?,
   "reason" = ?, "kind" = ?, "resource" = ?, "record_id" = ? WHERE "seq" = ? AND "events" = coalesce(?, "events")`;
 
@@ -161,6 +194,7 @@ function writeEntries(db: Database): (entries: readonly InboxEntry[]) => InboxEf
   const insert = db.prepare(INSERT);
   const find = db.prepare<[Uint8Array, string], { seq: number; state: DeliveryState; isSame: 0 | 1 }>(FIND);
   const settleRow = db.prepare(SETTLE);
+  const erase = db.prepare(ERASE);
   const [count, countEvent, waitAgain] = [db.prepare(COUNT), db.prepare(COUNT_EVENT), db.prepare(WAIT_AGAIN)];
   const repeat: Readonly<Record<Repetition, (seq: number, delivery: NewDelivery) => InboxEffect>> = {
     count: (seq) => (count.run(seq), 'repeat'),
@@ -184,7 +218,9 @@ function writeEntries(db: Database): (entries: readonly InboxEntry[]) => InboxEf
 
   function settle(to: Settlement): InboxEffect {
     const values = [to.state, to.attempts, to.due_at, to.finished_at, to.reason, to.kind, to.resource, to.record_id];
-    return settleRow.run(...values, to.seq, to.readEvents).changes > 0 ? 'settled' : 'overtaken';
+    const isSettled = settleRow.run(...values, to.seq, to.readEvents).changes > 0;
+    if (isSettled && to.erases === true) erase.run(to.seq);
+    return isSettled ? 'settled' : 'overtaken';
   }
 
   return (entries) => entries.map((entry) => ('delivery' in entry ? store(entry.delivery) : settle(entry.settlement)));

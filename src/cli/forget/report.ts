@@ -1,0 +1,120 @@
+import { countText } from '../../observe/figures.ts';
+import { visibleText } from '../../model/visible-text.ts';
+import { NO_TRACES, type TraceCounts } from '../../sync/forget/count-traces.ts';
+import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
+
+/** A report that can be filed: it names no id. */
+export interface ForgetReport {
+  source: string;
+  resource: string;
+  /** `unfinished`: something is left, which `todo` says; the same command again does it. */
+  outcome: 'erased' | 'unfinished' | 'dry run';
+  /** UTC. */
+  at: string;
+  /** Of content-sync. */
+  version: string;
+  records: number;
+  /** What was erased, or would be. */
+  erased: TraceCounts;
+  /** HMAC-SHA256 under `privacy_key`, by which the records are known when they come again. */
+  fingerprints: string[];
+  todo: string[];
+  /** What content-sync cannot reach. */
+  yours: string[];
+}
+
+interface Reported {
+  source: string;
+  resource: string;
+  version: string;
+  at: string;
+  rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
+  /** False while another process owns the resource. */
+  isErased: boolean;
+  isClean: boolean;
+  waiting: number;
+}
+
+const YOURS = [
+  'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
+  'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), and what the server keeps in pg_wal until it is written over',
+  'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
+  'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
+];
+
+export function reportOf({ source, resource, version, at, rows, isErased, isClean, waiting }: Reported): ForgetReport {
+  const erased = { ...NO_TRACES };
+  for (const { counts } of rows) {
+    const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
+    for (const what of WHAT) erased[what] += Number(found[what] ?? 0);
+  }
+  const todo = [
+    ...(isErased
+      ? []
+      : [
+          `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
+        ]),
+    ...(isErased && !isClean
+      ? [
+          'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
+        ]
+      : []),
+    ...(waiting > 0
+      ? [
+          `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
+        ]
+      : []),
+  ];
+  return {
+    source,
+    resource,
+    outcome: isErased && isClean ? 'erased' : 'unfinished',
+    at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
+    version,
+    records: rows.length,
+    erased,
+    fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
+    todo,
+    yours: YOURS,
+  };
+}
+
+const WHAT = [
+  'rows',
+  'children',
+  'versions',
+  'rejects',
+  'deletes',
+  'deliveries',
+] as const satisfies readonly (keyof TraceCounts)[];
+const WORDS: Readonly<Record<(typeof WHAT)[number], string>> = {
+  rows: 'rows',
+  children: 'rows of lists',
+  versions: 'versions',
+  rejects: 'records set aside',
+  deletes: 'notes of deletes',
+  deliveries: 'deliveries',
+};
+
+function parsed(counts: string | null): Partial<TraceCounts> {
+  const value: unknown = JSON.parse(counts ?? '{}');
+  return typeof value === 'object' && value !== null ? value : {};
+}
+
+/** For a person, and for the file. */
+export function reportText(report: ForgetReport): string {
+  const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
+  const counts = WHAT.map((what) => `${countText(erased[what])} ${WORDS[what]}`).join(', ');
+  const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
+  const lines = [
+    `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,
+    `  when          ${at}, by content-sync ${version}`,
+    `  what          ${counts}`,
+    ...fingerprints.map((fingerprint, at_) => `  ${at_ === 0 ? 'fingerprints  ' : ' '.repeat(14)}${fingerprint}`),
+    ...todo.map((line) => `  → ${line}`),
+    ...(outcome === 'dry run'
+      ? []
+      : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
+  ];
+  return lines.map(visibleText).join('\n');
+}

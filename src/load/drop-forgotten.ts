@@ -1,0 +1,35 @@
+import type { JsonValue, SourceRecord } from '../model/json.ts';
+import { parseJson } from '../shape/json/parse-json.ts';
+import { recordKey } from '../shape/records/record-key.ts';
+import type { ResourceProfile } from '../source/profile.ts';
+import type { Forgotten } from '../state/forgotten.ts';
+
+/** Records of a page without those that were erased, and how many these are. */
+export interface RememberedRecords {
+  records: readonly SourceRecord[];
+  forgotten: number;
+}
+
+/** Costs nothing where nothing was erased. A record that cannot become a row is known by its id all the same. */
+export function dropForgotten(
+  records: readonly SourceRecord[],
+  { id }: Pick<ResourceProfile, 'id'>,
+  forgotten: Forgotten,
+): RememberedRecords {
+  if (forgotten.count === 0) return { records, forgotten: 0 };
+  const kept = records.filter((record) => {
+    const found = recordKey(valueOf(record), id);
+    return !('key' in found && forgotten.has(found.key));
+  });
+  return { records: kept, forgotten: records.length - kept.length };
+}
+
+/** One that is set aside has no value, but its source may have one. */
+function valueOf({ value, aside, bytes }: SourceRecord): JsonValue {
+  if (aside === undefined) return value;
+  try {
+    return parseJson(bytes.toString());
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,129 @@
+import { sql, type CompiledQuery } from 'kysely';
+import { tendExamples } from '../../load/tend-examples.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../state/checkpoints.ts';
+import { noteForgotten, unerased, type ForgetRequest } from '../../state/forget-requests.ts';
+import { inParts } from '../../state/in-parts.ts';
+import { forgetSeen } from '../../state/seen.ts';
+import type { CheckpointRow } from '../../warehouse/own-tables.ts';
+import { withResource, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { countTraces, NO_TRACES, rejectsOf, type KeyedReject } from './count-traces.ts';
+import { eraseMentions } from './erase-mentions.ts';
+import { traceEraser, valuesIn } from './traces.ts';
+
+/** Records per transaction. */
+const RECORDS_PER_STEP = 50;
+
+/**
+ * Erases what a person has asked for, as the owner of the resource, so that nobody writes any of it meanwhile. An
+ * interrupted one goes on where it was. Throws `SyncError('lease_held')` if another process owns the resource: that one
+ * does it, if it is a `serve`.
+ */
+export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
+  return withResource(source, resource, signal, (context) =>
+    context.owned.takeTurn(async () => {
+      const requests = await unerased(context.warehouse.own, resource);
+      if (requests.length === 0) return 0;
+      // From here on whatever is loaded is dropped, whoever has asked the service for it.
+      await context.owned.rereadForgotten();
+      for (const part of inParts(requests, RECORDS_PER_STEP)) {
+        await eraseStep(context, part);
+        signal.throwIfAborted();
+      }
+      return requests.length;
+    }),
+  );
+}
+
+/** Rows, versions and all else that the warehouse has of some records, in one transaction. */
+async function eraseStep(context: ResourceContext, requests: readonly ForgetRequest[]): Promise<void> {
+  const { warehouse, owned, profile, clock } = context;
+  const { own } = warehouse;
+  const { resource, shape } = owned;
+  const ids = requests.map(({ record_id }) => record_id);
+  const place = { warehouse, resource, shape, profile };
+  const counts = await countTraces(place, ids);
+  const rejects = await rejectsOf(place, new Set(ids));
+  const values = valuesIn([...(await bodiesOf(context, ids)), ...rejects.map(({ body }) => body)]);
+  const erased = traceEraser(ids, values);
+  const at = timestampText(clock.now());
+  const mentions = await eraseMentions(warehouse, resource, erased, values);
+  await warehouse.apply(
+    [
+      ...(shape?.tables ?? []).map(({ name, key: [first = ''] }) =>
+        sql`DELETE FROM ${warehouse.named(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)})`.compile(own),
+      ),
+      own.deleteFrom('_sync_versions').where('resource', '=', resource).where('id', 'in', ids).compile(),
+      own.deleteFrom('_sync_deletes').where('resource', '=', resource).where('id', 'in', ids).compile(),
+      own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('record_id', 'in', ids).compile(),
+      ...rejects.map((reject) => eraseReject(context, reject)),
+      ...(await erasePlaces(context, ids, erased)),
+      ...mentions,
+      ...requests.map((request) =>
+        noteForgotten(own, request, {
+          erased_at: at,
+          counts: JSON.stringify(counts.get(request.record_id) ?? NO_TRACES),
+        }),
+      ),
+    ],
+    owned.lease(),
+  );
+  owned.openRejects = await openRejects(context);
+  // Examples that were taken from the erased records are looked for among the others.
+  await tendExamples(context);
+}
+
+async function openRejects({ warehouse, owned }: ResourceContext): Promise<number> {
+  const all = warehouse.own.selectFrom('_sync_rejects').select(({ fn }) => fn.countAll<number>().as('n'));
+  const { n } = await all
+    .where('resource', '=', owned.resource)
+    .where('resolved_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(n);
+}
+
+async function bodiesOf({ warehouse, owned }: ResourceContext, ids: readonly string[]): Promise<string[]> {
+  const versions = warehouse.own.selectFrom('_sync_versions').select(['body', 'source_text']);
+  const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', ids).execute();
+  return rows.flatMap(({ body, source_text }) => [body, source_text].filter((text) => text !== null));
+}
+
+function eraseReject({ warehouse, owned }: ResourceContext, { hash, reason }: KeyedReject): CompiledQuery {
+  const rejects = warehouse.own.deleteFrom('_sync_rejects').where('resource', '=', owned.resource);
+  return rejects.where('hash', '=', hash).where('reason', '=', reason).compile();
+}
+
+/** Where walks and feeds stand, if that is told by an id that is to go. */
+async function erasePlaces(
+  { warehouse: { own }, owned: { resource } }: ResourceContext,
+  ids: readonly string[],
+  erased: (text: string) => string,
+): Promise<CompiledQuery[]> {
+  const names = (text: string | null): boolean => text !== null && (ids.includes(text) || erased(text) !== text);
+  const statements: CompiledQuery[] = [];
+  const checkpoint = await readCheckpoint(own, resource);
+  const changed = checkpoint === null ? null : withoutIds(checkpoint, names);
+  if (changed !== null) statements.push(saveCheckpoint(own, changed));
+  if (changed?.walk_mode === null && checkpoint?.walk_mode !== null) statements.push(forgetSeen(own, resource));
+  const feeds = await own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).execute();
+  for (const { feed, cursor, page, fresh } of feeds) {
+    if (![cursor, page, fresh].some(names)) continue;
+    const left = { cursor: names(cursor) ? null : cursor, page: null, fresh: names(fresh) ? null : fresh };
+    const row = own.updateTable('_sync_feeds').set(left).where('resource', '=', resource).where('feed', '=', feed);
+    statements.push(row.compile());
+  }
+  const reshapes = own.updateTable('_sync_reshapes').set({ done_up_to: '' }).where('resource', '=', resource);
+  return [...statements, reshapes.where('done_up_to', 'in', ids).compile()];
+}
+
+/** Null if it names none. A walk whose next page is told by an id begins anew. */
+function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean): CheckpointRow | null {
+  const { cursor_key, walk_high_key, walk_position } = row;
+  if (![cursor_key, walk_high_key, walk_position].some(names)) return null;
+  return {
+    ...row,
+    cursor_key: names(cursor_key) ? null : cursor_key,
+    walk_high_key: names(walk_high_key) ? null : walk_high_key,
+    ...(names(walk_position) ? NO_WALK : {}),
+  };
+}
