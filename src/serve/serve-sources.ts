@@ -53,7 +53,7 @@ export interface ServedSources extends Collector {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet(options, settings);
+  const sources: SourceSet = new SourceSet({ ...options, follow: (...asked) => controls.follow(...asked) }, settings);
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
@@ -71,10 +71,10 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     settings: () => reloader.refused(),
     stopping: () => sources.isStopping,
   });
-  const controls = createControls({
+  const controls: Controls = createControls({
     source: (name) => {
       const served = sources.get(name);
-      return served === undefined ? undefined : controlledSource({ ...served, clock, elsewhere: null });
+      return served === undefined ? undefined : controlledSource({ ...served, clock });
     },
     reload: (origin) => reloader.reload(origin),
     clock,
