@@ -95,6 +95,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
+  alerts: {
+    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    load: async () => (await import('./alerts.ts')).alertsCommand,
+  },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,

@@ -43,6 +43,6 @@ export function controlledSource({ source, activity, keeper, clock }: Controlled
 /** A walk that another process of the cluster does, as it has been stored. */
 async function storedWalk(keeper: Keeper, resource: string): Promise<WalkNews | null> {
   const isAsked = keeper.schedule().some((each) => each.resource === resource && each.running !== null);
-  const stored = isAsked ? await readCheckpoint(keeper.warehouse().own, resource) : null;
+  const stored = isAsked ? await keeper.read(({ own }) => readCheckpoint(own, resource)) : null;
   return stored === null ? null : newsOf(resource, stored);
 }

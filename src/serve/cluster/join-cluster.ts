@@ -3,7 +3,9 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forget-requests.ts';
+import { readPauses } from '../../state/pauses.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
@@ -231,7 +233,10 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
       });
       opened.defer(() => warehouse.close());
       return {
-        warehouse,
+        read: (work) => work(warehouse),
+        nameState: () => warehouse.nameState(),
+        checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+        isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
         walk: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
           if (cause.is === 'asked') return newWalk(queue, item, clock, signal);

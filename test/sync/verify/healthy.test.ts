@@ -14,8 +14,21 @@ describe.for(DATABASES)('a healthy copy on $name', (database) => {
     expect((await stage.run('backfill')).status).toBe('ok');
     for (const mode of [['--internal'], [], ['--sample', '20', '--seed', '7']]) {
       const { code, stdout, stderr } = await stage.command('verify', '--json', ...mode);
-      const found = stdout.split('\n').filter(Boolean).map((line): Certificate => JSON.parse(line));
-      expect({ mode, stderr, found: found.map(({ resource, verdict, differences, not_judged, changed_since }) => ({ resource, verdict, differences, not_judged, changed_since })) }).toEqual({});
+      const found = stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line): Certificate => JSON.parse(line));
+      expect({
+        mode,
+        stderr,
+        found: found.map(({ resource, verdict, differences, not_judged, changed_since }) => ({
+          resource,
+          verdict,
+          differences,
+          not_judged,
+          changed_since,
+        })),
+      }).toEqual({});
       expect(code).toBe(0);
     }
   });
