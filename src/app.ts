@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
-import type { ApiClient, AttemptEvent } from './http/client.ts';
+import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
+import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
@@ -38,6 +39,8 @@ export interface AppOptions {
   secrets: string[];
   /** Called after every HTTP attempt. */
   attempted?: (event: AttemptEvent) => void;
+  /** Called before the wait of every retry; `resource` is the one whose run it belongs to. */
+  retried?: (event: RetryEvent, resource: string | undefined) => void;
   /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
   lingerMs?: number;
 }
@@ -160,7 +163,7 @@ async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposable
 }
 
 async function openClient(
-  { source, clock, log, secrets, attempted }: AppOptions,
+  { source, clock, log, secrets, attempted, retried }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
@@ -189,6 +192,10 @@ async function openClient(
     clock,
     secrets,
     log: logged,
+    retried: (event) => {
+      log.info(event, retryText(event));
+      retried?.(event, runScope().resource);
+    },
     answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
     network: source.network,

@@ -5,6 +5,7 @@ import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
+import { readPauses } from '../../state/pauses.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
 import type { StoredSuccess } from '../../trigger/schedule/due.ts';
@@ -28,7 +29,7 @@ export async function doWalk(
   item: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
-  const pauses = new KnownPauses(app.warehouse.own, clock);
+  const pauses = new KnownPauses(() => readPauses(app.warehouse.own), clock);
   try {
     if (await pauses.isPaused(item.resource)) return done({ report: unfinished(item) });
     if (isFresh(item, await readCheckpoint(app.warehouse.own, item.resource)))

@@ -7,6 +7,7 @@ import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
+import { readPauses } from '../../state/pauses.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import { walkNow } from './ask-walk.ts';
 
@@ -62,7 +63,7 @@ export class SourceDrain {
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
-    const pauses = new KnownPauses(app.warehouse.own, clock);
+    const pauses = new KnownPauses(() => readPauses(app.warehouse.own), clock);
     this.#drain = startDrain(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist, pauses });
     // A walk that found its resource owned comes back soon: until then nothing is begun here that would own it again.
     this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_MS, signal }, async () => {

@@ -1,9 +1,6 @@
-import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
-import { readPauses } from '../../state/pauses.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
 
 /** What was read counts for so long: another process may pause a resource at any time. */
 const KEPT_MS = 1_000;
@@ -12,14 +9,15 @@ const LOOK_MS = 2_000;
 
 /** The pauses of a source as they were read a moment ago, for work that asks for every record. */
 export class KnownPauses {
-  readonly #own: Kysely<OwnTables>;
+  readonly #stored: () => Promise<ReadonlyMap<string, unknown>>;
   readonly #clock: Clock;
   #paused: ReadonlySet<string> = new Set();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
-  constructor(own: Kysely<OwnTables>, clock: Clock) {
-    this.#own = own;
+  /** `stored` reads what is paused, by resource. */
+  constructor(stored: () => Promise<ReadonlyMap<string, unknown>>, clock: Clock) {
+    this.#stored = stored;
     this.#clock = clock;
   }
 
@@ -67,7 +65,7 @@ export class KnownPauses {
   }
 
   async #read(): Promise<void> {
-    this.#paused = new Set((await readPauses(this.#own)).keys());
+    this.#paused = new Set((await this.#stored()).keys());
     this.#readAt = this.#clock.monotonic();
   }
 }

@@ -111,6 +111,25 @@ export function cronTick(expression = EVERY_MINUTE): TickSource {
   };
 }
 
+/** One source of ticks for many: it ticks while somebody listens. */
+export function sharedTicks(ticks: TickSource): TickSource {
+  const listeners = new Set<() => void>();
+  let ticking: { stop(): void } | null = null;
+  return (tick) => {
+    const listener = (): void => tick();
+    listeners.add(listener);
+    ticking ??= ticks(() => listeners.forEach((each) => each()));
+    return {
+      stop: () => {
+        listeners.delete(listener);
+        if (listeners.size > 0) return;
+        ticking?.stop();
+        ticking = null;
+      },
+    };
+  };
+}
+
 /** Ticks that come late are not worth a message, and the console is not our log. */
 const nothing = (): void => undefined;
 const QUIET: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };
