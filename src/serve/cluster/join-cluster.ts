@@ -223,7 +223,7 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
     wake: () => shared.wake(name),
     retry: () => shared.retry(name),
     pausesChanged: async () => {
-      shared.retry(name);
+      shared.lookAgain(name);
       await queue.put({ kind: 'drain', source: name });
     },
     open: async (opened, stopping) => {
