@@ -99,6 +99,7 @@ export class SourceSet {
     this.#isStopping = true;
     const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
     await Promise.all([...keepers, this.#cluster.stop()]);
+    await this.#local.apps.close();
   }
 
   #prepare(source: SourceSettings): PreparedSource {
