@@ -103,6 +103,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },
+  alerts: {
+    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    load: async () => (await import('./alerts.ts')).alertsCommand,
+  },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,

@@ -1,13 +1,15 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
 import { controlledSource } from './controlled.ts';
+import type { AlertSource } from './alerts/alert-memory.ts';
+import { alertSettings, createAlerts } from './alerts/alerts.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';
-import type { ServedSourceOptions } from './served-source.ts';
+import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
@@ -60,6 +62,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     refused = next.refused;
     changed(next, change);
     await sources.apply(change, next);
+    alerts.configure(alertSettings(next));
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
   const collector = createCollector({
@@ -69,6 +72,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     sources: () => sources.all().map(({ parts }) => parts),
     refused: () => refused.filter(({ name }) => sources.get(name) === undefined),
     settings: () => reloader.refused(),
+    alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
   const controls = createControls({
@@ -80,10 +84,22 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     clock,
     log,
   });
+  const alerts = createAlerts({
+    ...alertSettings(settings),
+    clock,
+    log,
+    metrics,
+    secrets: options.secrets,
+    snapshot: () => collector.snapshot(),
+    sources: () => sources.all().map(alertSource),
+  });
   return {
     ...collector,
     ...controls,
-    start: (receiving) => sources.start(receiving),
+    start: (receiving) => {
+      sources.start(receiving);
+      alerts.start();
+    },
     wake: (source) => sources.get(source)?.keeper.wake(),
     received: (source, answers) => {
       sources.activity(source)?.receiverTotals(answers);
@@ -95,6 +111,14 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       return metrics.text();
     },
     reload: (origin) => reloader.reload(origin),
-    stop: () => sources.stop(),
+    stop: async () => {
+      // First, because it remembers in warehouses what it has told.
+      await alerts.stop();
+      await sources.stop();
+    },
   };
+}
+
+function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
+  return { name, isLed: () => keeper.isLed, read: keeper.read };
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
@@ -27,6 +27,8 @@ export interface CollectorOptions {
   refused?: () => readonly RefusedSource[];
   /** Settings that were read again and are not used; null if there are none. */
   settings?: () => SettingsStatus | null;
+  /** How the channels of `alerts` stand; none if absent. */
+  alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
 }
 
@@ -53,7 +55,9 @@ export function createCollector(options: CollectorOptions): Collector {
   return {
     snapshot: async () => {
       const read = await Promise.all(sources().map((parts) => readers(parts).status()));
-      const left = { refused: refused().map(refusedStatus), settings: settings() };
+      const alerts = options.alerts?.() ?? [];
+      const told = alerts.length === 0 ? {} : { alerts };
+      const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
     },
     details: async (asked) => {
