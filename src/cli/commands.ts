@@ -95,6 +95,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
+  alerts: {
+    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    load: async () => (await import('./alerts.ts')).alertsCommand,
+  },
   backup: {
     about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
     load: async () => (await import('./backup.ts')).backupCommand,
@@ -102,10 +106,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   restore: {
     about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
     load: async () => (await import('./backup.ts')).restoreCommand,
-  },
-  alerts: {
-    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
-    load: async () => (await import('./alerts.ts')).alertsCommand,
   },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',

@@ -119,6 +119,11 @@ export class Keeper {
     return this.#scheduler;
   }
 
+  /** Of the source, in the settings of this process. */
+  get name(): string {
+    return this.#options.source.name;
+  }
+
   /** True while this process leads the source. */
   get isLed(): boolean {
     return this.#isLed;

@@ -83,6 +83,11 @@ export class ClusterWork {
     this.queue.wake('drain');
   }
 
+  /** The sources that this process works on, by their names in the queue. */
+  get names(): string[] {
+    return [...this.#joined.keys()];
+  }
+
   /** Forgets what was refused of a source, in this process. */
   retry(source: string): void {
     this.apps.peek(source)?.client.retry();

@@ -1,6 +1,7 @@
 import { SyncError } from '../../model/errors.ts';
-import { agoText, countOf, durationText } from '../../observe/figures.ts';
+import { agoText, durationText } from '../../observe/figures.ts';
 import { pauseResources, readPauses, resumeResources, type Pause } from '../../state/pauses.ts';
+import { lastRun } from '../../state/runs.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { done, originText, refused } from './answers.ts';
@@ -108,17 +109,23 @@ export function pausesOf(on: ControlledSource): Promise<ReadonlyMap<string, Paus
 
 async function retry(on: ControlledSource, resources: readonly string[], what: string): Promise<ControlAnswer> {
   const scheduler = on.scheduler();
-  const figures = scheduler?.figures().filter(({ resource }) => resources.includes(resource)) ?? [];
-  const failed = figures.filter(({ failures, running }) => failures > 0 && running === null);
+  const figures = scheduler?.figures() ?? [];
+  const isFailed = async (resource: string, own: Warehouse['own']): Promise<boolean> => {
+    const now = figures.find((each) => each.resource === resource);
+    if (now?.running !== null) return false;
+    // Also one of another process, or under settings from before.
+    return now.failures > 0 || (await lastRun(own, resource))?.status === 'failed';
+  };
+  const failures = await withWarehouse(on, ({ own }) => Promise.all(resources.map((each) => isFailed(each, own))));
+  const failed = resources.filter((_, index) => failures[index]);
   on.retry(resources);
   on.wake();
-  for (const { resource, last } of failed) {
+  for (const resource of failed) {
     // Whatever it comes to shows in the runs, as it does for a walk that was due.
-    void scheduler?.walkNow(resource, last?.command ?? 'sync').catch(() => undefined);
+    void scheduler?.walkNow(resource, 'sync').catch(() => undefined);
   }
   if (failed.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
-  const told = failed.map(({ resource, failures }) => `${resource} after ${countOf(failures, 'failure')}`);
-  return done(`${what}: tried again now: ${told.join(', ')}`);
+  return done(`${what}: tried again now: ${failed.join(', ')}`);
 }
 
 async function decide(

@@ -6,7 +6,7 @@ import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, S
 import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
-import { countRows, readState } from './stored.ts';
+import { countRows, readState, type RowCount, type StoredState } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {
@@ -131,22 +131,27 @@ interface SourceReader {
 
 function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
   const { source, read, version } = parts;
-  const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
-    clock,
-    version,
-    ...STATE,
-    ...stalenessOf(parts),
-  });
+  const stored = (begun: () => void): Promise<StoredState> =>
+    read(({ own }) => {
+      begun();
+      return readState(source, () => own, clock.now());
+    });
+  const readStored = createCachedReader(stored, { clock, version, ...STATE, ...stalenessOf(parts) });
+  const counted = (resource: string, begun: () => void): Promise<RowCount> =>
+    read((warehouse) => {
+      begun();
+      return countRows(warehouse, resource);
+    });
   const counters = source.resources.map((resource) =>
-    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, version, ...COUNT }),
+    createCachedReader((begun) => counted(resource, begun), { clock, version, ...COUNT }),
   );
   return {
     status: async () => {
-      const stored = await readStored();
+      const state = await readStored();
       const counts = await Promise.all(counters.map((count) => count()));
       const webhooks = await webhookStatus(parts, clock.now());
       const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-      return sourceStatus(parts, { stored, counts, webhooks }, times);
+      return sourceStatus(parts, { stored: state, counts, webhooks }, times);
     },
     lastLook: async () => {
       const { value } = await readStored();
