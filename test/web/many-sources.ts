@@ -74,7 +74,7 @@ const TROUBLES: Readonly<Record<number, (source: SourceStatus) => SourceStatus>>
   }),
   40: (source) => ({
     ...source,
-    resources: source.resources.map((one) => ({ ...one, paused: { at: NOW - 40 * MINUTE, by: 'ops' } })),
+    resources: source.resources.map((one) => ({ ...one, paused: { since: NOW - 40 * MINUTE, by: 'ops' } })),
   }),
   66: failing,
 };

@@ -75,8 +75,8 @@ export interface ResourceStatus {
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
   /** The service asked to be left alone until then. */
   parked_until: Moment;
-  /** Since when a person keeps it from being worked on, and who; null if nobody does. */
-  paused: { at: number; by: string } | null;
+  /** Since when no run of it begins, and who wanted that; null if runs begin. */
+  paused: { since: number; by: string } | null;
   /** Who owns the resource, if not this process. */
   owner: { name: string; since: number } | null;
   /** The newest first. */
