@@ -38,7 +38,7 @@ export function startDrain(parts: DrainParts, inbox: DrainOptions['inbox'] | nul
       failed: (error, at) => {
         // In a cluster another process may own the resource at any time.
         const level = way.concerns !== undefined && isLeaseHeld(error) ? 'debug' : 'warn';
-        log[level]({ ...at, err: error }, `a delivery was put off: ${messageOf(error)}`);
+        log[level]({ ...at, error }, `a delivery was put off: ${messageOf(error)}`);
       },
     },
   });

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Outcome, RunStatus } from '../model/vocabulary.ts';
 import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
@@ -75,7 +76,7 @@ export function saveFigures(
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
-  error: { code: string; message: string; hint?: string; request_id?: string } | null;
+  error: ErrorReport | null;
   /** As in the report. */
   warnings: readonly { accepted?: boolean }[];
   outcomes: OutcomeCounts;
