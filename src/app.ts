@@ -27,9 +27,8 @@ import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
 import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
 import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
-import { openCoordination, openSnapshot, openWarehouse } from './warehouse/databases.ts';
+import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
-import type { SnapshotReader } from './warehouse/snapshot-reader.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
 export interface AppOptions {
@@ -120,19 +119,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
     verify: ({ version, ...request }) =>
-      verifyResource(
-        { ...parts, runId: newRunId(clock), version, openSnapshot: () => snapshotOf(source, clock) },
-        request,
-      ),
-    repair: (found, signal) =>
-      repairResource({ ...parts, runId: newRunId(clock) }, found, () => snapshotOf(source, clock), signal),
+      verifyResource({ ...parts, runId: newRunId(clock), version, privacy }, request),
+    repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };
-}
-
-/** Beside others who write, and this very process. */
-function snapshotOf({ warehouse }: SourceSettings, clock: Clock): Promise<SnapshotReader> {
-  return openSnapshot(warehouse, clock, true);
 }
 
 /** Records are only ever read through the profile that hides what is not to be copied. */

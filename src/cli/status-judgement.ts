@@ -50,7 +50,8 @@ async function snapshotOf(
     const parts: StatusParts = {
       source,
       activity: new SourceActivity(source.name, clock, metrics),
-      warehouse: () => warehouse,
+      read: (work) => work(warehouse),
+      version: () => null,
       governor: () => null,
       schedule: (resource) => schedules.get(resource) ?? NEVER,
       inbox: source.webhook === null ? null : () => waitingIn(source.warehouse, clock),

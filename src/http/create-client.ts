@@ -99,7 +99,11 @@ export function createClient(options: ClientOptions): ApiClient {
     log: options.log,
     retried: options.retried,
   };
-  return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+  return {
+    get: (request) => runRequest(parts, request),
+    retry: () => parts.credentials.retry(),
+    close: () => agent.destroy(),
+  };
 }
 
 /** Tokens that are remembered as secrets: those before have run out. */

@@ -2,7 +2,10 @@ import pMap from 'p-map';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
+import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
+import { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
+import type { Controls } from './controls/create-controls.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
 import {
@@ -11,26 +14,34 @@ import {
   type PreparedSource,
   type ServedSource,
   type ServedSourceOptions,
+  type SharedByLocal,
 } from './served-source.ts';
 
 /** Sources that are closed and opened again at the same time. */
 const CHANGED_AT_ONCE = 4;
 
+interface SourceSetOptions extends ServedSourceOptions {
+  /** Does what other processes ask for by way of a database that they share. */
+  follow: Controls['follow'];
+}
+
 /** The sources that this process keeps, each of which can be added, changed and taken out while the others go on. */
 export class SourceSet {
-  readonly #options: ServedSourceOptions;
+  readonly #options: SourceSetOptions;
   readonly #served = new Map<string, ServedSource>();
   /** They stay when a source is taken out: what the receiver has counted for it stays as well. */
   readonly #activities = new Map<string, SourceActivity>();
   readonly #first: readonly PreparedSource[];
   readonly #cluster: Cluster;
+  readonly #local: SharedByLocal;
   #settings: Settings;
   #receiving: Receiving | null = null;
   #isStopping = false;
 
-  constructor(options: ServedSourceOptions, settings: Settings) {
+  constructor(options: SourceSetOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
+    this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
     this.#cluster = joinCluster({ ...options, sources: shared });
@@ -88,6 +99,7 @@ export class SourceSet {
     this.#isStopping = true;
     const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
     await Promise.all([...keepers, this.#cluster.stop()]);
+    await this.#local.apps.close();
   }
 
   #prepare(source: SourceSettings): PreparedSource {
@@ -101,7 +113,8 @@ export class SourceSet {
   #keep(prepared: PreparedSource): void {
     const { name, webhook } = prepared.source;
     const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
-    this.#served.set(name, keepSource(this.#options, prepared, inbox, this.#cluster));
+    const shared = { cluster: this.#cluster, local: this.#local };
+    this.#served.set(name, keepSource(this.#options, prepared, inbox, shared));
   }
 
   async #open(source: SourceSettings): Promise<void> {

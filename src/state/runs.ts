@@ -2,7 +2,8 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Outcome, RunStatus } from '../model/vocabulary.ts';
-import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 
 export const NO_FIGURES = {
   pages: 0,
