@@ -41,6 +41,22 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
+  pause: {
+    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    load: async () => (await import('./control/control.ts')).pauseCommand,
+  },
+  resume: {
+    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    load: async () => (await import('./control/control.ts')).resumeCommand,
+  },
+  retry: {
+    about: 'have the running `serve` try again now, after a refused credential or another fault was mended',
+    load: async () => (await import('./control/control.ts')).retryCommand,
+  },
+  reload: {
+    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    load: async () => (await import('./control/control.ts')).reloadCommand,
+  },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,

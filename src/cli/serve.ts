@@ -6,6 +6,7 @@ import { createLog, setLogLevel } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
 import type { Control } from '../serve/controls/control-request.ts';
+import { openControlSocket } from '../serve/controls/control-socket.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
@@ -103,6 +104,8 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     },
     forget: (source) => receiver.forget(source),
   });
+  const { control: path } = settings;
+  const socket = path === null ? null : await openControlSocket({ path, follow: served.follow, clock, log });
   context.reloads?.(() => void served.reload({ via: 'signal', by: null }));
   return {
     url: receiver.url,
@@ -110,6 +113,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     failed: receiver.failed,
     stop: async () => {
       await served.stop();
+      await socket?.close();
       await receiver.close();
       metrics.close();
     },

@@ -2,7 +2,9 @@ import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { AlertSource } from './alerts/alert-memory.ts';
 import { alertSettings, createAlerts } from './alerts/alerts.ts';
+import { controlledSource } from './controlled.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
+import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
@@ -12,7 +14,7 @@ import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 
-export interface ServeSourcesOptions extends ServedSourceOptions {
+export interface ServeSourcesOptions extends Omit<ServedSourceOptions, 'lastLook'> {
   /** Those sources that are to be served, and all that holds beside them. */
   settings: Settings;
   /** Reads the settings again, whole. Throws `ConfigError` if they cannot be used. */
@@ -24,7 +26,7 @@ export interface ServeSourcesOptions extends ServedSourceOptions {
 }
 
 /** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Collector {
+export interface ServedSources extends Omit<Collector, 'lastLook'> {
   /** Starts to keep all sources fresh. */
   start(receiving: Receiving): void;
   /** Called when deliveries for a source have been stored. */
@@ -35,10 +37,12 @@ export interface ServedSources extends Collector {
   tables(): Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics(): Promise<string>;
+  /** What the process can be told to do, by whoever may. */
+  readonly control: Control;
+  /** The same for one who follows the walks that are asked for. */
+  readonly follow: Controls['follow'];
   /** Reads the settings again; sources that did not change go on as they are. Never rejects. */
   reload(origin: ControlOrigin): Promise<ControlAnswer>;
-  /** Does what the page or the command line asks for. */
-  control: Control;
   /** Finishes or rolls back what is under way, and closes all sources. */
   stop(): Promise<void>;
 }
@@ -51,7 +55,7 @@ export interface ServedSources extends Collector {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet(options, settings);
+  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
@@ -80,8 +84,18 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     snapshot: () => collector.snapshot(),
     sources: () => sources.all().map(alertSource),
   });
+  const controls = createControls({
+    source: (name) => {
+      const served = sources.get(name);
+      return served === undefined ? undefined : controlledSource({ ...served, clock, elsewhere: null });
+    },
+    reload: (origin) => reloader.reload(origin),
+    clock,
+    log,
+  });
   return {
     ...collector,
+    ...controls,
     start: (receiving) => {
       sources.start(receiving);
       alerts.start();
@@ -97,10 +111,6 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       return metrics.text();
     },
     reload: (origin) => reloader.reload(origin),
-    control: async (request, origin) => {
-      if (request.action === 'reload') return reloader.reload(origin);
-      return { done: false, message: `${request.action}: not yet`, hint: null };
-    },
     stop: async () => {
       // First, because it remembers in warehouses that are still open what it has told.
       await alerts.stop();
@@ -110,5 +120,5 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
 }
 
 function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
-  return { name, isLed: () => keeper.isLed, warehouse: () => keeper.warehouse() };
+  return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
 }

@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { secretsOf } from '../source/auth.ts';
+import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -198,6 +199,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     serve,
     worker,
     alerts,
+    control: controlPath({ control: parts.control, warehouse, config: path, cwd }),
     log,
     secrets,
   };

@@ -5,6 +5,7 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
+import { controlSchema } from './control-place.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
@@ -182,6 +183,7 @@ const beside = {
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  control: controlSchema,
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
@@ -256,6 +258,8 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  /** Absolute path of the control socket; null for none. */
+  readonly control: string | null;
   readonly worker: WorkerSettings;
   readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };

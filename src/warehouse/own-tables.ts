@@ -251,6 +251,7 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
   _sync_forgotten: ForgottenRow;
   _sync_alerts: AlertRow;

@@ -16,7 +16,7 @@ import type { Collector } from '../serve/status/collect.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 
-export interface PagesOptions extends Collector {
+export interface PagesOptions extends Omit<Collector, 'lastLook'> {
   tables: () => Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics: () => Promise<string>;

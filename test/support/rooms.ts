@@ -13,7 +13,8 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['alerts', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
     reload: ['controls'],

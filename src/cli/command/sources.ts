@@ -36,6 +36,8 @@ export interface ChosenSource {
   /** Those named on the command line, in the profile's order; all of the source if none is named. */
   resources: readonly string[];
   log: Logger;
+  /** Path of the control socket; null for none. */
+  control: string | null;
 }
 
 /**
@@ -83,6 +85,7 @@ function chooseSources(
     source,
     resources: chosenResources(source, names),
     log: log.child({ source: source.name }),
+    control: settings.control,
   }));
 }
 

@@ -169,6 +169,12 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const error = isOverdue(status, now) ? null : lastError(status);
     return error && finding('late', `The last run failed: ${error.message} [${error.code}]`, error.hint);
   },
+  function paused({ resource, paused }, now, { source }) {
+    if (paused === null) return null;
+    const what = `Paused ${agoText(paused.since, now)} by ${paused.by}: nothing of it is brought in`;
+    const command = `content-sync resume --source ${source} ${resource}`;
+    return finding('look', what, 'resume it when it may go on', command);
+  },
   function stuck({ running }, now, { limit }) {
     if (running === null || now - running.last_page_at < STUCK_MS) return null;
     if (limit.paused_until !== null && limit.paused_until > now) return null;

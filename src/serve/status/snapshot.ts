@@ -90,7 +90,7 @@ export interface ResourceStatus {
   /** The service asked to be left alone until then. */
   parked_until: Moment;
   /** Since when no run of it begins, and who wanted that; null if runs begin. */
-  paused: { since: Moment; by: string } | null;
+  paused: { since: number; by: string } | null;
   /** Who owns the resource, if not this process. */
   owner: { name: string; since: number } | null;
   /** The newest first. */

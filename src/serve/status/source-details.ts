@@ -72,7 +72,7 @@ const SCHEMA_CHANGES = 60;
 const BODY_LETTERS = 2_000;
 const PATIENCE_MS = 3_000;
 
-type DetailsParts = Pick<StatusParts, 'source' | 'warehouse' | 'scrub' | 'deliveries'>;
+type DetailsParts = Pick<StatusParts, 'source' | 'read' | 'scrub' | 'deliveries'>;
 
 const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [] };
 
@@ -88,7 +88,10 @@ export async function readDetails(parts: DetailsParts, asked: DetailsAsked, cloc
 }
 
 async function readAll(parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
-  const { own } = parts.warehouse();
+  return parts.read(({ own }) => readFrom(own, parts, asked));
+}
+
+async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
   const resources = asked.resource === null ? parts.source.resources : [asked.resource];
   return {
     problem: null,

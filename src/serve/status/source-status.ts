@@ -30,14 +30,19 @@ import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
 
 type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 
+/** What is read of an open warehouse. */
+export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {
   source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
     profile: Versioned;
   };
   activity: SourceActivity;
-  /** Throws the reason if the source is not open. */
-  warehouse: () => Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+  /** Gives an open warehouse to `work`; throws the reason if there is none. */
+  read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
+  /** Stays the same while what is stored does; null if it may change at any time. */
+  version: () => string | null;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -97,7 +102,8 @@ function resourceStatus(
 ): ResourceStatus {
   const stored = state?.resources.get(resource) ?? NOTHING_STORED;
   const lease = state?.leases.get(resource);
-  const owner = lease === undefined || isThisProcess(lease) ? null : ownerOf(lease);
+  const isOver = lease === undefined || timestampMs(lease.expires_at) <= now;
+  const owner = isOver || isThisProcess(lease) ? null : ownerOf(lease);
   const walk = activity.running(resource);
   const running = walk === null ? null : runningStatus(walk, monotonic);
   const { parked_until: parked } = stored;

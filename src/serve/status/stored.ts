@@ -4,6 +4,7 @@ import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { versionText, type Versioned } from '../../source/version.ts';
+import { readPauses, type Pause } from '../../state/pauses.ts';
 import { readLifetime } from '../../state/notices.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -86,7 +87,7 @@ export async function readResource(
 ): Promise<StoredResource> {
   return {
     ...checkpointStatus(checkpoint),
-    paused: null,
+    paused: pausedStatus((await readPauses(own)).get(resource)),
     runs: await readRuns(own, resource),
     rejects: await readRejects(own, resource),
     suspects: await readSuspects(own, resource),
@@ -101,6 +102,10 @@ function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'paus
     parked_until: momentOf(row?.due_at),
     unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
   };
+}
+
+function pausedStatus(pause: Pause | undefined): StoredResource['paused'] {
+  return pause === undefined ? null : { since: pause.at, by: pause.by };
 }
 
 /** The newest first. Selected by id, because only ids are indexed; they begin with the second of the start. */

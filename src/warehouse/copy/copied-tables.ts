@@ -31,6 +31,7 @@ export const OWN_TABLES: readonly CopiedTable[] = [
   { name: '_sync_views', key: ['view_name'], isAfresh: true },
   { name: '_sync_view_columns', key: ['view_name', 'column_name'], isAfresh: true },
   { name: '_sync_growth', key: ['id'], isAfresh: true },
+  { name: '_sync_pauses', key: ['resource'], isAfresh: true },
   { name: '_sync_calendar', key: ['date'], isAfresh: true },
   { name: '_sync_checkpoints', key: ['resource'], isAfresh: true },
 ];

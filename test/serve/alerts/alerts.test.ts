@@ -29,7 +29,11 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
   onTestFinished(() => metrics.close());
   const open = async (): Promise<Alerts> => {
     const warehouse = await openWarehouse(address, clock);
-    const source = { name: 'blog', isLed: () => state.isLed, warehouse: () => warehouse };
+    const source = {
+      name: 'blog',
+      isLed: () => state.isLed,
+      use: async <T>(work: (open: typeof warehouse) => Promise<T>) => work(warehouse),
+    };
     const parts = { clock, log, metrics, secrets: [SECRET_PATH], snapshot, sources: () => [source] };
     const alerts = createAlerts({ ...parts, channels: alertsSchema.parse(channels), publicUrl: null });
     const stop = async (): Promise<void> => {

@@ -51,7 +51,8 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   const whole: StatusParts = {
     source,
     activity,
-    warehouse: () => warehouse,
+    read: (work) => work(warehouse),
+    version: () => null,
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
@@ -182,11 +183,11 @@ describe('what the warehouse says', () => {
   it('is not read again for every viewer', async () => {
     const { warehouse } = await tempWarehouse();
     let reads = 0;
-    const counted = () => {
+    const counted: StatusParts['read'] = (work) => {
       reads += 1;
-      return warehouse;
+      return work(warehouse);
     };
-    const { collector } = await stage({ warehouse: counted });
+    const { collector } = await stage({ read: counted });
     await Promise.all(Array.from({ length: 20 }, () => collector.snapshot()));
     // The state, and the count of the one resource.
     expect(reads).toBe(2);
@@ -219,9 +220,7 @@ describe('F159 a warehouse that cannot be reached', () => {
 
   it('F159 a source that could not be opened at all has its place and its reason, without the secret in it', async () => {
     const { source, collector } = await stage({
-      warehouse: () => {
-        throw new Error('cannot open with s3cret');
-      },
+      read: () => Promise.reject(new Error('cannot open with s3cret')),
       governor: () => null,
     });
     expect((await source()).warehouse.problem).toStrictEqual({
