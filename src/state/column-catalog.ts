@@ -96,12 +96,49 @@ export function rememberShape(
   const kept = changes.flatMap(({ table, beside }) =>
     beside === undefined ? [] : [keepColumn(own, table, beside.name)],
   );
-  const history = changes.map((change) =>
+  return [...upserts, ...kept, ...schemaChanges(own, after.resource, changes, at, runId)];
+}
+
+/** The statements that remember tables which have taken the place of others; only what differs goes into the log. */
+export function replaceShape(
+  own: Kysely<OwnTables>,
+  before: ResourceShape,
+  after: ResourceShape,
+  at: string,
+  said: SaidOfFields,
+  runId: string,
+): CompiledQuery[] {
+  const types = new Map(
+    before.tables.flatMap(({ name, columns }) => columns.map((column) => [commentKey(name, column.name), column.type])),
+  );
+  const all = after.tables.flatMap(({ name: table, columns }) =>
+    columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
+  );
+  const rows = [
+    ...after.tables.flatMap((table) => keyRows(after.resource, table, at, said)),
+    ...all.map((change) => columnRow(after, change, at, said)),
+  ];
+  const changed = all.filter(({ column, from }) => from !== column.type);
+  return [
+    own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
+    ...rows.map((row) => own.insertInto('_sync_columns').values(row).compile()),
+    ...schemaChanges(own, after.resource, changed, at, runId),
+  ];
+}
+
+function schemaChanges(
+  own: Kysely<OwnTables>,
+  resource: string,
+  changes: readonly ShapeChange[],
+  at: string,
+  runId: string | null,
+): CompiledQuery[] {
+  return changes.map((change) =>
     own
       .insertInto('_sync_schema_changes')
       .values({
         changed_at: at,
-        resource: after.resource,
+        resource,
         table_name: change.table,
         column_name: change.column.name,
         from_type: change.from,
@@ -110,7 +147,6 @@ export function rememberShape(
       })
       .compile(),
   );
-  return [...upserts, ...kept, ...history];
 }
 
 function keepColumn(own: Kysely<OwnTables>, table: string, column: string): CompiledQuery {

@@ -124,6 +124,29 @@ export interface TableRemoval {
   statements: readonly CompiledQuery[];
 }
 
+/** Tables that are made, empty, beside those of a resource. */
+export interface TableStaging {
+  lease: LeaseProof;
+  shape: ResourceShape;
+  /** The names that they get, by those of the shape; what stands under one is dropped. */
+  names: ReadonlyMap<string, string>;
+  /** As in a growth. */
+  references: ReadonlySet<string>;
+}
+
+/** Staged tables that take the place of others, committed whole or not at all. */
+export interface TableSwap extends TableStaging {
+  /** All tables of the resource that stand. */
+  dropped: readonly string[];
+  /** Names of all views of ours that stand, each with its columns in their order: those on tables that are no more stay, empty. */
+  standing: ReadonlyMap<string, readonly string[]>;
+  /** All views of ours, as in a growth. None shows another type than it does now. */
+  views: readonly ViewChange[];
+  comments: NonNullable<ShapeGrowth['comments']>;
+  statements: readonly CompiledQuery[];
+  claim: CompiledQuery;
+}
+
 /** Rows written anew from bodies that are already stored, committed whole or not at all. */
 export interface RowRewrite {
   lease: LeaseProof;
@@ -202,6 +225,14 @@ export interface Warehouse extends RowCounting {
   tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
   dropTables(removal: TableRemoval): Promise<void>;
+  /** Makes tables beside those that stand, to be filled by `commit` and to take their place by `swapTables`. */
+  stageTables(staging: TableStaging): Promise<void>;
+  /**
+   * Puts staged tables in the place of those that stand, with the views of ours, the rights of others and what people
+   * wrote and built on them. Throws `table_in_use` if something of others stands on the tables themselves that cannot
+   * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
+   */
+  swapTables(swap: TableSwap): Promise<void>;
   /** Writes rows anew that are there already; versions and our own columns stay as they are. */
   rewrite(rows: RowRewrite): Promise<void>;
   /** Encodes a page for `commit`, without asking the database: may be called while another page is being written. */

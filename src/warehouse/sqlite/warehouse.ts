@@ -16,6 +16,7 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
+import { stageTables, swapTables } from './widening/swap-tables.ts';
 
 /** Opens (and makes, and migrates) a source's database file. Throws `ConfigError` if it cannot be used. */
 export async function openWarehouse(file: string, clock: Clock): Promise<Warehouse> {
@@ -75,6 +76,12 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
         for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${VIEW_DIALECT.id(table)}`);
         emptyBrokenViews(db, views);
         runAll(statements);
+      }),
+    stageTables: (staging) => transact(staging.lease, () => stageTables(db, own, staging)),
+    swapTables: (swap) =>
+      transact(swap.lease, () => {
+        swapTables(db, own, swap);
+        runAll(swap.statements);
       }),
     rewrite: (rewrite) =>
       transact(rewrite.lease, () => {
