@@ -25,8 +25,11 @@ import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
-import { openCoordination, openWarehouse } from './warehouse/databases.ts';
+import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
+import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
+import { openCoordination, openSnapshot, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
+import type { SnapshotReader } from './warehouse/snapshot-reader.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
 
 export interface AppOptions {
@@ -67,6 +70,10 @@ export interface App {
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
+  /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
+  verify(request: VerifyRequest & { version: string }): Promise<Verification>;
+  /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
+  repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -113,8 +120,20 @@ export async function openApp(options: AppOptions): Promise<App> {
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
+    verify: ({ version, ...request }) =>
+      verifyResource(
+        { ...parts, runId: newRunId(clock), version, openSnapshot: () => snapshotOf(source, clock) },
+        request,
+      ),
+    repair: (found, signal) =>
+      repairResource({ ...parts, runId: newRunId(clock) }, found, () => snapshotOf(source, clock), signal),
     close: () => open.disposeAsync(),
   };
+}
+
+/** Beside others who write, and this very process. */
+function snapshotOf({ warehouse }: SourceSettings, clock: Clock): Promise<SnapshotReader> {
+  return openSnapshot(warehouse, clock, true);
 }
 
 /** Records are only ever read through the profile that hides what is not to be copied. */

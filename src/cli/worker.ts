@@ -1,13 +1,23 @@
 import { Command, InvalidArgumentError } from 'commander';
+import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
+import { untilAborted } from '../model/waiting.ts';
+import { SourceActivity } from '../observe/activity.ts';
+import { lostLines } from '../observe/log-stream.ts';
 import { createLog, setLogLevel } from '../observe/log.ts';
+import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import type { ClusterSource } from '../serve/cluster/open-apps.ts';
+import { isShared, joinCluster, type Cluster } from '../serve/cluster/join-cluster.ts';
 import { createReloader } from '../serve/reload/reloader.ts';
 import type { SettingsChange } from '../serve/reload/settings-change.ts';
+import { exposedFiles, openPages } from '../serve/serve-warnings.ts';
+import { logWalks, sourceWatcher } from '../serve/source-watcher.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
-import { untilAborted } from '../model/waiting.ts';
+import type { PagesOptions } from '../web/pages.ts';
+import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
+import { createWorkerPages } from '../web/worker-pages.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logWalks } from '../serve/source-watcher.ts';
 import {
   chosenSettings,
   reloadedSettings,
@@ -15,49 +25,66 @@ import {
   withSourceOptions,
   type SourceOptions,
 } from './command/sources.ts';
-import { exposedFiles } from '../serve/serve-warnings.ts';
-import { joinCluster, isShared } from '../serve/cluster/join-cluster.ts';
-import type { ClusterSource } from '../serve/cluster/open-apps.ts';
+import { doorFor } from './page-doors.ts';
+import { port } from './serve.ts';
 
-type WorkerOptions = SourceOptions & { atOnce?: number };
+type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
 /** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'walks under way at once; 8 where absent', walks)
+    .option('--host <address>', 'address of health and metrics, in place of worker.host')
+    .option('--port <number>', 'port of health and metrics, in place of worker.port; 0 picks a free one', port)
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
 }
 
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
-  const { clock, secrets, signal } = context;
+  const { version, clock, secrets, signal, stderr } = context;
   const settings = sharedSettings(context, options);
   await tellRefused(context, settings, undefined);
-  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: context.stderr });
+  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   for (const { message, hint } of exposedFiles(settings)) log.warn({ hint }, message);
-  const known = (source: SourceSettings): ClusterSource => {
-    const own = log.child({ source: source.name });
-    const watcher = { ...logWalks(own, clock, 'info'), attempted: () => undefined, settled: () => undefined };
-    return { source, log: own, watcher };
+  const metrics = createMetrics(version, () => lostLines(stderr));
+  const known = new Map<string, WatchedSource>();
+  const watch = (source: SourceSettings): WatchedSource => {
+    const watchedSource = watched(source, { context, log, metrics });
+    known.set(source.name, watchedSource);
+    return watchedSource;
   };
   const { atOnce } = options;
-  const sources = Object.values(settings.sources).map(known);
+  const sources = Object.values(settings.sources).map(watch);
   const cluster = joinCluster({ sources, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
-  await cluster.ready();
+  const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
+  let door = newDoor(settings);
+  const parts: ListenParts = { context, log, metrics, cluster, known, door: (request) => door(request) };
+  const receiver = await listen(parts, settings, options).catch(async (error) => {
+    await cluster.stop();
+    throw error;
+  });
   const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
-  const apply = async ({ added, removed, changed }: SettingsChange, { log: { level } }: Settings): Promise<void> => {
-    setLogLevel(log, options.logLevel ?? level);
+  const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
+    setLogLevel(log, options.logLevel ?? next.log.level);
+    door = newDoor(next);
     const altered = changed.filter(({ isWork }) => isWork);
+    for (const source of removed) known.delete(source.name);
     await Promise.all([...removed, ...altered.map(({ old }) => old)].map((source) => cluster.leave(source)));
-    for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(known(source));
+    for (const source of [...added, ...altered.map((each) => each.source)]) cluster.join(watch(source));
     await cluster.closeUnused();
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
-  context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
-  log.info({ sources: sources.length }, 'working');
-  await untilAborted(signal);
-  log.info('stopping');
-  await cluster.stop();
-  return EXIT_CODES.ok;
+  try {
+    await cluster.ready();
+    context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
+    log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
+    await Promise.race([untilAborted(signal), ...(receiver === null ? [] : [receiver.failed])]);
+    log.info('stopping');
+    return EXIT_CODES.ok;
+  } finally {
+    await cluster.stop();
+    await receiver?.close();
+    metrics.close();
+  }
 }
 
 /** Throws `ConfigError` if a source is not kept on a database that many processes share. */
@@ -65,6 +92,75 @@ function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = chosenSettings(context, options);
   refuseUnshared(Object.values(settings.sources));
   return settings;
+}
+
+function hostOf({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
+  return { host };
+}
+
+interface WorkerParts {
+  context: CliContext;
+  log: Logger;
+  metrics: Metrics;
+}
+
+interface WatchedSource extends ClusterSource {
+  activity: SourceActivity;
+}
+
+function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WatchedSource {
+  const { clock } = context;
+  const own = log.child({ source: source.name });
+  const activity = new SourceActivity(source.name, clock, metrics);
+  // Which rate the service allows is the leader's to show.
+  const watcher = sourceWatcher(activity, logWalks(own, clock, 'info'), () => null);
+  return { source, log: own, activity, watcher };
+}
+
+interface ListenParts extends WorkerParts {
+  cluster: Cluster;
+  known: ReadonlyMap<string, WatchedSource>;
+  door: PagesOptions['door'];
+}
+
+/** Health and metrics, in the thread that answers them for `serve`; null where the settings want none. */
+async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
+  const { context, log, cluster } = parts;
+  const { auth } = settings.serve;
+  const { host } = hostOf(settings, options);
+  const { port: wanted = settings.worker.port } = options;
+  if (wanted === null) return null;
+  for (const { message, hint } of openPages({ host, auth }, 'worker', 'the metrics')) log.warn({ hint }, message);
+  return startReceiver({
+    setting: 'worker',
+    serve: { host, port: wanted },
+    clock: context.clock,
+    secrets: context.secrets,
+    sources: [],
+    pages: createWorkerPages({
+      ready: async () => {
+        const stopping = context.signal.aborted;
+        return { ready: !stopping && (await cluster.reachable()), stopping, sources: {} };
+      },
+      metrics: () => metricsText(parts),
+      door: parts.door,
+      failed: (error) => log.error({ err: error }, 'a page could not be made'),
+    }),
+    onArrival: () => undefined,
+    onFigures: () => undefined,
+    onNote: ({ level, event, ...rest }) => log[level](rest, event),
+  });
+}
+
+/** What this process does; how sources and resources stand, only `serve` tells. */
+function metricsText({ metrics, known }: ListenParts): Promise<string> {
+  metrics.status.clear();
+  for (const { source, activity } of known.values()) {
+    for (const resource of source.resources) {
+      metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
+    }
+  }
+  return metrics.text();
 }
 
 function refuseUnshared(sources: readonly SourceSettings[]): void {

@@ -87,6 +87,8 @@ export interface ApiAnswer {
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
 export interface ApiClient {
   get(request: ApiRequest): Promise<ApiAnswer>;
+  /** Forgets that a credential was refused, because a person has mended it. */
+  retry(): void;
   close(): Promise<void>;
 }
 

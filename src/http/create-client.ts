@@ -96,7 +96,11 @@ export function createClient(options: ClientOptions): ApiClient {
     answered: options.answered,
     log: options.log,
   };
-  return { get: (request) => runRequest(parts, request), close: () => agent.destroy() };
+  return {
+    get: (request) => runRequest(parts, request),
+    retry: () => parts.credentials.retry(),
+    close: () => agent.destroy(),
+  };
 }
 
 /** Tokens that are remembered as secrets: those before have run out. */

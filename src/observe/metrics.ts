@@ -22,6 +22,8 @@ export interface Metrics {
   delivered(source: string, seconds: number, deliveries: number): void;
   /** Called when a wrong name or password was sent for the page. */
   pageRefused(): void;
+  /** Called when a message of `alerts` was sent, or not taken. */
+  alerted(channel: string, result: 'sent' | 'failed'): void;
   /** Values at the moment of a scrape. */
   readonly status: StatusGauges;
   /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
@@ -36,6 +38,18 @@ const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
 
 /**
+ * Of the library's own metrics: gauges that end like counters, which their series add up to anyway, and names that hold
+ * their type. `promtool check metrics` objects to both.
+ */
+const UNCONVENTIONAL = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_eventloop_utilization_summary',
+  'nodejs_eventloop_utilization_histogram',
+];
+
+/**
  * Uses its own registry, so that two of them in one process do not clash. `lostLines` returns the number of log lines
  * that were not written so far.
  */
@@ -43,6 +57,7 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  for (const name of UNCONVENTIONAL) registry.removeSingleMetric(name);
   const build = { name: 'content_sync_build_info', help: 'Always 1; the labels say what runs.', registers };
   new Gauge({ ...build, labelNames: ['version'] }).set({ version }, 1);
   const lost = new Counter({
@@ -92,7 +107,10 @@ function createCounters(registers: Registry[]): Omit<Metrics, 'status' | 'text' 
     DELAY_SECONDS,
   );
   const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
+  const messagesHelp = 'Messages of alerts, by whether the receiver took them; each attempt counts.';
+  const messages = counter('alert_messages_total', messagesHelp, ['channel', 'result']);
   return {
+    alerted: (channel, result) => messages.inc({ channel, result }),
     pageRefused: () => refusals.inc(),
     attempted: (source, outcome, seconds) => {
       requests.inc({ source, outcome });

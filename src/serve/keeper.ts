@@ -4,7 +4,6 @@ import { SyncError, messageOf } from '../model/errors.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
 import type { SourceSettings } from '../settings/settings.ts';
-import { readCheckpoint } from '../state/checkpoints.ts';
 import type { Drain } from '../trigger/drain/options.ts';
 import { createPings, type Pings } from '../trigger/ping.ts';
 import type { ScheduleFigures, ScheduleParts } from '../trigger/schedule/resource.ts';
@@ -21,17 +20,31 @@ export interface SourceWork {
   readonly ticks?: TickSource;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
+  /** Stays the same while what is stored does; null, and absent, if it may change at any time. */
+  version?(): string | null;
   /** Null while this process sends no requests. */
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
   wake(): void;
+  /** Forgets that the service has refused a credential or a record. */
+  retry(): void;
+  /** Called when resources have been paused or resumed. */
+  pausesChanged(): Promise<void>;
 }
 
+/** Gives an open warehouse to `work`; throws the reason if there is none. */
+export type ReadStored = <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
+
+/** A source that is kept: work and reading open it when they need it. */
 export interface OpenSource {
-  warehouse: Warehouse;
+  /** Runs work that only reads what is stored. */
+  read: ReadStored;
+  nameState(): NameState;
+  checkpoints: ScheduleParts['checkpoints'];
+  isPaused: ScheduleParts['isPaused'];
   walk: ScheduleParts['run'];
   /** Starts to work on deliveries; null if that is not up to the keeper. */
-  startDrain(requestWalk: Scheduler['requestWalk']): Drain | null;
+  startDrain(requestWalk: Scheduler['requestWalk']): Pick<Drain, 'stop'> | null;
   /** Housekeeping jobs; one that hangs does not delay the others. */
   upkeep: readonly ((signal: AbortSignal) => Promise<void>)[];
   /** Resolves when the source must be closed and opened again, or when the signal is aborted. */
@@ -71,15 +84,20 @@ export class Keeper {
     this.#ended = this.#keep();
   }
 
-  /** Throws the reason if the source is not open. */
-  warehouse(): Warehouse {
+  /** Throws the reason if the source cannot be opened. */
+  readonly read: ReadStored = async (work) => {
     if (this.#open === null) throw this.#problem;
-    return this.#open.warehouse;
+    return this.#open.read(work);
+  };
+
+  /** State of the warehouse's files; `named` while it is not known. */
+  nameState(): NameState {
+    return this.#open?.nameState() ?? NAMED;
   }
 
-  /** State of the warehouse's files; `named` while it is not open. */
-  nameState(): NameState {
-    return this.#open?.warehouse.nameState() ?? NAMED;
+  /** Stays the same while what is stored does; null if it may change at any time. */
+  version(): string | null {
+    return this.#open === null ? null : (this.#options.work.version?.() ?? null);
   }
 
   governor(): GovernorFigures | null {
@@ -94,6 +112,28 @@ export class Keeper {
   /** Called when deliveries have been stored. */
   wake(): void {
     this.#options.work.wake();
+  }
+
+  /** Runs what is due; null while this process does not lead the source. */
+  get scheduler(): Scheduler | null {
+    return this.#scheduler;
+  }
+
+  /** True while this process leads the source. */
+  get isLed(): boolean {
+    return this.#isLed;
+  }
+
+  /** Forgets what was refused of these resources, so that the service is asked again. */
+  retry(resources: readonly string[]): void {
+    this.#options.work.retry();
+    this.#scheduler?.retry(resources);
+  }
+
+  /** Called when resources have been paused or resumed. */
+  async pausesChanged(): Promise<void> {
+    await this.#options.work.pausesChanged();
+    await this.#scheduler?.honourPauses();
   }
 
   /** Says whether this process leads the source from now on: only the leader runs what is due. */
@@ -178,7 +218,7 @@ export class Keeper {
     await Promise.all([scheduler.stop(), drain?.stop()]);
   }
 
-  #createScheduler({ warehouse, walk }: OpenSource, pings: Pings): Scheduler {
+  #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
     const { source, clock, log, work } = this.#options;
     return createScheduler({
       source: source.name,
@@ -186,7 +226,8 @@ export class Keeper {
       schedule: source.schedule,
       clock,
       ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
-      checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+      checkpoints,
+      isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),

@@ -14,7 +14,7 @@ export function serveWarnings(
   now: number,
 ): readonly ServeWarning[] {
   return [
-    ...openPages(serve),
+    ...openPages(serve, 'serve', 'the status page and the metrics'),
     ...shortPassword(serve),
     ...sources.flatMap((source) => [...endedSecrets(source, now), ...deprecatedWords(source)]),
   ];
@@ -24,10 +24,15 @@ function deprecatedWords({ name, deprecations }: SourceSettings): ServeWarning[]
   return deprecations.map(({ message, hint }) => ({ source: name, message, hint }));
 }
 
-function openPages({ host, auth }: ServeSettings): ServeWarning[] {
+/** Warns of `pages` that whoever reaches the address may read; `setting` holds its host. */
+export function openPages(
+  { host, auth }: Pick<ServeSettings, 'host' | 'auth'>,
+  setting: 'serve' | 'worker',
+  pages: string,
+): ServeWarning[] {
   if (auth !== undefined || isLoopback(host)) return [];
-  const message = `serve listens on ${host}, and whoever reaches it may read the status page and the metrics`;
-  return [{ message, hint: 'set serve.auth, or serve.host to 127.0.0.1 behind a proxy that asks for a password' }];
+  const message = `${setting} listens on ${host}, and whoever reaches it may read ${pages}`;
+  return [{ message, hint: `set serve.auth, or ${setting}.host to 127.0.0.1 behind a proxy that asks for a password` }];
 }
 
 /** Shorter passwords can be guessed, however slowly each guess is answered. */

@@ -4,7 +4,9 @@ import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub/scrub.ts';
 import type { SourceSettings } from '../settings/settings.ts';
+import type { TickSource } from '../trigger/schedule/scheduler.ts';
 import { NAMED } from '../warehouse/name-state.ts';
+import type { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, type Cluster } from './cluster/join-cluster.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
 import { createTableReader, type SourceTables } from './dictionary/table-reader.ts';
@@ -19,6 +21,14 @@ export interface ServedSourceOptions {
   log: Logger;
   secrets: string[];
   metrics: Metrics;
+  /** Reads what the page shows of a source that is about to be closed. Must not throw. */
+  lastLook: (parts: StatusParts) => Promise<void>;
+}
+
+/** What the sources share that this process keeps alone. */
+export interface SharedByLocal {
+  apps: LocalApps;
+  ticks: TickSource;
 }
 
 /** A source before it is kept. */
@@ -51,21 +61,22 @@ export function keepSource(
   options: ServedSourceOptions,
   prepared: PreparedSource,
   inbox: ReceivedInbox | null,
-  cluster: Cluster,
+  { cluster, local }: { cluster: Cluster; local: SharedByLocal },
 ): ServedSource {
-  const keeper = keep(options, prepared, inbox, cluster);
+  const lastLook = (): Promise<void> => options.lastLook(parts);
+  const keeper = isShared(prepared.source)
+    ? cluster.keep(prepared, inbox)
+    : keepAlone(options, prepared, { inbox, lastLook, ...local });
   const parts = statusParts(options, prepared, keeper, inbox);
   return { ...prepared, keeper, parts, tables: createTableReader(parts, options.clock) };
 }
 
-function keep(
+function keepAlone(
   { clock, secrets }: ServedSourceOptions,
   { source, log, watcher }: PreparedSource,
-  inbox: ReceivedInbox | null,
-  cluster: Cluster,
+  own: SharedByLocal & { inbox: ReceivedInbox | null; lastLook: () => Promise<void> },
 ): Keeper {
-  if (isShared(source)) return cluster.keep({ source, log, watcher }, inbox);
-  const work = new LocalWork({ source, clock, log, secrets, inbox, watcher });
+  const work = new LocalWork({ source, clock, log, secrets, watcher, ...own });
   const keeper = new Keeper({ source, clock, log, work });
   keeper.lead(true);
   return keeper;
@@ -81,7 +92,8 @@ function statusParts(
   return {
     source,
     activity,
-    warehouse: () => keeper.warehouse(),
+    read: keeper.read,
+    version: () => keeper.version(),
     governor: () => keeper.governor(),
     schedule: (resource) => {
       const figures = keeper.schedule().find((each) => each.resource === resource);
@@ -90,6 +102,7 @@ function statusParts(
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
+    deliveries: inbox === null ? null : (filter) => inbox.list(filter),
     names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };

@@ -2,6 +2,8 @@ import pMap from 'p-map';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceActivity } from '../observe/activity.ts';
 import type { Settings, SourceSettings } from '../settings/settings.ts';
+import { cronTick, sharedTicks } from '../trigger/schedule/scheduler.ts';
+import { LocalApps } from './at-rest/local-apps.ts';
 import { isShared, joinCluster, type Cluster } from './cluster/join-cluster.ts';
 import type { Receiving } from './received-inbox.ts';
 import type { ChangedSource, SettingsChange } from './reload/settings-change.ts';
@@ -11,6 +13,7 @@ import {
   type PreparedSource,
   type ServedSource,
   type ServedSourceOptions,
+  type SharedByLocal,
 } from './served-source.ts';
 
 /** Sources that are closed and opened again at the same time. */
@@ -24,6 +27,7 @@ export class SourceSet {
   readonly #activities = new Map<string, SourceActivity>();
   readonly #first: readonly PreparedSource[];
   readonly #cluster: Cluster;
+  readonly #local: SharedByLocal;
   #settings: Settings;
   #receiving: Receiving | null = null;
   #isStopping = false;
@@ -31,6 +35,7 @@ export class SourceSet {
   constructor(options: ServedSourceOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
+    this.#local = { apps: new LocalApps(options.clock), ticks: sharedTicks(cronTick()) };
     this.#first = Object.values(settings.sources).map((source) => this.#prepare(source));
     const shared = this.#first.filter(({ source }) => isShared(source));
     this.#cluster = joinCluster({ ...options, sources: shared });
@@ -101,7 +106,8 @@ export class SourceSet {
   #keep(prepared: PreparedSource): void {
     const { name, webhook } = prepared.source;
     const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
-    this.#served.set(name, keepSource(this.#options, prepared, inbox, this.#cluster));
+    const shared = { cluster: this.#cluster, local: this.#local };
+    this.#served.set(name, keepSource(this.#options, prepared, inbox, shared));
   }
 
   async #open(source: SourceSettings): Promise<void> {

@@ -5,6 +5,8 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
+import { controlSchema } from './control-place.ts';
+import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
 import { networkSchema, type Network } from './network.ts';
@@ -93,6 +95,10 @@ const serveSchema = z
       .meta({
         description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
       }),
+    public_url: pingUrl.optional().meta({
+      description: 'Address at which people see the page, for links in alerts',
+      examples: ['https://sync.example.com'],
+    }),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
@@ -102,6 +108,19 @@ const serveSchema = z
       .meta({ description: 'Basic authentication for the status page and the metrics' }),
   })
   .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
+
+const workerSchema = z
+  .strictObject({
+    host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .nullable()
+      .default(8081)
+      .meta({ description: 'Its port; 0 picks a free one, null listens nowhere' }),
+  })
+  .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
 
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
@@ -126,14 +145,10 @@ const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .meta({ description: 'Resources of the profile to sync; all of them where absent' }),
-  hash_key: z
-    .string()
-    .min(16, 'expected a secret of at least 16 characters')
-    .optional()
-    .meta({
-      description:
-        'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
-    }),
+  hash_key: z.string().min(16, 'expected a secret of at least 16 characters').optional().meta({
+    description:
+      'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+  }),
   schedule: scheduleSchema.prefault({}),
   webhook: webhookSchema.optional(),
   deletes: deletesSchema.prefault({}),
@@ -168,6 +183,9 @@ const beside = {
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  control: controlSchema,
+  worker: workerSchema.prefault({}),
+  alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
   keep_runs: timeSpan
     .prefault('90d')
@@ -196,6 +214,7 @@ export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
+export type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
@@ -239,6 +258,10 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  /** Absolute path of the control socket; null for none. */
+  readonly control: string | null;
+  readonly worker: WorkerSettings;
+  readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
 import type { Inbox } from './inbox.ts';
+import type { FileMark } from './name-state.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { InboxViewer, WarehouseReader } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
@@ -27,6 +28,8 @@ export interface Database {
   openSnapshot(clock: Clock, isBeside: boolean): Promise<SnapshotReader | null>;
   /** Throws `ConfigError` if no warehouse could be made if none is. */
   refuseMaking(clock: Clock): Promise<void>;
+  /** What a closed warehouse or inbox shows; null for a server, whose connections are not closed in between. */
+  mark(): FileMark | null;
   /** Address of the inbox that belongs to the warehouse. */
   readonly inbox: string;
   /** Opens (and makes, and migrates) the inbox at this address. */

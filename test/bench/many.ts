@@ -99,7 +99,18 @@ async function staged(
       queue,
       startWorkers: async (count, atOnce) => {
         for (let n = 0; n < count; n += 1) {
-          const args = [MAIN, 'worker', '--config', config, '--at-once', String(atOnce), '--log-level', 'error'];
+          const args = [
+            MAIN,
+            'worker',
+            '--config',
+            config,
+            '--at-once',
+            String(atOnce),
+            '--port',
+            '0',
+            '--log-level',
+            'error',
+          ];
           running.push(spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] }));
         }
         await Promise.all(running.map((each) => once(each, 'spawn')));

@@ -124,7 +124,9 @@ describe('serve', { timeout: 120_000 }, () => {
       expect((await serving.page('/')).body).toContain('/v1, 40 days left');
       const metrics = (await serving.page('/metrics')).body;
       expect(metrics).toContain('content_sync_api_deprecated{source="blog"} 1');
-      expect(metrics).toContain('content_sync_api_sunset_days{source="blog"} 40');
+      expect(metrics).toContain(
+        `content_sync_api_sunset_timestamp_seconds{source="blog"} ${Math.floor(SUNSET.getTime() / 1_000)}`,
+      );
     } finally {
       await stage.close();
     }

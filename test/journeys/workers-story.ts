@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { Command } from '../support/command.ts';
+import { startCommand, type Command } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
 import { eventBody, servingStage, until, type Serving, type ServingStage } from '../support/serving.ts';
-import { askedTwice, FIRST_WALKS, isWhole, ownersIn, startWorker, walksOf } from './working.ts';
+import { askedTwice, FIRST_WALKS, isWhole, ownersIn, startWorker, urlOf, walksOf } from './working.ts';
 
 /** How many workers there are beside two processes of `serve`, and how large their pages are. */
 export interface WorkersPlan {
@@ -44,6 +44,29 @@ export async function walksOnce(
   for (const serving of serves) expect(await serving.stop()).toMatchObject({ code: 0 });
   for (const each of workers) each.kill('SIGTERM');
   for (const each of workers) expect(await each.ended).toMatchObject({ code: 0 });
+}
+
+/** A worker tells its health and what it does, and nothing else; its port is its own. */
+export async function isSeen({ folder }: ServingStage, worker: Command): Promise<void> {
+  const url = urlOf(worker);
+  const statusOf = async (page: string): Promise<number> => (await fetch(`${url}${page}`)).status;
+  const pages = ['/healthz', '/readyz', '/metrics', '/', '/status.json', '/tables', '/webhooks/blog'];
+  const expected = { '/healthz': 200, '/readyz': 200, '/metrics': 200 };
+  for (const page of pages) expect([page, await statusOf(page)]).toEqual([page, { ...none(pages), ...expected }[page]]);
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  expect(metrics).toMatch(/^content_sync_(requests|pages)_total\{source="blog".*\} [1-9]/m);
+  expect(metrics).toContain('content_sync_running{source="blog",resource="content"} 0');
+  const second = startCommand(
+    ['worker', '--config', `${folder}/content-sync.yaml`, '--port', new URL(url).port],
+    folder,
+  );
+  const { code, stderr } = await second.ended;
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('[address_in_use]') });
+  expect(stderr).toContain('worker.port');
+}
+
+function none(pages: readonly string[]): Record<string, number> {
+  return Object.fromEntries(pages.map((page) => [page, 404]));
 }
 
 /** A delivery to either becomes a row, and each record is read once for it. */

@@ -3,11 +3,17 @@ import { until, type ServingStage } from '../support/serving.ts';
 
 /** Starts a worker beside what the stage runs; resolves once it takes work. */
 export async function startWorker(stage: ServingStage, ...options: string[]): Promise<Command> {
-  const command = startCommand(['worker', '--config', `${stage.folder}/content-sync.yaml`, ...options], stage.folder);
+  const config = ['--config', `${stage.folder}/content-sync.yaml`];
+  const command = startCommand(['worker', ...config, '--port', '0', ...options], stage.folder);
   const hasEnded = command.ended.then(({ stderr }) => Promise.reject(new Error(`the worker ended: ${stderr}`)));
   hasEnded.catch(() => undefined);
   await Promise.race([until('working', () => command.logged().includes('"msg":"working"')), hasEnded]);
   return command;
+}
+
+/** Where a worker has its health and metrics, as its log says. */
+export function urlOf(worker: Command): string {
+  return /"url":"([^"]+)"/.exec(worker.logged())?.[1] ?? '';
 }
 
 interface Walk {

@@ -19,12 +19,17 @@ async function stage() {
     ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
+    retry: () => undefined,
+    pausesChanged: () => Promise.resolve(),
     open: async (opened) => {
       if (wanted.problem !== null) throw wanted.problem;
       log.push('open');
       opened.defer(() => void log.push('close'));
       return {
-        warehouse,
+        read: (read) => read(warehouse),
+        nameState: () => warehouse.nameState(),
+        checkpoints: () => Promise.resolve(null),
+        isPaused: () => Promise.resolve(false),
         walk: async (resource, command) => {
           log.push(`${command} ${resource}`);
           return { source: 'blog', run_id: 'run', status: 'failed', resources: [] };
@@ -93,13 +98,13 @@ it('tries again if the source cannot be opened, and gives the reason meanwhile',
   wanted.reopen();
   await clock.advance(0);
   expect(happened()).toEqual(['open', 'close']);
-  expect(() => keeper.warehouse()).toThrow('no disk');
+  await expect(keeper.read(async () => undefined)).rejects.toThrow('no disk');
   await clock.advance(14_000);
   expect(errors).toEqual(['the source cannot be opened: no disk']);
   wanted.problem = null;
   await clock.advance(1_000);
   expect(happened()).toEqual(['open']);
-  expect(keeper.warehouse()).toBe(warehouse);
+  expect(await keeper.read(async (read) => read)).toBe(warehouse);
 });
 
 it('closes a source whose files were replaced, opens it again at once, and goes on as its leader', async () => {
@@ -119,7 +124,7 @@ it('closes everything when it is stopped', async () => {
   happened();
   await clock.finish(keeper.stop());
   expect(happened()).toEqual(['close']);
-  expect(() => keeper.warehouse()).toThrow('being opened');
+  await expect(keeper.read(async () => undefined)).rejects.toThrow('being opened');
   await clock.advance(600_000);
   expect(happened()).toEqual([]);
   expect(errors).toEqual([]);

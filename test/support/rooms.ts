@@ -13,12 +13,14 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
   // The server puts the receiver and the pages together; neither knows the other.
   web: { '.': ['page', 'receiver'], page: ['.'], receiver: ['.'] },
   serve: {
-    '.': ['cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    '.': ['alerts', 'at-rest', 'cluster', 'work-items', 'status', 'dictionary', 'controls', 'reload'],
+    'at-rest': ['.'],
     cluster: ['.', 'work-items', 'controls'],
     controls: [],
     reload: ['controls'],
     'work-items': [],
     status: [],
+    alerts: ['status'],
     dictionary: ['status'],
   },
   // What signs a delivery, what drains the inbox and what keeps the time know nothing of each other.

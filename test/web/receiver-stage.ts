@@ -104,7 +104,7 @@ export async function receiverStage(options: StageOptions = {}): Promise<Stage> 
   const source = receivedSource(await database.address(), options.source);
   const [notes, arrivals]: [ReceiverNote[], number[]] = [[], []];
   const receiver = await openReceiver(
-    { host: '127.0.0.1', port: 0, sources: [source], limits: { ...RECEIVER_LIMITS, ...limits } },
+    { setting: 'serve', host: '127.0.0.1', port: 0, sources: [source], limits: { ...RECEIVER_LIMITS, ...limits } },
     {
       clock,
       page: () => Promise.resolve(null),

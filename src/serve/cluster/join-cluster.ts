@@ -3,13 +3,15 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
+import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forget-requests.ts';
+import { readPauses } from '../../state/pauses.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { type SourceWork, Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk } from './ask-walk.ts';
+import { askWalk, newWalk } from './ask-walk.ts';
 import { ClusterWork } from './cluster-work.ts';
 import { successOf } from './do-walk.ts';
 import PQueue from 'p-queue';
@@ -38,6 +40,8 @@ export interface Cluster {
   leave(source: SourceSettings): Promise<void>;
   /** Closes databases that no source is left in. */
   closeUnused(): Promise<void>;
+  /** True if each database answers within some seconds. */
+  reachable(): Promise<boolean>;
   /** Keeps a source fresh together with the other processes; queues what is due while this process leads the source. */
   keep(source: ClusterSource, inbox: Pick<Inbox, 'waiting'> | null): Keeper;
   /** Takes the lead of those sources that are kept here and not led by another process. */
@@ -48,6 +52,7 @@ export interface Cluster {
 
 const AT_ONCE = 8;
 const READY_MS = 5_000;
+const REACHED_MS = 3_000;
 /** Opening takes many queries: some at a time leave the others their connections. */
 const OPENING_AT_ONCE = 4;
 /** The same error is logged at most this often. */
@@ -105,6 +110,11 @@ export function joinCluster(options: ClusterOptions): Cluster {
         databases.delete(id);
         await Promise.all([work.stop(), lead?.stop()]);
       }
+    },
+    reachable: async () => {
+      const asked = Array.from(databases.values(), ({ work }) => work.queue.probe());
+      const answers = await waitAtMost(clock, REACHED_MS, Promise.allSettled(asked));
+      return answers?.value.every(({ status }) => status === 'fulfilled') ?? false;
     },
     keep: ({ source, log }, inbox) => {
       const database = databases.get(databaseOf(source));
@@ -189,6 +199,11 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
     ticks: () => ({ stop: () => undefined }),
     governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
+    retry: () => shared.retry(name),
+    pausesChanged: async () => {
+      shared.retry(name);
+      await queue.put({ kind: 'drain', source: name });
+    },
     open: async (opened, stopping) => {
       const warehouse = await opening.add(() => {
         stopping.throwIfAborted();
@@ -196,10 +211,14 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
       });
       opened.defer(() => warehouse.close());
       return {
-        warehouse,
-        walk: (resource, command, signal, stored) => {
-          const seen = successOf(command, stored);
-          return askWalk(queue, { kind: 'walk', source: name, resource, command, seen }, signal);
+        read: (work) => work(warehouse),
+        nameState: () => warehouse.nameState(),
+        checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
+        isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
+        walk: (resource, command, signal, cause) => {
+          const item = { kind: 'walk', source: name, resource, command } as const;
+          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         upkeep: [() => queueWaiting(warehouse)],

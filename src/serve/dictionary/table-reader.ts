@@ -9,11 +9,15 @@ import type { Dictionary, RowCounts } from './dictionary.ts';
 import { readDictionary } from './read-dictionary.ts';
 import { scrubTexts } from './scrub-texts.ts';
 
+type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+
 /** A source that is being served, as its tables are read. */
 export interface TableParts {
   source: { name: string; warehouse: string };
-  /** Throws the reason if the source is not open. */
-  warehouse: () => Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+  /** Gives an open warehouse to `work`; throws the reason if there is none. */
+  read: <T>(work: (warehouse: ReadTables) => Promise<T>) => Promise<T>;
+  /** Stays the same while what is stored does; null if it may change at any time. */
+  version: () => string | null;
   /** Takes secrets out of a text. */
   scrub: (text: string) => string;
 }
@@ -26,21 +30,27 @@ const READ = { keepMs: 5_000, keepTimes: 20, patienceMs: 3_000 };
 const COUNT = { keepMs: 30_000, keepTimes: 50, patienceMs: 150 };
 
 /** Reads nothing before it is asked; the returned function does not throw, and waits some seconds at most. */
-export function createTableReader({ source, warehouse, scrub }: TableParts, clock: Clock): () => Promise<SourceTables> {
-  const read = createCachedReader(
+export function createTableReader(
+  { source, read, version, scrub }: TableParts,
+  clock: Clock,
+): () => Promise<SourceTables> {
+  const readTables = createCachedReader(
     () => {
       const about = { source: source.name, warehouse: shownPlace(source.warehouse), at: clock.now() };
-      return readDictionary(about, warehouse());
+      return read((warehouse) => readDictionary(about, warehouse));
     },
-    { clock, ...READ },
+    { clock, version, ...READ },
   );
   let tables: Dictionary | null = null;
   const count = createCachedReader(
-    () => (tables === null ? Promise.resolve({}) : countDictionary(tables, warehouse())),
-    { clock, ...COUNT },
+    () => {
+      const known = tables;
+      return known === null ? Promise.resolve({}) : read((warehouse) => countDictionary(known, warehouse));
+    },
+    { clock, version, ...COUNT },
   );
   return async () => {
-    const { value, error, isLate } = await read();
+    const { value, error, isLate } = await readTables();
     if (value === null || error !== null) {
       const cause = error ?? new Error(isLate ? 'they are still being read' : 'they were not read');
       return { source: source.name, problem: problemOf(cause, scrub) };

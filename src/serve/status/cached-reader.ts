@@ -11,6 +11,8 @@ export interface CachedReaderOptions {
   patienceMs: number;
   /** Returns true if the last value no longer holds, however recent it is. */
   isStale?: () => boolean;
+  /** As long as this returns the same text, so does a reading; null if that is not known. */
+  version?: () => string | null;
 }
 
 /** The last value read, and the error since. */
@@ -31,15 +33,19 @@ export interface LastRead<T> {
  */
 export function createCachedReader<T>(
   read: () => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs, isStale = () => false }: CachedReaderOptions,
+  { clock, keepMs, keepTimes, patienceMs, isStale = () => false, version = () => null }: CachedReaderOptions,
 ): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
   let reading: Promise<LastRead<T>> | null = null;
+  let seen: string | null = null;
   const readNow = async (): Promise<LastRead<T>> => {
     const began = clock.monotonic();
+    seen = null;
+    const before = version();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
+      seen = before;
       const ended = clock.monotonic();
       goodUntil = ended + Math.max(keepMs, keepTimes * (ended - began));
     } catch (error) {
@@ -49,7 +55,10 @@ export function createCachedReader<T>(
     return last;
   };
   return async () => {
-    if (reading === null && clock.monotonic() < goodUntil && !isStale()) return last;
+    const current = version();
+    const isFresh = current === null ? clock.monotonic() < goodUntil : current === seen;
+    if (reading === null && isFresh && !isStale())
+      return current === null ? last : (last = { ...last, readAt: clock.now() });
     reading ??= readNow();
     const read = await waitAtMost(clock, patienceMs, reading);
     return read?.value ?? { ...last, isLate: true };

@@ -1,10 +1,9 @@
-import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState } from './stored.ts';
@@ -28,6 +27,8 @@ export interface CollectorOptions {
   refused?: () => readonly RefusedSource[];
   /** Settings that were read again and are not used; null if there are none. */
   settings?: () => SettingsStatus | null;
+  /** How the channels of `alerts` stand; none if absent. */
+  alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
 }
 
@@ -35,6 +36,10 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
+  details(asked: DetailsAsked): Promise<SourceDetails | null>;
+  /** Reads what is shown of a source that is about to be closed. Does not throw. */
+  lastLook(parts: StatusParts): Promise<void>;
 }
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
@@ -49,10 +54,19 @@ export function createCollector(options: CollectorOptions): Collector {
   const probes = ofEach((parts) => createCachedReader(() => probe(parts), { clock, ...PROBE, ...stalenessOf(parts) }));
   return {
     snapshot: async () => {
-      const read = await Promise.all(sources().map((parts) => readers(parts)()));
-      const left = { refused: refused().map(refusedStatus), settings: settings() };
+      const read = await Promise.all(sources().map((parts) => readers(parts).status()));
+      const alerts = options.alerts?.() ?? [];
+      const told = alerts.length === 0 ? {} : { alerts };
+      const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
     },
+    details: async (asked) => {
+      const parts = sources().find(({ source }) => source.name === asked.source);
+      const { resource } = asked;
+      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
+      return readDetails(parts, asked, clock);
+    },
+    lastLook: (parts) => readers(parts).lastLook(),
     ready: async () => {
       const answers = await Promise.all(
         sources().map(async (parts) => [parts.source.name, isWell(await probes(parts)())] as const),
@@ -86,34 +100,58 @@ function stalenessOf({ names }: StatusParts): { isStale: () => boolean } {
 
 async function probe(parts: StatusParts): Promise<true> {
   if (stalenessOf(parts).isStale()) throw new Error('a file that is open is not the one of its name');
-  const own = (): Kysely<OwnTables> => parts.warehouse().own;
-  await databaseAt(parts.source.warehouse).storedSizes(own);
-  await own().selectFrom('_sync_leases').select('name').limit(1).execute();
+  const { storedSizes } = databaseAt(parts.source.warehouse);
+  const isAtRest = parts.version() !== null;
+  // A source at rest is not opened for that: its files are there, and could be used when it was closed.
+  if (isAtRest) await storedSizes(notOpen);
+  else {
+    await parts.read(async ({ own }) => {
+      await storedSizes(() => own);
+      await own.selectFrom('_sync_leases').select('name').limit(1).execute();
+    });
+  }
   return true;
+}
+
+function notOpen(): never {
+  throw new Error('the source is at rest');
 }
 
 function isWell({ value, error, isLate }: LastRead<true>): boolean {
   return value === true && error === null && !isLate;
 }
 
-function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): () => Promise<SourceStatus> {
-  const { source, warehouse } = parts;
-  const readStored = createCachedReader(() => readState(source, () => warehouse().own, clock.now()), {
+/** Up to this size its rows are counted before a source is closed; beyond it only when somebody asks. */
+const COUNTED_BYTES = 64 * 1_048_576;
+
+interface SourceReader {
+  status(): Promise<SourceStatus>;
+  lastLook(): Promise<void>;
+}
+
+function sourceReader(parts: StatusParts, clock: Clock, startedAt: number): SourceReader {
+  const { source, read, version } = parts;
+  const readStored = createCachedReader(() => read(({ own }) => readState(source, () => own, clock.now())), {
     clock,
+    version,
     ...STATE,
     ...stalenessOf(parts),
   });
   const counters = source.resources.map((resource) =>
-    createCachedReader(() => countRows(warehouse(), resource), { clock, ...COUNT }),
+    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { clock, version, ...COUNT }),
   );
-  return async () => {
-    const stored = await readStored();
-    const counts = await Promise.all(counters.map((count) => count()));
-    const webhooks = await webhookStatus(parts, clock.now());
-    return sourceStatus(
-      parts,
-      { stored, counts, webhooks },
-      { now: clock.now(), monotonic: clock.monotonic(), startedAt },
-    );
+  return {
+    status: async () => {
+      const stored = await readStored();
+      const counts = await Promise.all(counters.map((count) => count()));
+      const webhooks = await webhookStatus(parts, clock.now());
+      const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
+      return sourceStatus(parts, { stored, counts, webhooks }, times);
+    },
+    lastLook: async () => {
+      const { value } = await readStored();
+      const bytes = value?.sizes.file_bytes ?? Infinity;
+      if (bytes <= COUNTED_BYTES) await Promise.all(counters.map((count) => count()));
+    },
   };
 }

@@ -19,7 +19,7 @@ function exposeSource(
   const { lifetime } = api;
   gauges.source(source, {
     api_deprecated: lifetime !== null && lifetime.deprecated !== null,
-    api_sunset_days: lifetime?.days_left ?? null,
+    api_sunset_timestamp_seconds: lifetime?.sunset_at == null ? null : lifetime.sunset_at / 1_000,
     warehouse_up: warehouse.problem === null,
     warehouse_bytes: warehouse.file_bytes,
     warehouse_wal_bytes: warehouse.wal_bytes,

@@ -7,7 +7,7 @@ import type { GovernorFigures } from '../../queue/governor.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
-import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
@@ -30,19 +30,26 @@ import { NOTHING_STORED, type RowCount, type StoredState } from './stored.ts';
 
 type WaitingFigures = Omit<InboxFigures, 'bytes' | 'walBytes'>;
 
+/** What is read of an open warehouse. */
+export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {
   source: Pick<SourceSettings, 'name' | 'base_url' | 'warehouse' | 'resources' | 'rate' | 'webhook'> & {
     profile: Versioned;
   };
   activity: SourceActivity;
-  /** Throws the reason if the source is not open. */
-  warehouse: () => Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+  /** Gives an open warehouse to `work`; throws the reason if there is none. */
+  read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
+  /** Stays the same while what is stored does; null if it may change at any time. */
+  version: () => string | null;
   /** Null if the source is not open. */
   governor: () => GovernorFigures | null;
   schedule: (resource: string) => ScheduleStatus;
   /** Null if no webhooks are configured. */
   inbox: (() => Promise<WaitingFigures>) | null;
+  /** Lists them; null if no webhooks are configured. */
+  deliveries: Inbox['list'] | null;
   /** States of the open files, of warehouse and inbox; empty if there are none. */
   names: () => readonly NameState[];
   /** Takes secrets out of a text. */
@@ -80,7 +87,7 @@ export function sourceStatus(
     resources: source.resources.map((resource, at) => resourceStatus(parts, resource, stored.value, counts[at], times)),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks,
-    changes: changesStatus(activity, times.now),
+    changes: activity.changesOfHour(times.now),
     schema_changes: stored.value?.schemaChanges ?? [],
   };
   return scrubStatus(status, parts.scrub);
@@ -95,7 +102,8 @@ function resourceStatus(
 ): ResourceStatus {
   const stored = state?.resources.get(resource) ?? NOTHING_STORED;
   const lease = state?.leases.get(resource);
-  const owner = lease === undefined || isThisProcess(lease) ? null : ownerOf(lease);
+  const isOver = lease === undefined || timestampMs(lease.expires_at) <= now;
+  const owner = isOver || isThisProcess(lease) ? null : ownerOf(lease);
   const walk = activity.running(resource);
   const running = walk === null ? null : runningStatus(walk, monotonic);
   const { parked_until: parked } = stored;
@@ -186,6 +194,7 @@ function webhookTraffic(
     last_received_at: activity.lastReceivedAt,
     received: activity.received.total(now).count,
     refused: activity.refused.total(now).count,
+    refused_by: activity.refusedBy,
     delay_p50_ms: delays.p50,
     delay_p95_ms: delays.p95,
     minutes: activity.received.minutes(now).map((minute, index) => ({
@@ -196,11 +205,6 @@ function webhookTraffic(
       p95_ms: spread[index]?.p95 ?? null,
     })),
   };
-}
-
-/** Rows that changed in the last hour, by how the change was noticed. */
-function changesStatus({ changes }: SourceActivity, now: number): SourceStatus['changes'] {
-  return { by_webhook: changes.webhook.total(now).count, by_schedule: changes.incremental.total(now).count };
 }
 
 const SLOW: Problem = {

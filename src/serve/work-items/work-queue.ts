@@ -98,6 +98,12 @@ export class WorkQueue {
     return new Set(rows.map(({ key }) => key));
   }
 
+  /** Resolves once the database has answered; rejects with what it throws. */
+  async probe(): Promise<void> {
+    await this.opened;
+    await this.#statements.run('SELECT 1', [], 0);
+  }
+
   /** Takes items of a kind from now on, at most `atOnce` at a time. */
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;

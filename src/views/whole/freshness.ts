@@ -11,7 +11,7 @@ import { ownView, type OwnColumn } from './own-view.ts';
  * made it with. Whatever asks a table is a subquery of its own: who does not ask for the column does not wait for it.
  */
 export function freshnessView(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
-  const columns = [...runColumns(), ...tableColumns(model, above)];
+  const columns = [...runColumns(), ...tableColumns(model, above), ...verificationColumns()];
   return [ownView('sync_freshness', 'How fresh and how large the copy is, one row per resource.', columns, FROM)];
 }
 
@@ -42,6 +42,23 @@ function runColumns(): OwnColumn[] {
 /** By the run's id, which begins with its time: that is what there is an index on. */
 function lastRun(column: string): string {
   return `(SELECT r."${column}" FROM "_sync_runs" AS r WHERE r."resource" = known."resource" ORDER BY r."run_id" DESC LIMIT 1)`;
+}
+
+function verificationColumns(): OwnColumn[] {
+  return [
+    ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
+    [
+      'last_verification',
+      'text',
+      `CAST(${lastVerification('verdict')} AS TEXT)`,
+      'What that has found: equal or differs.',
+    ],
+  ];
+}
+
+/** One that has come to no verdict says nothing. */
+function lastVerification(column: string): string {
+  return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."verification_id" DESC LIMIT 1)`;
 }
 
 function tableColumns({ resources, dialect }: ViewModel, above: ReadonlyMap<string, PlannedView>): OwnColumn[] {

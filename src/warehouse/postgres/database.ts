@@ -48,6 +48,7 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
       return opened === null ? null : snapshotReader(opened.database, opened.close);
     },
     refuseMaking: (clock) => refuseMaking(address, clock),
+    mark: () => null,
     // In the same schema, so that a delivery and what asks for its work are one transaction.
     inbox: address.text,
     openInbox: (clock, options) => openInbox(address, clock, options),

@@ -8,6 +8,7 @@ import type { InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, refuseOtherVersion, WAREHOUSE_MIGRATIONS, type Migrations } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { inboxViewer, type WarehouseReader } from '../reading.ts';
+import { markOf } from './connection/named-file.ts';
 import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -27,6 +28,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       return opened === null ? null : snapshotReader(opened);
     },
     refuseMaking: () => refuseMaking(file),
+    mark: () => markOf(file),
     // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
     inbox: `sqlite:${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`,
     openInbox: (clock, options) => openInbox(file, clock, options),

@@ -1,70 +1,172 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
-import type { Inbox } from '../../warehouse/inbox.ts';
-import { NAMED } from '../../warehouse/name-state.ts';
+import { sleepOrAbort } from '../../model/waiting.ts';
+import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
+import { NAMED, nameLost, restingState, type FileMark, type NameState } from '../../warehouse/name-state.ts';
 import type { InboxOptions } from '../../warehouse/database.ts';
-import { openInbox } from '../../warehouse/databases.ts';
+import { databaseAt, openInbox, shownPlace } from '../../warehouse/databases.ts';
 
 /** An inbox that may not be there yet, as the receiver and its drain use it. */
-export interface LazyInbox extends Pick<Inbox, 'waiting' | 'write' | 'purge' | 'figures' | 'nameState' | 'close'> {
-  /** Why it could not be opened so far; null if it is open. */
+export interface LazyInbox extends Pick<
+  Inbox,
+  'waiting' | 'write' | 'purge' | 'figures' | 'list' | 'nameState' | 'close'
+> {
+  /** Why it could not be opened so far; null if it is open, or closed until it is used. */
   readonly problem: unknown;
+  /** False while its file is closed. */
+  readonly isOpen: boolean;
   /** Opens it now, or finds out why it cannot be. Does not throw. */
   open(): Promise<void>;
-  /** Closes the file if it is open; the next call opens it anew, at once. */
+  /** Closes the file if it may be closed while nobody uses it; the next call opens it again. */
+  rest(): Promise<void>;
+  /** Closes the file if it is open; the next call opens it anew, at once, and whichever has its name then. */
   closeFile(): Promise<void>;
 }
 
 /** Between two attempts, each made by a call: a disk that is not mounted yet, or a file that is put back. */
 const REOPEN_MS = 5_000;
+/** A file that nothing was asked of for so long is closed; the next call opens it again. */
+const LINGER_MS = 5_000;
+/** Two changes within a moment may leave a file the same time. */
+const SETTLED_MS = 100;
 
-/** An inbox that opens with its first call. While it cannot be opened, all calls throw the reason. */
+/** An inbox that is open while it is used. While it cannot be opened, all calls throw the reason. */
 export function lazyInbox(address: string, clock: Clock, options?: InboxOptions): LazyInbox {
-  let open: Inbox | null = null;
-  let problem: unknown = null;
-  let isClosed = false;
-  let notBefore = -Infinity;
-  let opening: Promise<void> | null = null;
+  return new FileInUse(address, clock, options);
+}
 
-  async function attempt(): Promise<void> {
-    try {
-      open = await openInbox(address, clock, options);
-      problem = null;
-    } catch (error) {
-      problem = error;
-      notBefore = clock.monotonic() + REOPEN_MS;
-    }
-    opening = null;
+class FileInUse implements LazyInbox {
+  problem: unknown = null;
+  readonly #address: string;
+  readonly #clock: Clock;
+  readonly #options: InboxOptions | undefined;
+  #inbox: Inbox | null = null;
+  #opening: Promise<void> | null = null;
+  #closing: Promise<void> = Promise.resolve();
+  #notBefore = -Infinity;
+  #isClosed = false;
+  #users = 0;
+  #resting: AbortController | null = null;
+  /** Of the file that was open last; null for any. */
+  #known: string | null = null;
+  #counted: { figures: InboxFigures; content: string } | null = null;
+
+  constructor(address: string, clock: Clock, options: InboxOptions | undefined) {
+    this.#address = address;
+    this.#clock = clock;
+    this.#options = options;
   }
 
-  async function opened(): Promise<Inbox> {
-    if (open === null && !isClosed && clock.monotonic() >= notBefore) await (opening ??= attempt());
-    if (open !== null) return open;
-    if (problem instanceof SyncError) throw problem;
-    throw new SyncError('inbox_closed', messageOf(problem ?? 'it is closed'), { recovery: 'stop', cause: problem });
+  get isOpen(): boolean {
+    return this.#inbox !== null;
   }
 
-  async function closeFile(): Promise<void> {
-    await opening;
-    const was = open;
-    [open, notBefore] = [null, -Infinity];
-    await was?.close();
+  async open(): Promise<void> {
+    await this.#use(() => Promise.resolve()).catch(() => undefined);
   }
 
-  return {
-    open: async () => void (await opened().catch(() => undefined)),
-    get problem() {
-      return problem;
-    },
-    write: async (entries) => (await opened()).write(entries),
-    purge: async (before, limit) => (await opened()).purge(before, limit),
-    figures: async () => (await opened()).figures(),
-    waiting: async (...asked) => (await opened()).waiting(...asked),
-    nameState: () => open?.nameState() ?? NAMED,
-    closeFile,
-    close: async () => {
-      isClosed = true;
-      await closeFile();
-    },
+  readonly write: Inbox['write'] = (entries) => this.#use((inbox) => inbox.write(entries));
+  readonly purge: Inbox['purge'] = (before, limit) => this.#use((inbox) => inbox.purge(before, limit));
+  readonly list: Inbox['list'] = (filter) => this.#use((inbox) => inbox.list(filter), 'in passing');
+  readonly waiting: Inbox['waiting'] = (...asked) => this.#use((inbox) => inbox.waiting(...asked));
+
+  /** While nobody writes to the file, what was counted last still holds. To be counted keeps no file open. */
+  readonly figures: Inbox['figures'] = async () => {
+    const mark = this.#mark();
+    const counted = this.#counted;
+    const isNamed = this.nameState().is === 'named';
+    if (mark !== null && isNamed && counted !== null && counted.content === mark.content) return counted.figures;
+    const isSettled = mark !== null && this.#clock.now() - mark.changedAt > SETTLED_MS;
+    const figures = await this.#use((inbox) => inbox.figures(), 'in passing');
+    this.#counted = isSettled ? { figures, content: mark.content } : null;
+    return figures;
   };
+
+  readonly nameState = (): NameState => {
+    if (this.#inbox !== null) return this.#inbox.nameState();
+    const mark = this.#known === null ? null : this.#mark();
+    return mark === null ? NAMED : restingState(this.#known, mark);
+  };
+
+  readonly closeFile = async (): Promise<void> => {
+    await this.#opening;
+    this.#notBefore = -Infinity;
+    await this.#close();
+    this.#known = null;
+  };
+
+  readonly rest = async (): Promise<void> => {
+    // A server's connections are shared, and stay; a file that has lost its name is left to whoever opens the other one.
+    const isLent = this.#users > 0 || this.#mark() === null;
+    if (!isLent && this.#inbox?.nameState().is === 'named') await this.#close();
+  };
+
+  readonly close = async (): Promise<void> => {
+    this.#isClosed = true;
+    await this.closeFile();
+  };
+
+  async #use<T>(work: (inbox: Inbox) => Promise<T>, how?: 'in passing'): Promise<T> {
+    this.#users += 1;
+    if (how !== 'in passing') this.#stay();
+    try {
+      return await work(await this.#opened());
+    } finally {
+      this.#users -= 1;
+      if (this.#users === 0 && this.#inbox !== null && this.#resting === null) void this.#restLater();
+    }
+  }
+
+  #stay(): void {
+    this.#resting?.abort();
+    this.#resting = null;
+  }
+
+  async #opened(): Promise<Inbox> {
+    const mayOpen = !this.#isClosed && this.#clock.monotonic() >= this.#notBefore;
+    if (this.#inbox === null && mayOpen) await (this.#opening ??= this.#attempt());
+    if (this.#inbox !== null) return this.#inbox;
+    if (this.problem instanceof SyncError) throw this.problem;
+    const message = messageOf(this.problem ?? 'it is closed');
+    throw new SyncError('inbox_closed', message, { recovery: 'stop', cause: this.problem });
+  }
+
+  async #attempt(): Promise<void> {
+    try {
+      await this.#closing;
+      // Not a file that has taken the name of the one that was closed.
+      const { is } = this.nameState();
+      if (is !== 'named') throw nameLost(shownPlace(this.#address), is);
+      this.#inbox = await openInbox(this.#address, this.#clock, this.#options);
+      this.#known = this.#mark()?.identity ?? null;
+      this.problem = null;
+    } catch (error) {
+      this.problem = error;
+      // A file that is put back is taken at once.
+      const isAway = this.nameState().is !== 'named';
+      this.#notBefore = isAway ? -Infinity : this.#clock.monotonic() + REOPEN_MS;
+    }
+    this.#opening = null;
+  }
+
+  async #restLater(): Promise<void> {
+    const resting = new AbortController();
+    this.#resting = resting;
+    await sleepOrAbort(this.#clock, LINGER_MS, resting.signal);
+    if (resting.signal.aborted) return;
+    this.#resting = null;
+    await this.rest().catch(() => undefined);
+  }
+
+  #close(): Promise<void> {
+    this.#stay();
+    const inbox = this.#inbox;
+    this.#inbox = null;
+    if (inbox !== null) this.#closing = this.#closing.catch(() => undefined).then(() => inbox.close());
+    return this.#closing;
+  }
+
+  #mark(): FileMark | null {
+    return databaseAt(this.#address).mark();
+  }
 }

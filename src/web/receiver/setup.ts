@@ -18,6 +18,8 @@ export interface ReceivedSource {
 }
 
 export interface ReceiverSetup {
+  /** The setting that holds host and port, for messages. */
+  setting: 'serve' | 'worker';
   host: string;
   /** 0 for any that is free. */
   port: number;
@@ -48,6 +50,8 @@ export const RECEIVER_LIMITS = {
   storeMs: 800,
   /** Deliveries of a source that may wait for that. */
   stored: 10_000,
+  /** The form of the page. */
+  formBytes: 16_384,
   /** Until the main thread has made a page, and how many it may have in work. */
   pageMs: 5_000,
   pages: 32,

@@ -16,6 +16,8 @@ import type { ReceiverFigures } from './figures.ts';
 import { RECEIVER_LIMITS, type ReceivedSource, type ReceiverLimits, type ReceiverSetup } from './setup.ts';
 
 export interface ReceiverOptions {
+  /** The setting that holds host and port, for messages; `serve` if absent. */
+  setting?: ReceiverSetup['setting'];
   serve: { readonly host: string; readonly port: number };
   sources: readonly ReceivedSource[];
   clock: Clock;
@@ -53,10 +55,10 @@ const TROUBLE: PageAnswer = { status: 500, headers: {}, body: '' };
 
 /** Starts the thread. Throws `ConfigError` if the address or none of the inboxes can be used. */
 export async function startReceiver(options: ReceiverOptions, script: URL = SCRIPT): Promise<Receiver> {
-  const { serve, sources, clock, secrets = [] } = options;
+  const { serve, sources, clock, secrets = [], setting = 'serve' } = options;
   const { host, port: wanted } = serve;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const setup: ReceiverSetup = { host, port: wanted, sources, secrets: [...secrets], limits };
+  const setup: ReceiverSetup = { setting, host, port: wanted, sources, secrets: [...secrets], limits };
   const worker = new Worker(script, { workerData: setup, name: 'receiver' });
   // Those of the beginning are part of the setup.
   let sent = secrets.length;

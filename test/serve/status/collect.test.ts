@@ -51,10 +51,12 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   const whole: StatusParts = {
     source,
     activity,
-    warehouse: () => warehouse,
+    read: (work) => work(warehouse),
+    version: () => null,
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
+    deliveries: null,
     names: () => [warehouse.nameState()],
     scrub: (text) => text.replaceAll('s3cret', '***'),
     ...parts,
@@ -181,11 +183,11 @@ describe('what the warehouse says', () => {
   it('is not read again for every viewer', async () => {
     const { warehouse } = await tempWarehouse();
     let reads = 0;
-    const counted = () => {
+    const counted: StatusParts['read'] = (work) => {
       reads += 1;
-      return warehouse;
+      return work(warehouse);
     };
-    const { collector } = await stage({ warehouse: counted });
+    const { collector } = await stage({ read: counted });
     await Promise.all(Array.from({ length: 20 }, () => collector.snapshot()));
     // The state, and the count of the one resource.
     expect(reads).toBe(2);
@@ -207,7 +209,7 @@ describe('F159 a warehouse that cannot be reached', () => {
     expect(lost.warehouse.problem).toMatchObject({ code: 'warehouse_gone' });
     expect(lost.resources[0]?.last_success_at).toBe(Date.parse('2026-11-20T13:59:00.000Z'));
     expect(await collector.ready()).toMatchObject({ ready: false, sources: { blog: 'unreachable' } });
-    const page = renderStatusPage(await collector.snapshot(), 'n');
+    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
     expect(page).toContain('The warehouse cannot be read');
     expect(page).toContain('the figures below are from 10m 00s ago');
     renameSync(`${file}.away`, file);
@@ -218,9 +220,7 @@ describe('F159 a warehouse that cannot be reached', () => {
 
   it('F159 a source that could not be opened at all has its place and its reason, without the secret in it', async () => {
     const { source, collector } = await stage({
-      warehouse: () => {
-        throw new Error('cannot open with s3cret');
-      },
+      read: () => Promise.reject(new Error('cannot open with s3cret')),
       governor: () => null,
     });
     expect((await source()).warehouse.problem).toStrictEqual({
@@ -249,8 +249,8 @@ describe('what this process has done', () => {
     }
     const counts = { inserted: 30, updated: 5, unchanged: 60, rejected: 5, deleted: 0 };
     activity.walkPage('content', { records: 100, pages: 1, requests: 1, total: 400 }, counts, 1);
-    activity.receiverTotals({ stored: 12, refused: 3 });
-    activity.receiverTotals({ stored: 20, refused: 3 });
+    activity.receiverTotals({ stored: 12, refused: { too_old: 3 } });
+    activity.receiverTotals({ stored: 20, refused: { too_old: 3 } });
     activity.delivered({ resource: 'content', result: 'updated', deliveries: 2, delayMs: 120 });
     activity.delivered({ resource: null, result: null, deliveries: 1, delayMs: 120 });
     const status = await source();

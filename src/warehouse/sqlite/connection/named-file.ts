@@ -1,7 +1,6 @@
 import { renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { SyncError } from '../../../model/errors.ts';
-import type { NameState } from '../../name-state.ts';
+import { nameLost, type FileMark, type NameState } from '../../name-state.ts';
 
 /** The log belongs to the database: what was committed last stands in it alone. */
 const [LOG, INDEX] = ['-wal', '-shm'] as const;
@@ -26,7 +25,7 @@ export function namedFile(file: string): NamedFile {
 
   function check(): void {
     if (own === null || ['', LOG].every((end) => isOwn(end))) return;
-    throw lost(file, statOf(file) === null ? 'gone' : 'replaced');
+    throw nameLost(file, statOf(file) === null ? 'gone' : 'replaced');
   }
 
   /** True for what was not there when it was opened, too. */
@@ -46,7 +45,7 @@ export function namedFile(file: string): NamedFile {
       const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
       own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
       // Swapped between its opening and now: nobody knows which of both is open.
-      if (!own.has('') || (before !== null && before !== own.get(''))) throw lost(file, 'replaced');
+      if (!own.has('') || (before !== null && before !== own.get(''))) throw nameLost(file, 'replaced');
     },
     state,
     whileNamed: async (work) => {
@@ -65,6 +64,18 @@ export function namedFile(file: string): NamedFile {
   };
 }
 
+/** What the files of a database show without being opened. A log that holds nothing is as good as none. */
+export function markOf(file: string): FileMark {
+  const [own, log] = ['', LOG].map((end) => statOf(file + end));
+  const changed = [own, log].map((stat) => (stat && stat.size > 0n ? `${stat.ino}:${stat.size}:${stat.mtimeNs}` : '-'));
+  return {
+    identity: own ? `${own.dev}:${own.ino}` : null,
+    content: changed.join(' '),
+    changedAt: Math.max(...[own, log].map((stat) => Number(stat?.mtimeMs ?? 0n))),
+    logBytes: Number(log?.size ?? 0n),
+  };
+}
+
 /** Copies the log into the file that it belongs to. False if a program that reads it keeps us from that. */
 function isFoldedBack(db: Database): boolean {
   try {
@@ -79,17 +90,6 @@ function putAside(log: string, isWhole: boolean): void {
   if (isWhole) rmSync(log, { force: true });
   else renameSync(log, `${log}.left`);
 }
-
-function lost(file: string, is: 'gone' | 'replaced'): SyncError {
-  const what =
-    is === 'gone' ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
-  return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint: HINTS[is] });
-}
-
-const HINTS = {
-  gone: 'put it back, or restart to begin a new copy',
-  replaced: 'run the same command again to go on with the file that is there now; `serve` does so by itself',
-} as const;
 
 function identityOf(path: string): string | null {
   const stat = statOf(path);

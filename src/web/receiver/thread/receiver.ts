@@ -1,11 +1,14 @@
+import type { IncomingMessage } from 'node:http';
 import pMap from 'p-map';
 import type { Clock } from '../../../model/clock.ts';
 import { waitAtMost } from '../../../model/waiting.ts';
+import { refusalLog } from '../../refusal-log.ts';
 import type { PageAnswer, PageRequest, ReceiverCalls, ReceiverNote } from '../calls.ts';
 import { sourceFigures, type ReceiverFigures } from '../figures.ts';
 import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
+import { readForm } from './form.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
 import { requestHandler } from './requests.ts';
@@ -133,7 +136,7 @@ async function openSource(
 }
 
 async function serve(
-  { host: address, port, limits }: ReceiverSetup,
+  { setting, host: address, port, limits }: ReceiverSetup,
   host: ReceiverHost,
   sources: ReadonlyMap<string, Received>,
   opened: AsyncDisposableStack,
@@ -143,9 +146,16 @@ async function serve(
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
   const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
-  const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const toldForms = refusalLog(host.clock, (line) => {
+    const further = line.further === undefined ? '' : `, after ${line.further} more`;
+    host.note({ level: 'warn', event: 'control_refused', error: `${line.reason}${further}` });
+  });
+  const form = (request: IncomingMessage, invite: () => void) =>
+    readForm(request, { maxBytes: limits.formBytes, budget }, invite);
+  const forms = { form, refusedForm: toldForms };
+  const handlers = requestHandler({ ...host, ...forms, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
-  const bound = await listen(server, address, port);
+  const bound = await listen(server, { host: address, port, setting });
   opened.defer(() => closeServer(server, limits.closeMs));
   return {
     port: bound,

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type ServerResponse, createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReceiverLimits } from '../setup.ts';
+import type { ReceiverLimits, ReceiverSetup } from '../setup.ts';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { ConfigError } from '../../../model/errors.ts';
@@ -59,20 +59,32 @@ function cut(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
 }
 
-/** Why an address cannot be listened on, by Node's own code. */
-const LISTEN_FAULTS: Readonly<Record<string, { code: string; hint: string }>> = {
-  EADDRINUSE: { code: 'address_in_use', hint: 'another program listens there: end it, or set another serve.port' },
-  EACCES: { code: 'address_refused', hint: 'this user may not listen there: set a serve.port of 1024 or more' },
-  EADDRNOTAVAIL: { code: 'address_unknown', hint: 'set serve.host to an address of this machine' },
-  ENOTFOUND: { code: 'address_unknown', hint: 'set serve.host to an address of this machine' },
+/** Why an address cannot be listened on, by Node's own code; `setting` holds host and port. */
+const LISTEN_FAULTS: Readonly<Record<string, { code: string; hint: (setting: string) => string }>> = {
+  EADDRINUSE: {
+    code: 'address_in_use',
+    hint: (setting) => `another program listens there: end it, or set another ${setting}.port`,
+  },
+  EACCES: {
+    code: 'address_refused',
+    hint: (setting) => `this user may not listen there: set a ${setting}.port of 1024 or more`,
+  },
+  EADDRNOTAVAIL: { code: 'address_unknown', hint: ownAddress },
+  ENOTFOUND: { code: 'address_unknown', hint: ownAddress },
 };
 
+function ownAddress(setting: string): string {
+  return `set ${setting}.host to an address of this machine`;
+}
+
+type ListenAddress = Pick<ReceiverSetup, 'host' | 'port' | 'setting'>;
+
 /** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
-export async function listen(server: Server, host: string, port: number): Promise<number> {
+export async function listen(server: Server, { host, port, setting }: ListenAddress): Promise<number> {
   server.listen({ host, port });
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const known = LISTEN_FAULTS[error.code ?? ''];
-    throw known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint });
+    throw known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint(setting) });
   });
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : port;

@@ -64,6 +64,8 @@ const PASSING: ReadonlySet<string> = new Set([
 const SETTLE_MS = 30_000;
 
 const PURGE_MS = 60_000;
+/** An inbox that is closed is opened only so often for that. */
+const PURGE_CLOSED_MS = 3_600_000;
 const PURGE_ROWS = 500;
 const PURGE_PAUSE_MS = 100;
 /** A dead delivery waits for a person. */
@@ -86,6 +88,8 @@ export async function openSourceInbox(options: SourceInboxOptions): Promise<Sour
   let { source } = options;
   const inbox = lazyInbox(address, clock, ASKED[asks](address));
   if (isOpenedNow) await inbox.open();
+  // So that a start with hundreds of sources does not have them all open.
+  if (options.inboxes() > COUNTED_AT_ONCE) await inbox.rest();
   const noteProblem = (): void =>
     note({ level: 'error', event: 'inbox_refuses', source: name, error: messageOf(inbox.problem) });
   if (inbox.problem !== null) noteProblem();
@@ -196,7 +200,10 @@ async function keepPurging(
   signal: AbortSignal,
 ): Promise<void> {
   if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
+  let purgedAt = -Infinity;
   await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
+    if (!inbox.isOpen && clock.monotonic() - purgedAt < PURGE_CLOSED_MS) return;
+    purgedAt = clock.monotonic();
     const now = clock.now();
     const before = { finished: timestampText(now - keepMs()), dead: timestampText(now - DEAD_FACTOR * keepMs()) };
     // Some rows at a time, so that no answer waits for it.
