@@ -99,34 +99,8 @@ export function rememberShape(
   return [...upserts, ...kept, ...schemaChanges(own, after.resource, changes, at, runId)];
 }
 
-/** The statements that remember tables which have taken the place of others; only what differs goes into the log. */
-export function replaceShape(
-  own: Kysely<OwnTables>,
-  before: ResourceShape,
-  after: ResourceShape,
-  at: string,
-  said: SaidOfFields,
-  runId: string,
-): CompiledQuery[] {
-  const types = new Map(
-    before.tables.flatMap(({ name, columns }) => columns.map((column) => [commentKey(name, column.name), column.type])),
-  );
-  const all = after.tables.flatMap(({ name: table, columns }) =>
-    columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
-  );
-  const rows = [
-    ...after.tables.flatMap((table) => keyRows(after.resource, table, at, said)),
-    ...all.map((change) => columnRow(after, change, at, said)),
-  ];
-  const changed = all.filter(({ column, from }) => from !== column.type);
-  return [
-    own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
-    ...rows.map((row) => own.insertInto('_sync_columns').values(row).compile()),
-    ...schemaChanges(own, after.resource, changed, at, runId),
-  ];
-}
-
-function schemaChanges(
+/** The statements that note changes in the log that people read. */
+export function schemaChanges(
   own: Kysely<OwnTables>,
   resource: string,
   changes: readonly ShapeChange[],
@@ -198,7 +172,7 @@ function damaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
+export function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
@@ -214,7 +188,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
   }));
 }
 
-function columnRow(
+export function columnRow(
   shape: ResourceShape,
   { table: name, column }: ShapeChange,
   at: string,

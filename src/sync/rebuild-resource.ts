@@ -80,7 +80,9 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
       const hash = textHash(Buffer.from(left));
       const row = own.updateTable('_sync_versions').set({ body: left, hash });
       const ofVersion = row.where('resource', '=', owned.resource).where('id', '=', id).where('version', '=', version);
-      return [ofVersion.compile(), ...(root === undefined ? [] : [hashOfRow(warehouse, root, { id, version, hash })])];
+      return root === undefined
+        ? [ofVersion.compile()]
+        : [ofVersion.compile(), hashOfRow(warehouse, root, { id, version, hash })];
     });
     if (statements.length > 0) await warehouse.apply(statements, owned.lease());
     after = last;

@@ -8,6 +8,7 @@ import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { RowCounting } from './row-counting.ts';
+import type { TableStaging, TableSwap } from './table-swap.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 /** The state of a row that is already there. */
@@ -122,29 +123,6 @@ export interface TableRemoval {
   views: ReadonlyMap<string, readonly string[]>;
   /** Statements on own tables that belong to the same moment. */
   statements: readonly CompiledQuery[];
-}
-
-/** Tables that are made, empty, beside those of a resource. */
-export interface TableStaging {
-  lease: LeaseProof;
-  shape: ResourceShape;
-  /** The names that they get, by those of the shape; what stands under one is dropped. */
-  names: ReadonlyMap<string, string>;
-  /** As in a growth. */
-  references: ReadonlySet<string>;
-}
-
-/** Staged tables that take the place of others, committed whole or not at all. */
-export interface TableSwap extends TableStaging {
-  /** All tables of the resource that stand. */
-  dropped: readonly string[];
-  /** Names of all views of ours that stand, each with its columns in their order: those on tables that are no more stay, empty. */
-  standing: ReadonlyMap<string, readonly string[]>;
-  /** All views of ours, as in a growth. None shows another type than it does now. */
-  views: readonly ViewChange[];
-  comments: NonNullable<ShapeGrowth['comments']>;
-  statements: readonly CompiledQuery[];
-  claim: CompiledQuery;
 }
 
 /** Rows written anew from bodies that are already stored, committed whole or not at all. */

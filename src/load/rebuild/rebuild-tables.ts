@@ -1,10 +1,10 @@
-import { sql, type CompiledQuery } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { textHash } from '../../shape/records/fingerprint.ts';
 import { shapeChanges } from '../../shape/evolve-shape.ts';
 import { shapeRecords } from '../../shape/shape-page.ts';
-import { replaceShape } from '../../state/column-catalog.ts';
+import { replaceShape } from '../../state/replace-shape.ts';
 import { saveReshape } from '../../state/reshapes.ts';
 import { readViews, viewColumns } from '../../state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../warehouse/warehouse.ts';
@@ -12,6 +12,7 @@ import { SyncError } from '../../model/errors.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
+import { carryOver, keepStamps, type Rebuild } from './carry-over.ts';
 import { lenient, shapeOfBodies } from './shape-of-bodies.ts';
 import { storedPages } from './stored-pages.ts';
 
@@ -50,7 +51,7 @@ export async function rebuildTables(
     names: namesOf(beside, after),
     references: new Set(Object.keys(context.whole.relations)),
   });
-  await fill(context, after, beside);
+  await fill(context, { before, after, beside });
   const bodiless = await carryOver(context, { before, after, beside });
   await swap(context, { before, after, beside }, statements(after));
   owned.shape = after;
@@ -63,13 +64,6 @@ export async function rebuildTables(
   };
 }
 
-interface Rebuild {
-  before: ResourceShape;
-  after: ResourceShape;
-  /** The same tables under the names that they are filled under. */
-  beside: ResourceShape;
-}
-
 async function takenNames({ warehouse, owned, whole }: LoadContext, before: ResourceShape): Promise<Set<string>> {
   const taken = await warehouse.tableNames();
   for (const { name } of before.tables) taken.delete(name);
@@ -80,15 +74,19 @@ async function takenNames({ warehouse, owned, whole }: LoadContext, before: Reso
 
 /** A name may be as long as names get. */
 function asideOf(shape: ResourceShape): ResourceShape {
-  const name = (table: TableShape): string => `${BESIDE}${textHash(table.name).slice(0, 24)}`;
-  return { ...shape, tables: shape.tables.map((table) => ({ ...table, name: name(table) })) };
+  return { ...shape, tables: shape.tables.map(tableAside) };
+}
+
+function tableAside(table: TableShape): TableShape {
+  return { ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` };
 }
 
 function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, string> {
   return new Map(after.tables.map(({ name }, at) => [name, tables[at]?.name ?? name]));
 }
 
-async function fill(context: LoadContext, after: ResourceShape, beside: ResourceShape): Promise<void> {
+async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
+  const { after, beside } = rebuild;
   const { warehouse, owned, clock } = context;
   const profile = lenient(context);
   const requestedAt = timestampText(clock.now());
@@ -102,81 +100,14 @@ async function fill(context: LoadContext, after: ResourceShape, beside: Resource
       resource: owned.resource,
       history: 'none',
       requestedAt,
-      rows: shaped.rows.map((rows) => ({ ...rows, table: names.get(rows.table.name) ?? rows.table })),
+      rows: shaped.rows.map(({ table, width, cells }) => ({ table: names.get(table.name) ?? table, width, cells })),
       children: beside.tables.slice(1),
       records: written.map(({ key, bytes }) => ({ key, bytes, version: 1, hash: textHash(bytes) })),
     });
-    await warehouse.commit({ page, lease: owned.lease(), statements: [] });
+    const keys = written.map(({ key }) => key);
+    await warehouse.commit({ page, lease: owned.lease(), statements: keepStamps(context, rebuild, keys) });
   }
 }
-
-/** Our own columns stay as they were, and so do records without a body, as far as the tables still have their columns. */
-async function carryOver({ warehouse, owned }: LoadContext, { before, after, beside }: Rebuild): Promise<number> {
-  const { own, named } = warehouse;
-  const [old, made] = [before.tables[0], beside.tables[0]];
-  const [oldKey, key] = [old?.key[0], made?.key[0]];
-  if (old === undefined || made === undefined || oldKey === undefined || key === undefined) return 0;
-  const ofOld = (column: string) =>
-    sql`(SELECT o.${sql.id(column)} FROM ${named(old.name)} AS o WHERE o.${sql.id(oldKey)} = ${named(made.name)}.${sql.id(key)})`;
-  const lacking = sql`${sql.id(oldKey)} NOT IN (SELECT ${sql.id(key)} FROM ${named(made.name)})`;
-  const { rows } = await sql<{
-    id: string;
-  }>`SELECT ${sql.id(oldKey)} AS "id" FROM ${named(old.name)} WHERE ${lacking}`.execute(own);
-  const stamps = ['_version', '_synced_at', '_deleted_at'] as const;
-  const set = [...stamps, ...(after.tables.length > 0 ? (['_hash'] as const) : [])];
-  const list = set.map((column) => sql`${sql.id(column)} = ${ofOld(column)}`);
-  const statements = [
-    sql`DELETE FROM ${named(made.name)} WHERE ${sql.id(key)} NOT IN (SELECT ${sql.id(oldKey)} FROM ${named(old.name)})`,
-    sql`UPDATE ${named(made.name)} SET ${sql.join(list)}`,
-    ...(rows.length === 0
-      ? []
-      : carried(
-          before,
-          beside,
-          after,
-          named,
-          rows.map(({ id }) => id),
-        )),
-    ...beside.tables.slice(1).map(
-      (child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} NOT IN
-        (SELECT ${sql.id(key)} FROM ${named(made.name)} WHERE "_deleted_at" IS NULL)`,
-    ),
-  ];
-  await warehouse.apply(
-    statements.map((statement) => statement.compile(own)),
-    owned.lease(),
-  );
-  return rows.length;
-}
-
-/** Rows of records without a body, in those columns that stay under their name and type. */
-function carried(
-  before: ResourceShape,
-  beside: ResourceShape,
-  after: ResourceShape,
-  named: LoadContext['warehouse']['named'],
-  ids: readonly string[],
-) {
-  return after.tables.flatMap((table, at) => {
-    const old = before.tables.find(({ name }) => name === table.name);
-    const made = beside.tables[at];
-    if (old === undefined || made === undefined || old.key.join() !== table.key.join()) return [];
-    const same = table.columns.filter(({ name, type }) =>
-      old.columns.some((one) => one.name === name && one.type === type),
-    );
-    const own = table.path.length === 0 ? ['_hash', '_version', '_synced_at', '_deleted_at'] : [];
-    const columns = sql.join([...table.key, ...own, ...same.map(({ name }) => name)].map((name) => sql.id(name)));
-    const parts = Array.from({ length: Math.ceil(ids.length / IDS_PER_STATEMENT) }, (_, part) =>
-      ids.slice(part * IDS_PER_STATEMENT, (part + 1) * IDS_PER_STATEMENT),
-    );
-    return parts.map(
-      (part) => sql`INSERT INTO ${named(made.name)} (${columns}) SELECT ${columns} FROM ${named(table.name)}
-        WHERE ${sql.id(table.key[0] ?? '')} IN (${sql.join(part)})`,
-    );
-  });
-}
-
-const IDS_PER_STATEMENT = 1_000;
 
 /** Planned again where another resource has changed its own tables meanwhile. */
 async function swap(
@@ -217,16 +148,18 @@ async function swap(
 }
 
 function differences(before: ResourceShape, after: ResourceShape): Pick<Rebuilt, 'gone' | 'changed'> {
-  const names = ({ tables }: ResourceShape): Set<string> =>
-    new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
-  const left = names(after);
+  const left = columnNames(after);
   const types = new Map(
     before.tables.flatMap((table) => table.columns.map(({ name, type }) => [`${table.name}.${name}`, type])),
   );
   const all = shapeChanges({ resource: after.resource, tables: [] }, after);
   const changed = all.filter(({ table, column }) => types.get(`${table}.${column.name}`) !== column.type);
   return {
-    gone: [...names(before)].filter((name) => !left.has(name)),
+    gone: [...columnNames(before)].filter((name) => !left.has(name)),
     changed: changed.map(({ table, column }) => `${table}.${column.name}`),
   };
+}
+
+function columnNames({ tables }: ResourceShape): Set<string> {
+  return new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
 }

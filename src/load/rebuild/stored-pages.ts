@@ -29,7 +29,7 @@ export async function* storedPages({
     const bodies = await lastBodiesAfter(warehouse.own, owned.resource, after, RECORDS_PER_PAGE);
     const last = bodies.at(-1);
     if (last === undefined) return;
-    yield bodies.map(({ id, body }) => ({ key: id, ...see(body) }));
+    yield bodies.map(({ id, body }) => Object.assign(see(body), { key: id }));
     after = last.id;
     // Nothing here waits for anything else: signals get their turn.
     await setImmediate();

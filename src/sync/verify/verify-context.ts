@@ -1,5 +1,6 @@
 import { newMeter } from '../../http/client.ts';
 import type { ResourceShape } from '../../model/table.ts';
+import type { Forgotten } from '../../state/forgotten.ts';
 import type { OwnedResource } from '../../state/owned-resource.ts';
 import type { SnapshotReader } from '../../warehouse/snapshot-reader.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
@@ -17,8 +18,13 @@ export interface VerifyContext extends RunContext {
 }
 
 /** The context of a walk that writes nothing: without a lease, so that it disturbs nobody who has it. */
-export function readingContext(source: SourceContext, shape: ResourceShape, signal: AbortSignal): RunContext {
-  return runContextOf(resourceContext(source, notOwned(shape), { meter: newMeter(), signal }));
+export async function readingContext(
+  source: SourceContext,
+  shape: ResourceShape,
+  signal: AbortSignal,
+): Promise<RunContext> {
+  const forgotten = await source.ownedResources.readForgotten(shape.resource);
+  return runContextOf(resourceContext(source, notOwned(shape, forgotten), { meter: newMeter(), signal }));
 }
 
 /** For walks whose pages become no rows. */
@@ -34,13 +40,15 @@ export function runContextOf(context: ResourceContext): RunContext {
 }
 
 /** A resource that may be read and not written. */
-function notOwned(shape: ResourceShape): OwnedResource {
+function notOwned(shape: ResourceShape, forgotten: Forgotten): OwnedResource {
   const refuse = (): never => {
     throw new Error(`${shape.resource} is only read here`);
   };
   return {
     resource: shape.resource,
     shape,
+    forgotten,
+    rereadForgotten: refuse,
     openRejects: 0,
     watches: new Set(),
     besides: [],

@@ -108,7 +108,13 @@ async function openContext(source: VerifySource, { resource, mode, signal }: Ver
   const shape = (await readShapes(warehouse.own)).find((each) => each.resource === resource);
   if (shape === undefined) throw notCopied(resource);
   const copiedUntil = await lastCopied(source, resource, mode);
-  return { ...readingContext(source, shape, signal), shape, findings: new Findings(), openSnapshot, copiedUntil };
+  return {
+    ...(await readingContext(source, shape, signal)),
+    shape,
+    findings: new Findings(),
+    openSnapshot,
+    copiedUntil,
+  };
 }
 
 /** By the service's clock where it tells, else by ours. */

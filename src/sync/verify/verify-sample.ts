@@ -3,6 +3,7 @@ import { listingStart } from '../../extract/page-styles/listing-request.ts';
 import { openPageStyle } from '../../extract/page-styles/page-styles.ts';
 import { positionOf } from '../../extract/page-styles/position.ts';
 import { walk } from '../../extract/walk.ts';
+import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { keyRecords } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
 import { tombstoneOf } from '../../shape/tombstone.ts';
@@ -127,8 +128,9 @@ async function pageAt(context: VerifyContext, from: string | null): Promise<Page
 }
 
 async function differsOnPage(context: VerifyContext, page: Page): Promise<boolean> {
-  const { profile, findings } = context;
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { profile, findings, owned } = context;
+  const { records } = dropForgotten(page.records, profile, owned.forgotten);
+  const { keyed, setAside } = keyRecords(records, profile);
   const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   findings.setAside += setAside.length;
   const suspects = live.map(({ key }) => ({ key, suspicion: 'drawn' }) as const);

@@ -2,7 +2,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import type { Kysely } from 'kysely';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import type { TableStaging, TableSwap } from '../../warehouse.ts';
+import type { TableStaging, TableSwap } from '../../table-swap.ts';
 import type { Session } from '../connection/session.ts';
 import { transact, type Database } from '../connection/transact.ts';
 import { attachViews, clearNames, emptiedViews } from '../views/attach-views.ts';
@@ -66,8 +66,9 @@ async function swapIn({ session, lock }: ExclusiveStep, swap: TableSwap): Promis
   if (root !== undefined)
     await execute(`ALTER INDEX ${quoted(index)} RENAME TO ${quoted(nameBehind('_sync_deleted_', root.name))}`);
   for (const { sql, parameters } of statements) await execute(sql, parameters);
-  const again = views.map((view) => ({ ...view, isChanged: true }));
-  for (const made of attachViews({ views: again, retyped: [], detached: new Map() }, new Map())) await execute(made);
+  // All of them: those that were taken off the tables read as before.
+  const detached = new Map(views.map(({ name }) => [name, '']));
+  for (const made of attachViews({ views, retyped: [], detached }, new Map())) await execute(made);
   for (const statement of belongings) await execute(statement);
   await writeComments(session, [...names.keys()]);
 }
