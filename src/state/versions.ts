@@ -50,8 +50,8 @@ export async function versionsAfter(
     .select(['id', 'version', 'body'])
     .where('resource', '=', resource)
     .where('body', 'is not', null)
-    .where(({ eb, or, and }) =>
-      or([eb('id', '>', after.id), and([eb('id', '=', after.id), eb('version', '>', after.version)])]),
+    .where((is) =>
+      is.or([is('id', '>', after.id), is.and([is('id', '=', after.id), is('version', '>', after.version)])]),
     )
     .orderBy('id')
     .orderBy('version')
@@ -76,10 +76,11 @@ export async function lastBodiesAfter(
     .where('v.resource', '=', resource)
     .where('v.id', '>', after)
     .where('v.body', 'is not', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('_sync_versions as w')
+    .where((is) =>
+      is.not(
+        is.exists(
+          is
+            .selectFrom('_sync_versions as w')
             .select('w.version')
             .where('w.resource', '=', resource)
             .whereRef('w.id', '=', 'v.id')

@@ -177,7 +177,7 @@ export interface Warehouse extends RowCounting {
   /** How views are written for it. */
   readonly dialect: ViewDialect;
   /** A table as a statement of `own` names it. */
-  named(table: string): RawBuilder<unknown>;
+  readonly named: (table: string) => RawBuilder<unknown>;
   /** True if processes of other machines may write to it too. */
   readonly isOnNetwork: boolean;
   /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */

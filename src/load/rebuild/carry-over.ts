@@ -29,9 +29,9 @@ export function keepStamps(
   const ofPage = sql`${key} IN (${sql.join(keys)})`;
   return [
     ...beside.tables.map((table) => {
-      const own_ = sql.id(table.key[0] ?? '');
+      const column = sql.id(table.key[0] ?? '');
       const live = table.path.length === 0 ? sql`` : sql` AND "_deleted_at" IS NULL`;
-      return sql`DELETE FROM ${named(table.name)} WHERE ${own_} IN (${sql.join(keys)}) AND ${own_} NOT IN
+      return sql`DELETE FROM ${named(table.name)} WHERE ${column} IN (${sql.join(keys)}) AND ${column} NOT IN
         (SELECT ${sql.id(old.key[0] ?? '')} FROM ${named(old.name)} WHERE ${sql.id(old.key[0] ?? '')} IN (${sql.join(keys)})${live})`;
     }),
     sql`UPDATE ${named(made.name)} SET ${sql.join(stamps)} WHERE ${ofPage}`,

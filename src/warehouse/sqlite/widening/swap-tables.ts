@@ -8,7 +8,7 @@ import { VIEW_DIALECT } from '../views/dialect.ts';
 import { clearNames, emptyBrokenViews, makeViews } from '../views/make-views.ts';
 import { createDeletedIndex, createTable } from './ddl.ts';
 
-const { id } = VIEW_DIALECT;
+const id = (name: string): string => VIEW_DIALECT.id(name);
 
 /** Makes empty tables under other names, by the statements that make them under their own. Inside the caller's transaction. */
 export function stageTables(db: Database, own: Kysely<OwnTables>, { shape, names }: TableStaging): void {
