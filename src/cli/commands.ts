@@ -25,6 +25,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
     load: async () => (await import('./probe.ts')).probeCommand,
   },
+  plan: {
+    about:
+      'what will the next run take: requests, minutes, rows, disk; asks for one page of each listing, writes nothing',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
