@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createNoticeBoard, type NoticeBoard } from './extract/service-notices.ts';
-import type { ApiClient, AttemptEvent } from './http/client.ts';
+import { retryText, type ApiClient, type AttemptEvent, type RetryEvent } from './http/client.ts';
 import { createClient } from './http/create-client.ts';
 import { keepsRefreshToken, otherTokenOrigin } from './http/auth/create-credentials.ts';
 import type { TokenStore } from './http/auth/shared-token.ts';
 import type { Clock } from './model/clock.ts';
+import { runScope } from './observe/run-scope.ts';
 import { scrubOwn } from './observe/scrub/scrub.ts';
 import type { Governor } from './queue/governor.ts';
 import type { SourceSettings } from './settings/settings.ts';
@@ -24,6 +25,8 @@ import type { RunReport } from './sync/report.ts';
 import { maskedProfile } from './sync/masked-profile.ts';
 import { runSync } from './sync/run.ts';
 import type { RunWatcher } from './sync/run-options.ts';
+import { repairResource, type Repaired } from './sync/verify/repair-resource.ts';
+import { verifyResource, type Verification, type VerifyRequest } from './sync/verify/verify-resource.ts';
 import { openCoordination, openWarehouse } from './warehouse/databases.ts';
 import type { WarehouseReader } from './warehouse/reading.ts';
 import type { Warehouse } from './warehouse/warehouse.ts';
@@ -36,6 +39,8 @@ export interface AppOptions {
   secrets: string[];
   /** Called after every HTTP attempt. */
   attempted?: (event: AttemptEvent) => void;
+  /** Called before the wait of every retry; `resource` is the one whose run it belongs to. */
+  retried?: (event: RetryEvent, resource: string | undefined) => void;
   /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
   lingerMs?: number;
 }
@@ -64,6 +69,10 @@ export interface App {
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
   /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
+  /** Compares a resource of the copy and keeps the certificate. Needs no lease. */
+  verify(request: VerifyRequest & { version: string }): Promise<Verification>;
+  /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
+  repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
@@ -109,6 +118,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
     confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
     eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
+    verify: ({ version, ...request }) =>
+      verifyResource({ ...parts, runId: newRunId(clock), version, privacy }, request),
+    repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
     close: () => open.disposeAsync(),
   };
 }
@@ -149,7 +161,7 @@ async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposable
 }
 
 async function openClient(
-  { source, clock, log, secrets, attempted }: AppOptions,
+  { source, clock, log, secrets, attempted, retried }: AppOptions,
   known: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ): Promise<Pick<Probe, 'client' | 'governor' | 'listing' | 'notices'>> {
@@ -178,6 +190,10 @@ async function openClient(
     clock,
     secrets,
     log: logged,
+    retried: (event) => {
+      log.info(event, retryText(event));
+      retried?.(event, runScope().resource);
+    },
     answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
     network: source.network,

@@ -41,9 +41,34 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
+  pause: {
+    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    load: async () => (await import('./control/control.ts')).pauseCommand,
+  },
+  resume: {
+    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    load: async () => (await import('./control/control.ts')).resumeCommand,
+  },
+  retry: {
+    about: 'have the running `serve` try again now, after a refused credential or another fault was mended',
+    load: async () => (await import('./control/control.ts')).retryCommand,
+  },
+  reload: {
+    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    load: async () => (await import('./control/control.ts')).reloadCommand,
+  },
   status: {
     about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
     load: async () => (await import('./status.ts')).statusCommand,
+  },
+  runs: {
+    about:
+      'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    load: async () => (await import('./runs/runs.ts')).runsCommand,
+  },
+  verify: {
+    about: 'prove the copy: read the service again and compare, without writing; --sample, --internal, --repair',
+    load: async () => (await import('./verify.ts')).verifyCommand,
   },
   dictionary: {
     about:
@@ -69,6 +94,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   webhooks: {
     about: 'webhooks at the service: register, list, remove; `webhooks send` tries out how they are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
+  },
+  alerts: {
+    about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
+    load: async () => (await import('./alerts.ts')).alertsCommand,
+  },
+  backup: {
+    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    load: async () => (await import('./backup.ts')).restoreCommand,
   },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',

@@ -1,39 +1,22 @@
 import { Command } from 'commander';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText } from '../observe/figures.ts';
-import { discardSuspects, readSuspects, releaseSuspects } from '../state/suspects.ts';
+import {
+  decidedText,
+  decideDeletes,
+  waitingDeletes,
+  type DecidedDeletes,
+  type WaitingDelete,
+} from '../serve/controls/decide-deletes.ts';
 import { openWarehouseToRead } from '../warehouse/databases.ts';
 import type { SuspectRow } from '../warehouse/own-tables.ts';
-import type { WarehouseReader } from '../warehouse/reading.ts';
 import type { CliContext } from './command/context.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { askServe, findServe } from './command/find-serve.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen, withApp } from './command/with-app.ts';
 
 type DeleteOptions = SourceOptions & { json?: true; id?: string[] };
-
-/** A delete that waits, as it is shown. */
-interface WaitingDelete {
-  resource: string;
-  id: string;
-  state: SuspectRow['state'];
-  reason: SuspectRow['reason'];
-  /** UTC text. */
-  since: string;
-  detail: string | null;
-}
-
-/** A decision, and its effect so far. */
-interface Decided {
-  resource: string;
-  decision: 'confirm' | 'discard';
-  /** Deletes that it was decided of. */
-  count: number;
-  deleted: number;
-  /** Why it is not carried out yet; null if it is. */
-  left: string | null;
-}
 
 const REASONS: Readonly<Record<SuspectRow['reason'], string>> = {
   missing: 'a whole walk did not meet it',
@@ -69,24 +52,12 @@ function inSources(command: Command, about: string): Command {
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
   await forEachSource(context, options, names, async ({ source, resources }) => {
     const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-    const waiting = await whileOpen(warehouse, () => Promise.all(resources.map((name) => waitingIn(warehouse, name))));
+    const waiting = await whileOpen(warehouse, () =>
+      Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
+    );
     const deletes = waiting.flat();
     print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
   });
-}
-
-async function waitingIn({ own }: Pick<WarehouseReader, 'own'>, resource: string): Promise<WaitingDelete[]> {
-  const suspects = await readSuspects(own, resource, ['held', 'open', 'released']);
-  return suspects
-    .filter(({ reason }) => reason !== 'older')
-    .map(({ record_id: id, state, reason, found_at: since, detail }) => ({
-      resource,
-      id,
-      state,
-      reason,
-      since,
-      detail,
-    }));
 }
 
 function tableOf(deletes: readonly WaitingDelete[]): string {
@@ -100,39 +71,35 @@ function tableOf(deletes: readonly WaitingDelete[]): string {
 
 async function decide(
   context: CliContext,
-  decision: Decided['decision'],
+  decision: DecidedDeletes['decision'],
   names: string[],
   options: DeleteOptions,
 ): Promise<void> {
   await forEachSource(context, options, names, async (chosen) => {
-    const decided = await decideInSource(context, chosen, decision, options.id ?? []);
     const { name: source } = chosen.source;
-    const told = decided.length === 0 ? 'no deletes wait' : decided.map(sentence).map(visibleText).join('\n');
-    print(context, options.json === true ? { source, resources: decided } : told);
+    const request = { ...(names.length === 1 ? { resource: names[0] } : {}), ids: options.id };
+    // Some of the resources are no request: what is stored is found by the running serve as well.
+    const door = names.length <= 1 ? await findServe(context, chosen) : null;
+    const asked = { action: decision, source, ...request } as const;
+    const answer = door === null ? null : await askServe(door, asked, context.signal);
+    if (answer !== null) return print(context, options.json === true ? { ...answer.result } : answer.message);
+    const decided = await decideInSource(context, chosen, decision, options.id ?? []);
+    print(context, options.json === true ? { source, resources: decided } : decidedText(decided));
   });
 }
 
 async function decideInSource(
   context: CliContext,
   { source, resources, log }: ChosenSource,
-  decision: Decided['decision'],
+  decision: DecidedDeletes['decision'],
   ids: readonly string[],
-): Promise<Decided[]> {
+): Promise<DecidedDeletes[]> {
   // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
-    const { warehouse } = app;
-    const waiting = await Promise.all(resources.map((resource) => waitingIn(warehouse, resource)));
-    const chosen = waiting.flat().filter(({ id }) => ids.length === 0 || ids.includes(id));
-    refuseUnknown(ids, chosen, source.name);
-    const decided: Decided[] = [];
-    for (const [resource, deletes] of Map.groupBy(chosen, (each) => each.resource)) {
-      const keys = deletes.map(({ id }) => id);
-      const change = decision === 'confirm' ? releaseSuspects : discardSuspects;
-      await warehouse.apply(change(warehouse.own, resource, keys));
-      const outcome = { resource, decision, count: keys.length, deleted: 0, left: null };
-      const carriedOut = () => carryOut(() => app.confirmReleased(resource, context.signal));
-      decided.push(decision === 'confirm' ? { ...outcome, ...(await carriedOut()) } : outcome);
+    const decided = await decideDeletes(app.warehouse, { source: source.name, resources, decision, ids });
+    for (const each of decision === 'confirm' ? decided : []) {
+      Object.assign(each, await carryOut(() => app.confirmReleased(each.resource, context.signal)));
     }
     return decided;
   });
@@ -141,7 +108,7 @@ async function decideInSource(
 /** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
   confirm: () => Promise<{ deleted: number; trouble: SyncError | null }>,
-): Promise<Pick<Decided, 'deleted' | 'left'>> {
+): Promise<Pick<DecidedDeletes, 'deleted' | 'left'>> {
   try {
     const { deleted, trouble } = await confirm();
     return { deleted, left: trouble === null ? null : trouble.message };
@@ -149,18 +116,4 @@ async function carryOut(
     if (error instanceof SyncError && error.code === 'lease_held') return { deleted: 0, left: error.message };
     throw error;
   }
-}
-
-function refuseUnknown(ids: readonly string[], chosen: readonly WaitingDelete[], source: string): void {
-  const unknown = ids.filter((id) => !chosen.some((each) => each.id === id));
-  if (unknown.length === 0) return;
-  throw new ConfigError('usage', `no delete of ${unknown.join(', ')} waits in source ${source}`, {
-    hint: 'content-sync deletes list shows those that do',
-  });
-}
-
-function sentence({ resource, decision, count, deleted, left }: Decided): string {
-  if (decision === 'discard') return `${resource}: ${countText(count)} forgotten, their rows stay live`;
-  const done = `${resource}: ${countText(count)} confirmed, ${countText(deleted)} deleted by now`;
-  return left === null ? done : `${done}; the rest will be by the process at work, or by the next run: ${left}`;
 }

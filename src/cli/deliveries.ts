@@ -1,14 +1,16 @@
 import { Command, Option } from 'commander';
+import { z } from 'zod';
 import { decodeText } from '../http/body/decode-text.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { DELIVERY_STATES, type DeliveryRow, type DeliveryState, type Inbox } from '../warehouse/inbox.ts';
-import { inboxAddress, openInbox, openInboxToRead } from '../warehouse/databases.ts';
-import type { InboxViewer } from '../warehouse/reading.ts';
+import { findDelivery, replayDeliveries, replayedText, type Replayed } from '../serve/controls/replay-deliveries.ts';
+import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../warehouse/inbox.ts';
+import { openInboxToRead } from '../warehouse/databases.ts';
 import type { CliContext } from './command/context.ts';
-import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { failureOf, findServe } from './command/find-serve.ts';
+import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
 import { whileOpen } from './command/with-app.ts';
 
@@ -45,12 +47,12 @@ function showCommand(context: CliContext): Command {
     .action(async (name: string, options: DeliveryOptions) => {
       let found = 0;
       await inInboxes(context, options, openInboxToRead, async (source, inbox) => {
-        const row = await find(inbox, name);
+        const row = await findDelivery(inbox, name);
         if (row === null) return null;
         found += 1;
         return options.json === true ? { source, delivery: { ...told(row), ...content(row) } } : pageOf(source, row);
       });
-      if (found === 0) throw unknown([name]);
+      if (found === 0) throw unknownDeliveries([name]);
     });
 }
 
@@ -62,13 +64,14 @@ function replayCommand(context: CliContext): Command {
       if ((options.dead === true) === names.length > 0) {
         throw new ConfigError('usage', 'replay needs either deliveries or --dead');
       }
-      const left = new Set(names);
-      await inInboxes(context, options, openToReplay, async (source, inbox) => {
-        const chosen = options.dead === true ? 'dead' : await numbersOf(inbox, left);
-        const replayed = await inbox.replay(chosen);
-        return options.json === true ? { source, replayed } : `${source}: ${replayedText(replayed)}`;
+      let left = names;
+      await forEachReceiving(context, options, async (chosen) => {
+        const { name: source } = chosen.source;
+        const { replayed, unknown } = await replay(context, chosen, options.dead === true ? null : left);
+        left = unknown;
+        print(context, options.json === true ? { source, replayed } : `${source}: ${replayedText(replayed)}`);
       });
-      if (left.size > 0) throw unknown([...left]);
+      if (left.length > 0) throw unknownDeliveries(left);
     });
 }
 
@@ -84,11 +87,21 @@ function subcommand(name: string, about: string): Command {
     .option('--json', 'print one JSON object per source on stdout');
 }
 
-/** Does not create an inbox if none exists. */
-async function openToReplay(warehouse: string, clock: Clock): Promise<Inbox> {
-  await (await openInboxToRead(warehouse, clock)).close();
-  return openInbox(inboxAddress(warehouse), clock);
+/** By the running `serve`, which takes them up at once, or by this process. */
+async function replay(context: CliContext, chosen: ChosenSource, names: readonly string[] | null): Promise<Replayed> {
+  const { name: source, warehouse } = chosen.source;
+  const door = await findServe(context, chosen);
+  const ids = names === null ? {} : { ids: [...names] };
+  const nothing = (): void => undefined;
+  const follower = { answered: nothing, news: nothing, signal: context.signal };
+  const asked = await door?.ask({ action: 'replay', source, ...ids }, follower);
+  const told = replayedSchema.safeParse(asked?.answer.result);
+  if (told.success) return told.data;
+  if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);
+  return replayDeliveries(warehouse, context.clock, names);
 }
+
+const replayedSchema = z.object({ replayed: z.number(), unknown: z.array(z.string()) });
 
 /** Opens the inbox of each chosen source that receives webhooks, runs `look` on it, and prints what it returns. */
 async function inInboxes<Opened extends { close(): Promise<void> }>(
@@ -97,34 +110,25 @@ async function inInboxes<Opened extends { close(): Promise<void> }>(
   open: (warehouse: string, clock: Clock) => Promise<Opened>,
   look: (source: string, inbox: Opened) => Promise<object | string | null>,
 ): Promise<void> {
-  await forEachSource(context, options, [], async ({ source }) => {
-    if (source.webhook === null) {
-      if (options.source === undefined) return;
-      throw new ConfigError('usage', `source ${source.name} receives no webhooks`, {
-        hint: 'webhook.secrets in its settings makes it do so',
-      });
-    }
+  await forEachReceiving(context, options, async ({ source }) => {
     const said = await whileOpen(await open(source.warehouse, context.clock), (inbox) => look(source.name, inbox));
     if (said !== null) print(context, said);
   });
 }
 
-/** By number first: that is what the list shows. */
-async function find(inbox: InboxViewer, name: string): Promise<DeliveryRow | null> {
-  const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
-  return byNumber ?? inbox.get(name);
-}
-
-/** Takes those that are found out of `names`. */
-async function numbersOf(inbox: InboxViewer, names: Set<string>): Promise<number[]> {
-  const numbers: number[] = [];
-  for (const name of names) {
-    const row = await find(inbox, name);
-    if (row === null) continue;
-    names.delete(name);
-    numbers.push(row.seq);
-  }
-  return numbers;
+/** Each chosen source that receives webhooks. Throws `ConfigError` if one is named that receives none. */
+async function forEachReceiving(
+  context: CliContext,
+  options: DeliveryOptions,
+  work: (chosen: ChosenSource) => Promise<void>,
+): Promise<void> {
+  await forEachSource(context, options, [], async (chosen) => {
+    if (chosen.source.webhook !== null) return work(chosen);
+    if (options.source === undefined) return;
+    throw new ConfigError('usage', `source ${chosen.source.name} receives no webhooks`, {
+      hint: 'webhook.secrets in its settings makes it do so',
+    });
+  });
 }
 
 function told(row: DeliveryRow): object {
@@ -187,12 +191,7 @@ function textOf(body: Uint8Array): string | null {
   }
 }
 
-function replayedText(count: number): string {
-  if (count === 0) return 'nothing to replay';
-  return `${countText(count)} waiting again; a \`serve\` that runs takes them up within seconds, else the next one does`;
-}
-
-function unknown(names: readonly string[]): ConfigError {
+function unknownDeliveries(names: readonly string[]): ConfigError {
   return new ConfigError('usage', `there is no delivery ${names.join(', ')}`, {
     hint: 'content-sync deliveries list shows those that are kept',
   });

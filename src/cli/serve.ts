@@ -3,18 +3,20 @@ import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
 import { lostLines } from '../observe/log-stream.ts';
 import { createLog, setLogLevel } from '../observe/log.ts';
-import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../serve/cluster/join-cluster.ts';
+import type { Control } from '../serve/controls/control-request.ts';
+import { openControlSocket } from '../serve/controls/control-socket.ts';
 import { serveSources, type ServedSources } from '../serve/serve-sources.ts';
 import { exposedFiles, serveWarnings } from '../serve/serve-warnings.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../settings/settings.ts';
 import { hiddenFields } from '../source/field-settings.ts';
 import { inboxAddress } from '../warehouse/databases.ts';
-import { createDoor } from '../web/door.ts';
-import { createPages, type PagesOptions } from '../web/pages.ts';
+import { createPages } from '../web/pages.ts';
 import type { ReceivedSource } from '../web/receiver/setup.ts';
 import { startReceiver, type Receiver } from '../web/receiver/start-receiver.ts';
 import { recipientOf } from '../web/receiver/thread/recipient.ts';
+import { pageDoors, type PageDoors } from './page-doors.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import {
@@ -74,15 +76,15 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   warnOf(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lostLines(stderr));
-  const newDoor = ({ serve: address }: Settings) => doorFor({ context, log, metrics }, addressOf(address, options));
-  let door = newDoor(settings);
+  const control: Control = (...asked) => served.control(...asked);
+  const doors = pageDoors({ clock, log, metrics, control }, addressOf(settings.serve, options));
   const served = await serveSources({
     settings,
     load: () => reloadedSettings(context, () => settingsOf(context, options)),
     changed: (next) => {
       setLogLevel(log, options.logLevel ?? next.log.level);
       warnOf(log, next, options, clock.now());
-      door = newDoor(next);
+      doors.change(addressOf(next.serve, options));
     },
     version,
     clock,
@@ -90,7 +92,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     secrets,
     metrics,
   });
-  const parts: ListenParts = { context, log, served, door: (request) => door(request) };
+  const parts: ListenParts = { context, log, served, doors };
   const receiver = await listen(parts, addressOf(settings.serve, options), settings).catch(async (error: unknown) => {
     await served.stop();
     throw error;
@@ -102,6 +104,8 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     },
     forget: (source) => receiver.forget(source),
   });
+  const { control: path } = settings;
+  const socket = path === null ? null : await openControlSocket({ path, follow: served.follow, clock, log });
   context.reloads?.(() => void served.reload({ via: 'signal', by: null }));
   return {
     url: receiver.url,
@@ -109,6 +113,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     failed: receiver.failed,
     stop: async () => {
       await served.stop();
+      await socket?.close();
       await receiver.close();
       metrics.close();
     },
@@ -136,11 +141,11 @@ interface ListenParts {
   context: CliContext;
   log: Logger;
   served: ServedSources;
-  door: PagesOptions['door'];
+  doors: PageDoors;
 }
 
 function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
-  const { context, log, served, door } = parts;
+  const { context, log, served, doors } = parts;
   return startReceiver({
     serve,
     clock: context.clock,
@@ -149,9 +154,11 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
     pages: createPages({
       snapshot: () => served.snapshot(),
       ready: () => served.ready(),
+      details: (asked) => served.details(asked),
       tables: () => served.tables(),
       metrics: () => served.metrics(),
-      door,
+      door: doors.door,
+      controls: doors.controls,
       failed: (error) => log.error({ err: error }, 'a page could not be made'),
     }),
     onArrival: (source) => served.wake(source),
@@ -160,19 +167,6 @@ function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings)
     },
     onNote: ({ level, event, ...rest }) => log[level](rest, event),
   });
-}
-
-/** Who may see the pages of `serve` or `worker`; wrong passwords are counted and logged. */
-export function doorFor(
-  { context, log, metrics }: Pick<ListenParts, 'context' | 'log'> & { metrics: Metrics },
-  { auth, host, hosts }: Pick<ServeSettings, 'auth' | 'host' | 'hosts'>,
-): PagesOptions['door'] {
-  const refused = (lately: number): void => {
-    metrics.pageRefused();
-    // Few lines, however many guesses: the 1st, 2nd, 4th, 8th and so on.
-    if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
-  };
-  return createDoor({ access: auth ?? null, hosts: [...hosts, host], clock: context.clock, refused });
 }
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {

@@ -25,7 +25,8 @@ import {
   withSourceOptions,
   type SourceOptions,
 } from './command/sources.ts';
-import { doorFor, port } from './serve.ts';
+import { doorFor } from './page-doors.ts';
+import { port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
@@ -54,7 +55,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
   const cluster = joinCluster({ sources, clock, log, secrets, ...(atOnce === undefined ? {} : { atOnce }) });
-  const newDoor = (next: Settings) => doorFor({ context, log, metrics }, { ...next.serve, ...hostOf(next, options) });
+  const newDoor = (next: Settings) => doorFor({ clock, log, metrics }, { ...next.serve, ...hostOf(next, options) });
   let door = newDoor(settings);
   const parts: ListenParts = { context, log, metrics, cluster, known, door: (request) => door(request) };
   const receiver = await listen(parts, settings, options).catch(async (error) => {

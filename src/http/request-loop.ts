@@ -8,7 +8,7 @@ import { answerFrom } from './answer-from.ts';
 import { attempt, type AttemptParts, type AttemptResult } from './attempt.ts';
 import { withoutParams } from './auth/credential-query.ts';
 import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod } from './client.ts';
+import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-row.ts';
 import { hintFor, requestError, requestId } from './outcome/request-failure.ts';
 import { firstHop, nextHop, refusePostRedirect, type Hop, type OriginPolicy } from './redirect.ts';
@@ -38,6 +38,7 @@ interface LoopParts extends AttemptParts {
   /** Called with every answer of the service itself. */
   answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
+  retried: ((event: RetryEvent) => void) | undefined;
 }
 
 /** Codes of answers that say that there is nothing at the address. */
@@ -122,7 +123,8 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
   if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
-  await pause(parts, state);
+  const failed = { status: null, code: error.code, reason: error.code, request_id: null };
+  await pause(parts, state, { ...failed, of: parts.attempts - 1 });
 }
 
 function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
@@ -183,7 +185,7 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   if (state.failures >= most) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
-  await pause(parts, state);
+  await pause(parts, state, { ...failedAttempt(parts, judged), of: most - 1 });
   return null;
 }
 
@@ -202,8 +204,20 @@ async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): P
   return null;
 }
 
-function pause(parts: LoopParts, state: Progress): Promise<void> {
-  return parts.clock.sleep(backoffDelay(state.failures, parts.backoff, parts.random), state.request.signal);
+type FailedAttempt = Pick<RetryEvent, 'status' | 'code' | 'reason' | 'request_id'>;
+
+function failedAttempt({ origins }: LoopParts, { answer, verdict }: Judged): FailedAttempt {
+  const { status, failure, headers } = answer;
+  const said = status >= 400 ? `answered ${status}` : verdict.reason;
+  const about = { code: verdict.code, reason: failure ?? said, request_id: requestId(headers, origins.secrets) };
+  return { status: status === 0 ? null : status, ...about };
+}
+
+/** The wait before a retry, of which it is told first. */
+function pause(parts: LoopParts, state: Progress, failed: FailedAttempt & Pick<RetryEvent, 'of'>): Promise<void> {
+  const wait_ms = backoffDelay(state.failures, parts.backoff, parts.random);
+  parts.retried?.({ ...failed, method: methodOf(state), url: urlOf(parts, state), retry: state.failures, wait_ms });
+  return parts.clock.sleep(wait_ms, state.request.signal);
 }
 
 function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {

@@ -155,7 +155,7 @@ async function loadPage(
 }
 
 /** The records as rows of tables that have grown to hold them. */
-async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+export async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const { owned, profile } = context;
   const before = shapeOf(owned);
   const shaped = await shapeForWarehouse(context, { shape: before, profile, records });

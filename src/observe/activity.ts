@@ -38,6 +38,11 @@ export interface RunningWalk {
   progress: ResourceProgress;
 }
 
+interface ReceiverTotals {
+  stored: number;
+  refused: Readonly<Record<string, number>>;
+}
+
 type Counted = Pick<WalkEnd, 'counts' | 'pages'>;
 type Running = RunningWalk & Counted;
 
@@ -60,6 +65,8 @@ export class SourceActivity {
     incremental: new MinuteSeries(),
     webhook: new MinuteSeries(),
   };
+  /** Requests that the receiver has refused, by reason. */
+  refusedBy: ReceiverTotals['refused'] = {};
   /** Epoch milliseconds; null for none so far. */
   lastReceivedAt: number | null = null;
   readonly #clock: Clock;
@@ -106,15 +113,17 @@ export class SourceActivity {
     this.#metrics.runEnded(this.source, resource, end.mode, end.status, end.seconds);
   }
 
-  /** Takes the receiver's counters since it started. */
-  receiverTotals(totals: { stored: number; refused: number }): void {
+  /** Takes the receiver's counters since it started, those of refusals by reason. */
+  receiverTotals({ stored: allStored, refused: reasons }: ReceiverTotals): void {
     const now = this.#clock.now();
-    const stored = totals.stored - this.#receiverTotals.stored;
-    const refused = totals.refused - this.#receiverTotals.refused;
+    const allRefused = Object.values(reasons).reduce((sum, count) => sum + count, 0);
+    const stored = allStored - this.#receiverTotals.stored;
+    const refused = allRefused - this.#receiverTotals.refused;
+    this.refusedBy = reasons;
     if (stored > 0) this.received.add(now, 0, stored);
     if (stored > 0) this.lastReceivedAt = now;
     if (refused > 0) this.refused.add(now, 0, refused);
-    this.#receiverTotals = { stored: totals.stored, refused: totals.refused };
+    this.#receiverTotals = { stored: allStored, refused: allRefused };
   }
 
   /** Called when deliveries are done, those of one record together; `result` is null if no row changed. */
@@ -126,6 +135,12 @@ export class SourceActivity {
     if (resource === null || result === null) return;
     this.#metrics.rows(this.source, resource, 'webhook', result, 1);
     if (CHANGING.has(result)) this.changes.webhook.add(now);
+  }
+
+  /** Rows that changed in the last hour, by how the change was noticed. */
+  changesOfHour(now: number): { by_webhook: number; by_schedule: number } {
+    const { webhook, incremental } = this.changes;
+    return { by_webhook: webhook.total(now).count, by_schedule: incremental.total(now).count };
   }
 
   running(resource: string): RunningWalk | null {

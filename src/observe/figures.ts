@@ -47,6 +47,11 @@ export function delayText(ms: number): string {
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms / 1_000);
 }
 
+/** How long a run took: `40 ms`, `1.2 s`, `2m 05s`. */
+export function tookText(seconds: number): string {
+  return delayText(Math.max(0, seconds) * 1_000);
+}
+
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
 
 /** `512 B`, `4.2 MB`. */

@@ -1,6 +1,7 @@
 import { pino, type Logger } from 'pino';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
+import { runScope } from './run-scope.ts';
 import { logStream, type LineSink } from './log-stream.ts';
 import { scrubJson } from './scrub/scrub-json.ts';
 
@@ -24,6 +25,7 @@ export function createLog({ level, secrets, destination = process.stderr }: LogO
       onChild: (child) => addChild(children, child),
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
+      mixin: () => ({ ...runScope() }),
       formatters: { level: (label) => ({ level: label }) },
       // Anything but an Error is the report of one, and is logged as it is.
       serializers: { error: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },

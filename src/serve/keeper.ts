@@ -26,6 +26,10 @@ export interface SourceWork {
   governor(): GovernorFigures | null;
   /** Called when deliveries have been stored. */
   wake(): void;
+  /** Forgets that the service has refused a credential or a record. */
+  retry(): void;
+  /** Called when resources have been paused or resumed. */
+  pausesChanged(): Promise<void>;
 }
 
 /** Gives an open warehouse to `work`; throws the reason if there is none. */
@@ -37,6 +41,7 @@ export interface OpenSource {
   read: ReadStored;
   nameState(): NameState;
   checkpoints: ScheduleParts['checkpoints'];
+  isPaused: ScheduleParts['isPaused'];
   walk: ScheduleParts['run'];
   /** Starts to work on deliveries; null if that is not up to the keeper. */
   startDrain(requestWalk: Scheduler['requestWalk']): Pick<Drain, 'stop'> | null;
@@ -107,6 +112,33 @@ export class Keeper {
   /** Called when deliveries have been stored. */
   wake(): void {
     this.#options.work.wake();
+  }
+
+  /** Runs what is due; null while this process does not lead the source. */
+  get scheduler(): Scheduler | null {
+    return this.#scheduler;
+  }
+
+  /** Of the source, in the settings of this process. */
+  get name(): string {
+    return this.#options.source.name;
+  }
+
+  /** True while this process leads the source. */
+  get isLed(): boolean {
+    return this.#isLed;
+  }
+
+  /** Forgets what was refused of these resources, so that the service is asked again. */
+  retry(resources: readonly string[]): void {
+    this.#options.work.retry();
+    this.#scheduler?.retry(resources);
+  }
+
+  /** Called when resources have been paused or resumed. */
+  async pausesChanged(): Promise<void> {
+    await this.#options.work.pausesChanged();
+    await this.#scheduler?.honourPauses();
   }
 
   /** Says whether this process leads the source from now on: only the leader runs what is due. */
@@ -191,7 +223,7 @@ export class Keeper {
     await Promise.all([scheduler.stop(), drain?.stop()]);
   }
 
-  #createScheduler({ checkpoints, walk }: OpenSource, pings: Pings): Scheduler {
+  #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
     const { source, clock, log, work } = this.#options;
     return createScheduler({
       source: source.name,
@@ -200,6 +232,7 @@ export class Keeper {
       clock,
       ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints,
+      isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
       failed: (resource, error) =>
         log.error({ resource, err: error, hint: hintOf(error) }, `the run did not begin: ${messageOf(error)}`),

@@ -1,16 +1,19 @@
 import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { GovernorFigures } from '../queue/governor.ts';
+import { readPauses } from '../state/pauses.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import { resourcesToErase } from '../state/forget-requests.ts';
 import { releasedResources } from '../state/suspects.ts';
 import type { ScheduleParts } from '../trigger/schedule/resource.ts';
 import type { Scheduler, TickSource } from '../trigger/schedule/scheduler.ts';
 import { NAMED, type NameState } from '../warehouse/name-state.ts';
+import type { Warehouse } from '../warehouse/warehouse.ts';
 import { RestingApp } from './at-rest/resting-app.ts';
 import { RestingDrain } from './at-rest/resting-drain.ts';
 import type { LocalApps } from './at-rest/local-apps.ts';
 import type { ClusterSource } from './cluster/open-apps.ts';
+import { KnownPauses } from './controls/known-pauses.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
@@ -30,7 +33,10 @@ interface LocalWorkOptions extends ClusterSource {
 /** A log of this size is folded back although nothing else is to be done. */
 const LARGE_LOG_BYTES = 16 * 1_048_576;
 
-type Stored = Awaited<ReturnType<ScheduleParts['checkpoints']>>;
+interface OpenParts {
+  resting: RestingApp;
+  pauses: KnownPauses;
+}
 
 /**
  * All work on a source is done by this process, which opens it for that and closes it soon after: at rest it has no file
@@ -42,6 +48,7 @@ export class LocalWork implements SourceWork {
   readonly #options: LocalWorkOptions;
   #resting: RestingApp | null = null;
   #drain: RestingDrain | null = null;
+  #pauses: KnownPauses | null = null;
 
   constructor(options: LocalWorkOptions) {
     this.#options = options;
@@ -56,6 +63,18 @@ export class LocalWork implements SourceWork {
     this.#drain?.wake();
   }
 
+  retry(): void {
+    // Opened for it: what is kept of a refusal outlives the client.
+    const retried = this.#resting?.use(async (app) => app.client.retry());
+    retried?.catch(() => undefined);
+    this.#drain?.retry();
+  }
+
+  async pausesChanged(): Promise<void> {
+    await this.#pauses?.refresh();
+    this.#drain?.retry();
+  }
+
   version(): string | null {
     return this.#resting?.version() ?? null;
   }
@@ -64,7 +83,6 @@ export class LocalWork implements SourceWork {
     const { clock, log, inbox, lastLook } = this.#options;
     // Only here, because nothing uses the replaced file any more.
     if (inbox?.nameState().is === 'replaced') await inbox.reopen();
-    const stored = new Map<string, { version: string | null; value: Stored }>();
     const resting = new RestingApp({ ...this.#options, lastLook });
     opened.defer(() => resting.close());
     const reading = new AbortController();
@@ -73,6 +91,8 @@ export class LocalWork implements SourceWork {
     await resting.read(async () => undefined);
     inbox?.hold(false);
     this.#resting = resting;
+    const pauses = new KnownPauses(() => resting.read(({ own }) => readPauses(own)), clock);
+    this.#pauses = pauses;
     opened.defer(() => {
       this.#resting = null;
     });
@@ -80,27 +100,33 @@ export class LocalWork implements SourceWork {
     return {
       read: (work) => resting.read(work),
       nameState: () => resting.nameState(),
-      checkpoints: (resource) => storedSuccess(resting, resource, stored),
-      walk: (resource, command, signal) => this.#walk(resting, { resource, command }, signal),
-      startDrain: (requestWalk) => this.#startDrain(resting, requestWalk, reading.signal),
+      checkpoints: untilChanged(resting, ({ own }, resource) => readCheckpoint(own, resource)),
+      isPaused: untilChanged(resting, async ({ own }, resource) => (await readPauses(own)).has(resource)),
+      walk: (resource, command, signal) => this.#walk({ resting, pauses }, { resource, command }, signal),
+      startDrain: (requestWalk) => this.#startDrain({ resting, pauses }, requestWalk, reading.signal),
       upkeep: [() => foldLog(resting), lookAgain(resting, lastLook)],
       untilReopening: (signal) => untilReopening(names, { clock, log, lost: () => inbox?.hold(true), signal }),
     };
   }
 
   #walk(
-    resting: RestingApp,
+    { resting, pauses }: OpenParts,
     { resource, command }: { resource: string; command: Parameters<ScheduleParts['run']>[1] },
     signal: AbortSignal,
   ): ReturnType<ScheduleParts['run']> {
     const { watcher } = this.#options;
     // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
     const commands = { [resource]: command };
-    const asked = { command: commands, resources: [resource], restart: false, signal, watcher };
-    return resting.useInTurn((app) => app.sync(asked), signal);
+    const asked = { command: commands, resources: [resource], restart: false, watcher };
+    const work = (until: AbortSignal) => resting.useInTurn((app) => app.sync({ ...asked, signal: until }), until);
+    return pauses.unlessPaused(resource, signal, work);
   }
 
-  #startDrain(resting: RestingApp, walk: Scheduler['requestWalk'], signal: AbortSignal): RestingDrain | null {
+  #startDrain(
+    { resting, pauses }: OpenParts,
+    walk: Scheduler['requestWalk'],
+    signal: AbortSignal,
+  ): RestingDrain | null {
     const { inbox, clock, log } = this.#options;
     if (inbox === null) return null;
     this.#drain = new RestingDrain({
@@ -110,7 +136,7 @@ export class LocalWork implements SourceWork {
       open: (work) =>
         resting.use(async (app) => {
           const persist = (): Promise<void> => app.warehouse.persist();
-          const drain = startDrain(this.#options, inbox, { walk, refetch: refetchBy(app, signal), persist });
+          const drain = startDrain(this.#options, inbox, { walk, refetch: refetchBy(app, signal), persist, pauses });
           if (drain !== null) await work(drain);
         }),
     });
@@ -119,17 +145,20 @@ export class LocalWork implements SourceWork {
 }
 
 /** What is due rests on it: read again only when the stored state may have changed. */
-async function storedSuccess(
+function untilChanged<T>(
   resting: RestingApp,
-  resource: string,
-  known: Map<string, { version: string | null; value: Stored }>,
-): Promise<Stored> {
-  const before = known.get(resource);
-  const version = resting.version();
-  if (before !== undefined && version !== null && before.version === version) return before.value;
-  const value = await resting.read((warehouse) => readCheckpoint(warehouse.own, resource));
-  known.set(resource, { version, value });
-  return value;
+  read: (warehouse: Warehouse, resource: string) => Promise<T>,
+): (resource: string) => Promise<T> {
+  const known = new Map<string, { version: string; value: T }>();
+  return async (resource) => {
+    const before = known.get(resource);
+    const version = resting.version();
+    if (before !== undefined && before.version === version) return before.value;
+    const value = await resting.read((warehouse) => read(warehouse, resource));
+    if (version === null) known.delete(resource);
+    else known.set(resource, { version, value });
+    return value;
+  };
 }
 
 async function foldLog(resting: RestingApp): Promise<void> {

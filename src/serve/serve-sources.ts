@@ -1,11 +1,15 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { ControlAnswer, ControlOrigin } from './controls/control-request.ts';
+import { controlledSource } from './controlled.ts';
+import type { AlertSource } from './alerts/alert-memory.ts';
+import { alertSettings, createAlerts } from './alerts/alerts.ts';
+import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
+import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
 import type { Receiving } from './received-inbox.ts';
 import { createReloader } from './reload/reloader.ts';
 import type { SettingsChange } from './reload/settings-change.ts';
-import type { ServedSourceOptions } from './served-source.ts';
+import type { ServedSource, ServedSourceOptions } from './served-source.ts';
 import { SourceSet } from './source-set.ts';
 import { createCollector, type Collector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
@@ -33,6 +37,10 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
   tables(): Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics(): Promise<string>;
+  /** What the process can be told to do, by whoever may. */
+  readonly control: Control;
+  /** The same for one who follows the walks that are asked for. */
+  readonly follow: Controls['follow'];
   /** Reads the settings again; sources that did not change go on as they are. Never rejects. */
   reload(origin: ControlOrigin): Promise<ControlAnswer>;
   /** Finishes or rolls back what is under way, and closes all sources. */
@@ -47,13 +55,17 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
+  const sources: SourceSet = new SourceSet(
+    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
+    settings,
+  );
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
     refused = next.refused;
     changed(next, change);
     await sources.apply(change, next);
+    alerts.configure(alertSettings(next));
   };
   const reloader = createReloader({ settings, load, apply, clock, log });
   const collector = createCollector({
@@ -63,15 +75,37 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     sources: () => sources.all().map(({ parts }) => parts),
     refused: () => refused.filter(({ name }) => sources.get(name) === undefined),
     settings: () => reloader.refused(),
+    alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
+  });
+  const controls: Controls = createControls({
+    source: (name) => {
+      const served = sources.get(name);
+      return served === undefined ? undefined : controlledSource({ ...served, clock });
+    },
+    reload: (origin) => reloader.reload(origin),
+    clock,
+    log,
+  });
+  const alerts = createAlerts({
+    ...alertSettings(settings),
+    clock,
+    log,
+    metrics,
+    secrets: options.secrets,
+    snapshot: () => collector.snapshot(),
+    sources: () => sources.all().map(alertSource),
   });
   return {
     ...collector,
-    start: (receiving) => sources.start(receiving),
+    ...controls,
+    start: (receiving) => {
+      sources.start(receiving);
+      alerts.start();
+    },
     wake: (source) => sources.get(source)?.keeper.wake(),
     received: (source, answers) => {
-      const refusals = Object.values(answers.refused).reduce((sum, count) => sum + count, 0);
-      sources.activity(source)?.receiverTotals({ stored: answers.stored, refused: refusals });
+      sources.activity(source)?.receiverTotals(answers);
       metrics.status.webhooks(source, answers);
     },
     tables: () => Promise.all(sources.all().map(({ tables }) => tables())),
@@ -80,6 +114,14 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
       return metrics.text();
     },
     reload: (origin) => reloader.reload(origin),
-    stop: () => sources.stop(),
+    stop: async () => {
+      // First, because it remembers in warehouses what it has told.
+      await alerts.stop();
+      await sources.stop();
+    },
   };
+}
+
+function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
+  return { name, isLed: () => keeper.isLed, read: keeper.read };
 }

@@ -102,6 +102,7 @@ function statusParts(
       return { incremental, full, timezone, ...moments };
     },
     inbox: inbox === null ? null : () => inbox.figures(),
+    deliveries: inbox === null ? null : (filter) => inbox.list(filter),
     names: () => [keeper.nameState(), inbox?.nameState() ?? NAMED],
     scrub: (text) => scrubOwn(text, secrets),
   };

@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
 import { checkFile, type CheckedFile, readSourceFolder, type SourceFile } from './check-file.ts';
 import { secretsOf } from '../source/auth.ts';
+import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { settingsError, type Fault, type SettingsFinding } from './file/fault.ts';
 import { valueAt } from './file/field-path.ts';
@@ -16,6 +17,7 @@ import {
   folderSettingsSchema,
   settingsSchema,
 } from './settings.ts';
+import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
 import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 import { readSecretFile } from './file/secret-file.ts';
@@ -74,6 +76,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
   const found = [
     ...warehouseFindings(data.warehouse, Object.keys(data.sources), false, place.env),
     ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
+    ...alertFindings(data.alerts, Object.keys(data.sources)),
   ];
   const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
   if (faults.length > 0) return { settings: null, faults };
@@ -105,6 +108,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
   const files = sources.map((each) => withOwnFaults(each, found));
   const faults = [
     ...checked.faults,
+    ...alertFindings(checked.data.alerts, names).map((finding) => file.locate(finding)),
     ...found.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
     ...('problem' in read ? [file.locate({ path: ['sources'], part: 'value', message: read.problem })] : []),
   ];
@@ -161,7 +165,8 @@ interface Parts
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, log, keep_runs, privacy_key } = parts;
+  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log } = parts;
+  const { keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const profile = profiles.get(name);
     if (profile === undefined) throw new Error(`no profile was loaded for ${name}`);
@@ -185,11 +190,28 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     ...ways,
     ...addressSecrets(warehouse, env),
   ]);
-  return { path, sources: Object.fromEntries(sources), refused, exposed, file_mode, serve, worker, log, secrets };
+  return {
+    path,
+    sources: Object.fromEntries(sources),
+    refused,
+    exposed,
+    file_mode,
+    serve,
+    worker,
+    alerts,
+    control: controlPath({ control: parts.control, warehouse, config: path, cwd }),
+    log,
+    secrets,
+  };
 }
 
-function credentials({ sources, serve, privacy_key }: Pick<Parts, 'sources' | 'serve' | 'privacy_key'>): string[] {
-  const found = serve.auth === undefined ? [] : [serve.auth.password];
+function credentials({
+  sources,
+  serve,
+  alerts,
+  privacy_key,
+}: Pick<Parts, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
+  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
   if (privacy_key !== undefined) found.push(privacy_key);
   for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
     if (hash_key !== undefined) found.push(hash_key);

@@ -5,6 +5,8 @@ import { cronExpression, timezone } from '../source/cron.ts';
 import type { Deprecation } from '../source/deprecated-words.ts';
 import { duration, timeSpan } from '../source/duration-and-size.ts';
 import type { Profile } from '../source/profile.ts';
+import { controlSchema } from './control-place.ts';
+import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { fileMode } from './file-mode.ts';
 import type { Fault } from './file/fault.ts';
 import { networkSchema, type Network } from './network.ts';
@@ -93,6 +95,10 @@ const serveSchema = z
       .meta({
         description: 'Names by which browsers know the page, where no auth is set and the name is a public one',
       }),
+    public_url: pingUrl.optional().meta({
+      description: 'Address at which people see the page, for links in alerts',
+      examples: ['https://sync.example.com'],
+    }),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
@@ -177,7 +183,9 @@ const beside = {
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
+  control: controlSchema,
   worker: workerSchema.prefault({}),
+  alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
   keep_runs: timeSpan
     .prefault('90d')
@@ -250,7 +258,10 @@ export interface Settings {
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
+  /** Absolute path of the control socket; null for none. */
+  readonly control: string | null;
   readonly worker: WorkerSettings;
+  readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];

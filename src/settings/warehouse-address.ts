@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import type { AddressGrammar } from './address/grammar.ts';
 import { postgresGrammar } from './address/postgres.ts';
@@ -59,6 +59,10 @@ const sqliteGrammar: AddressGrammar = {
   fault: () => null,
   ofSource: (address, source, cwd) =>
     `sqlite:${resolve(cwd, address.slice('sqlite:'.length).replaceAll('{source}', source))}`,
+  folder: (address, cwd) => {
+    const [constant = ''] = address.slice('sqlite:'.length).split('{source}');
+    return dirname(resolve(cwd, `${constant}_`));
+  },
   place: { what: 'file', where: 'path' },
   hasPlacePerSource: (address) => address.includes('{source}'),
   sourceFault: () => null,

@@ -1,5 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { ForgottenRow, OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { ForgottenRow } from '../warehouse/operator-rows.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
 import { forgottenFingerprint, privacyKeyMark } from './forgotten.ts';
 import { inParts } from './in-parts.ts';
 

@@ -80,3 +80,28 @@ export function forgetSourceTexts(own: Kysely<OwnTables>, resource: string): Com
   const deleted = own.updateTable('_sync_versions').set({ source_text: null }).where('resource', '=', resource);
   return deleted.where('op', '=', 'delete').where('source_text', 'is not', null).compile();
 }
+
+/** The highest version that is kept of each of these ids. */
+export async function latestVersions(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): Promise<Map<string, number>> {
+  const latest = new Map<string, number>();
+  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+    const versions = own.selectFrom('_sync_versions').select(['id', 'version']).where('resource', '=', resource);
+    for (const { id, version } of await versions.where('id', 'in', part).execute())
+      latest.set(id, Math.max(latest.get(id) ?? 0, version));
+  }
+  return latest;
+}
+
+/** The current bodies among `ids`, with their versions. */
+export async function currentVersionsOf(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): Promise<StoredBody[]> {
+  const rows = await currentVersions(own, resource).where('id', 'in', ids).where('body', 'is not', null).execute();
+  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}

@@ -90,7 +90,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
 };
 
 /** Two halves: what the rows are (id, path, filter), and how pages are cut; another cut only restarts a walk. */
-function fingerprintOf(profile: ResourceProfile): string {
+export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json } = profile;
   const later = Object.entries(profile).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),

@@ -16,9 +16,11 @@ import * as history from '../../migrations/014-history.ts';
 import * as growth from '../../migrations/015-growth.ts';
 import * as sourceTexts from '../../migrations/016-source-texts.ts';
 import * as declaredTypes from '../../migrations/017-declared-types.ts';
+import * as pauses from '../../migrations/021-pauses.ts';
 import * as runHistory from '../../migrations/018-run-history.ts';
 import * as verifications from '../../migrations/019-verifications.ts';
 import * as forgotten from '../../migrations/020-forgotten.ts';
+import * as alerts from '../../migrations/022-alerts.ts';
 import * as deliveries from '../../migrations/inbox/001-deliveries.ts';
 import * as roomAndDifferences from '../../migrations/inbox/002-room-and-differences.ts';
 import * as zonedTimes from '../../migrations/inbox/003-zoned-times.ts';
@@ -48,9 +50,11 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '015-growth': growth,
   '016-source-texts': sourceTexts,
   '017-declared-types': declaredTypes,
+  '021-pauses': pauses,
   '018-run-history': runHistory,
   '019-verifications': verifications,
   '020-forgotten': forgotten,
+  '022-alerts': alerts,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

@@ -1,3 +1,4 @@
+import type { AlertRow, ForgottenRow } from './operator-rows.ts';
 import type { LimitRow, TokenRow } from './account-rows.ts';
 import type { CalendarDay } from '../model/calendar-day.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
@@ -229,26 +230,6 @@ export interface SuspectRow {
   deleted_at: TimestampText | null;
 }
 
-/** A record that was erased on a person's word. Without `record_id` nothing here leads back to it. */
-export interface ForgottenRow {
-  resource: string;
-  /** HMAC-SHA256 of source, resource and id under `privacy_key`, in hex digits. */
-  fingerprint: string;
-  /** Of that key and the source's name: under another one the fingerprints mean nothing. */
-  key_mark: string;
-  /** Of content-sync, as it was erased. */
-  version: string;
-  asked_at: TimestampText;
-  /** The id, until everything of the record is erased; null from then on. */
-  record_id: string | null;
-  /** When rows, versions and all else of the warehouse were gone. */
-  erased_at: TimestampText | null;
-  /** When log and free pages no longer held any of it either. */
-  cleaned_at: TimestampText | null;
-  /** JSON: how much was erased, by what it was. */
-  counts: string | null;
-}
-
 /** The tables made by `migrations/`, as Kysely sees them. */
 export interface OwnTables {
   _sync_runs: RunRow;
@@ -270,6 +251,8 @@ export interface OwnTables {
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   _sync_growth: GrowthRow;
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
   _sync_forgotten: ForgottenRow;
+  _sync_alerts: AlertRow;
 }

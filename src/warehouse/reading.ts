@@ -43,6 +43,7 @@ const SAMPLED_LETTERS = 40;
 
 interface RowQueries extends Pick<
   Warehouse,
+  | 'named'
   | 'holdsBeyondDouble'
   | 'sample'
   | 'timeSpan'
@@ -78,6 +79,7 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
   const keysOf = async (query: RawBuilder<{ key: string }>): Promise<string[]> =>
     (await query.execute(own)).rows.map(({ key }) => key);
   return {
+    named,
     holdsBeyondDouble: async (table, column) => {
       const [least, most] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
       const exact = sql`${sql.id(column)} BETWEEN ${least} AND ${most}`;

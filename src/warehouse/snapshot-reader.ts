@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
+import type { ColumnIndex } from './key-plan.ts';
 import type { OwnTables } from './own-tables.ts';
 
 /**
@@ -22,6 +23,10 @@ export interface ViewQuery {
   orderBy: readonly ReadColumn[];
   /** Only rows whose value is `from` or greater (any if null) and less than `below` (any if null). */
   within?: { column: ReadColumn; from: string | null; below: string | null };
+  /** Only rows with this text in this column. */
+  where?: { column: string; is: string };
+  /** The first rows at most. */
+  limit?: number;
 }
 
 /** Digits of the numerics of a column: the most before and behind the point. */
@@ -43,6 +48,10 @@ export interface SnapshotReader {
   rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
   /** Null if all are NULL, or some have no digits. */
   decimalSpan(view: string, column: string): Promise<DecimalSpan | null>;
+  /** What the database itself finds broken in its tables and indexes, a sentence each, and how it has looked. */
+  damage(tables: readonly string[]): Promise<{ by: string; found: string[] }>;
+  /** Names of those of the wanted indexes that are not there or cannot be used. */
+  missingIndexes(wanted: readonly ColumnIndex[]): Promise<string[]>;
   close(): Promise<void>;
 }
 

@@ -1,21 +1,33 @@
 import { randomBytes } from 'node:crypto';
 import type { PageAnswer, PageRequest } from './receiver/calls.ts';
+import { compressed } from './compress.ts';
+import { CONTROL_PATH, type ControlDoor, type FormRefusal } from './control-door.ts';
 import { CHALLENGE, type Admission } from './door.ts';
 import { attentionOf, headlineOf } from '../serve/status/attention.ts';
+import { choiceOf } from './page/overview-choice.ts';
+import type { PageView } from './page/page-frame.ts';
+import { changedParts } from './page/parts.ts';
+import { KNOWN_PARTS } from './page/refresh.ts';
+import { renderRefusedPage, renderResourcePage, renderSourcePage } from './page/source-page.ts';
 import { renderStatusPage } from './page/status-page.ts';
+import { pagePathOf, type PagePath } from './page-path.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
 import type { Readiness } from '../serve/status/collect.ts';
+import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 
 export interface PagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   ready: () => Promise<Readiness>;
+  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
   /** Decides who may see the pages. */
   door: (request: PageRequest) => Promise<Admission>;
+  /** Takes the forms of the page; null where nobody proves who he is, and there are none. */
+  controls: () => ControlDoor | null;
   /** Called with errors: the answer does not show them. */
   failed: (error: unknown) => void;
 }
@@ -23,11 +35,10 @@ export interface PagesOptions {
 interface Page {
   /** True if only those may see it who may see everything; else the others see less of it. */
   guarded: boolean;
-  answer: (options: PagesOptions, seesAll: boolean) => Promise<PageAnswer>;
+  answer: (options: PagesOptions, request: PageRequest, seesAll: boolean) => Promise<PageAnswer>;
 }
 
 const PAGES: Readonly<Record<string, Page>> = {
-  '/': { guarded: true, answer: statusPage },
   '/tables': { guarded: true, answer: tablesPage },
   '/status.json': { guarded: true, answer: statusJson },
   '/metrics': { guarded: true, answer: metricsPage },
@@ -43,7 +54,8 @@ const ALWAYS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
-const NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const NOTHING = `${LOCKED}; form-action 'none'`;
 
 /** The pages of `serve`. The returned function never throws. */
 export function createPages(options: PagesOptions): (request: PageRequest) => Promise<PageAnswer> {
@@ -53,17 +65,24 @@ export function createPages(options: PagesOptions): (request: PageRequest) => Pr
       return text(500, 'The page could not be put together; the log says why.');
     });
     const headers = { ...ALWAYS, 'content-security-policy': NOTHING, ...answer.headers };
-    return { ...answer, headers, body: request.method === 'HEAD' ? '' : answer.body };
+    if (request.method === 'HEAD') return { ...answer, headers, body: '' };
+    return compressed({ ...answer, headers }, request.headers);
   };
 }
 
 async function answerOf(options: PagesOptions, request: PageRequest): Promise<PageAnswer> {
   const name = request.path.split('?', 1)[0] ?? '';
-  const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
-  if (page === undefined) return text(404, 'There is no such page.');
+  if (request.method === 'POST' || name === CONTROL_PATH) return formAnswer(options, request, name);
+  const path = pagePathOf(name);
+  const page = path === null ? (Object.hasOwn(PAGES, name) ? PAGES[name] : undefined) : sourcePages(path);
+  if (page === undefined) return noSuchPage();
   const admission = await options.door(request);
   if (page.guarded && admission !== 'in') return REFUSALS[admission]();
-  return page.answer(options, admission === 'in');
+  return page.answer(options, request, admission === 'in');
+}
+
+function noSuchPage(): PageAnswer {
+  return text(404, 'There is no such page.');
 }
 
 const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => PageAnswer>> = {
@@ -77,15 +96,75 @@ function askForPassword(): PageAnswer {
   return text(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-async function statusPage({ snapshot }: PagesOptions): Promise<PageAnswer> {
-  const nonce = randomBytes(18).toString('base64');
-  const body = renderStatusPage(await snapshot(), nonce);
-  const policy = `${NOTHING}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:`;
+const FORM_REFUSALS: Readonly<Record<FormRefusal, string>> = {
+  other_site: 'Nothing was done: another site sent this.',
+  other_origin:
+    'Nothing was done: this came from a page of another name. Behind a proxy, put the name of the page under serve.hosts.',
+  no_form: 'Nothing was done: there is no form in this.',
+  no_token: 'Nothing was done: this is not a form of the page.',
+  wrong_token: 'Nothing was done: the page is older than the process that runs now. Load it again.',
+  wrong_request: 'Nothing was done: this is none of the controls.',
+};
+
+/** Answers a form, or first its headers: 100 if the form may come. */
+async function formAnswer({ door, controls }: PagesOptions, request: PageRequest, name: string): Promise<PageAnswer> {
+  const taken = controls();
+  if (name !== CONTROL_PATH || taken === null) return noSuchPage();
+  if (request.method !== 'POST') return text(405, 'A form is posted here.', { allow: 'POST' });
+  const admission = await door(request);
+  if (admission !== 'in') return REFUSALS[admission]();
+  if (request.body === undefined) return { status: 100, headers: {}, body: '' };
+  const outcome = await taken.take(request);
+  return 'refused' in outcome
+    ? text(403, FORM_REFUSALS[outcome.refused])
+    : text(303, 'Done; the page says what.', { location: outcome.to });
+}
+
+/** A page about sources, as a whole or what has changed of it. */
+function sourcePages(path: PagePath): Page {
   return {
-    status: 200,
-    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy },
-    body,
+    guarded: true,
+    answer: async (options, request) => {
+      const controls = options.controls();
+      const nonce = randomBytes(18).toString('base64');
+      const view = { nonce, token: controls?.token() ?? null, told: controls?.told(request.path) ?? null };
+      const page = await renderedPage(options, path, request.path, view);
+      if (page === null) return noSuchPage();
+      const known = request.headers[KNOWN_PARTS];
+      const changed = typeof known === 'string' ? changedParts(page, known) : null;
+      if (changed !== null) return json(200, changed, 0);
+      const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
+      const policy = `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`;
+      // With no-referrer browsers send their forms without an origin.
+      const headers = { 'content-security-policy': policy, 'referrer-policy': 'same-origin' };
+      return { status: 200, headers: { 'content-type': 'text/html; charset=utf-8', ...headers }, body: page };
+    },
   };
+}
+
+/** Null if there is no such source or resource. */
+async function renderedPage(
+  { snapshot: read, details, controls }: PagesOptions,
+  path: PagePath,
+  address: string,
+  view: PageView,
+): Promise<string | null> {
+  const snapshot = await read();
+  if (path.page === 'overview') return renderStatusPage(snapshot, view, choiceOf(address));
+  const { source: name } = path;
+  if (snapshot.refused.some(({ source }) => source === name)) {
+    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
+  }
+  const resource = path.page === 'resource' ? path.resource : null;
+  const source = snapshot.sources.find((one) => one.source === name);
+  const status = source?.resources.find((one) => one.resource === resource);
+  if (source === undefined || (resource !== null && status === undefined)) return null;
+  // What records hold is shown to those only who have proved who they are.
+  const more = await details({ source: name, resource, bodies: controls() !== null });
+  if (more === null) return null;
+  return status === undefined
+    ? renderSourcePage(snapshot, source, more, view)
+    : renderResourcePage(snapshot, source, status, more, view);
 }
 
 /** `snapshot` says which version this is, and of which moment. */
@@ -103,7 +182,7 @@ async function tablesPage({ snapshot, tables }: PagesOptions): Promise<PageAnswe
 }
 
 async function statusJson({ snapshot }: PagesOptions): Promise<PageAnswer> {
-  const status = await snapshot();
+  const status: StatusSnapshot = await snapshot();
   const attention = attentionOf(status);
   return json(200, { summary: headlineOf(status, attention), attention, ...status });
 }
@@ -113,7 +192,7 @@ async function metricsPage({ metrics }: PagesOptions): Promise<PageAnswer> {
   return { status: 200, headers, body: await metrics() };
 }
 
-async function readyPage({ ready, failed }: PagesOptions, seesAll: boolean): Promise<PageAnswer> {
+async function readyPage({ ready, failed }: PagesOptions, _: PageRequest, seesAll: boolean): Promise<PageAnswer> {
   try {
     const { sources, ...readiness } = await ready();
     return json(readiness.ready ? 200 : 503, seesAll ? { ...readiness, sources } : readiness);
@@ -123,11 +202,11 @@ async function readyPage({ ready, failed }: PagesOptions, seesAll: boolean): Pro
   }
 }
 
-function json(status: number, value: object): PageAnswer {
+function json(status: number, value: object, indent = 2): PageAnswer {
   return {
     status,
     headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: `${JSON.stringify(value, null, 2)}\n`,
+    body: `${JSON.stringify(value, null, indent)}\n`,
   };
 }
 

@@ -8,7 +8,7 @@ const PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
 
 /** Pages of a process that shows no status of its own. The returned function never throws. */
 export function createWorkerPages(options: WorkerPagesOptions): (request: PageRequest) => Promise<PageAnswer> {
-  const pages = createPages({ ...options, snapshot: noPage, tables: noPage });
+  const pages = createPages({ ...options, snapshot: noPage, details: noPage, tables: noPage, controls: () => null });
   return (request) => {
     const [path = ''] = request.path.split('?', 1);
     return pages(PAGES.has(path) ? request : { ...request, path: '/none' });

@@ -19,6 +19,7 @@ async function scheduled(blog: Journey) {
     schedule: SCHEDULE,
     clock,
     checkpoints: (resource) => readCheckpoint(app.warehouse.own, resource),
+    isPaused: async () => false,
     run: (resource, command, signal) =>
       app.sync({ command: { [resource]: command }, resources: [resource], restart: false, signal, watcher: QUIET }),
     failed: (_, error) => failures.push(error),

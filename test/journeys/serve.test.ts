@@ -89,8 +89,8 @@ describe.for([USUAL])(
       expect(ops).toEqual(['upsert', 'delete', 'upsert']);
     });
 
-    it.runIf(isOwner)('refuses a backfill by hand, and says who has the resource since when', async () => {
-      const byHand = await stage.run('backfill', 'content');
+    it.runIf(isOwner)('refuses to begin anew by hand, and says who has the resource since when', async () => {
+      const byHand = await stage.run('backfill', '--restart', 'content');
       expect(byHand.code).toBe(1);
       expect(byHand.stderr).toContain('lease_held');
       expect(byHand.stderr).toMatch(
@@ -98,12 +98,11 @@ describe.for([USUAL])(
       );
       const sync = await stage.run('sync', '--due');
       expect(sync).toMatchObject({ code: 0 });
-      expect(await stage.run('sync')).toMatchObject({ code: 1 });
     });
 
-    it.skipIf(isOwner)('lets commands by hand work between its own walks', async () => {
-      await until('free', async () => (await stage.run('backfill', 'content')).code === 0);
-      await until('free', async () => (await stage.run('sync')).code === 0);
+    it('does what commands by hand ask for', async () => {
+      expect(await stage.run('backfill', 'content')).toMatchObject({ code: 0 });
+      expect(await stage.run('sync')).toMatchObject({ code: 0 });
       await stage.settled();
     });
 
@@ -127,7 +126,7 @@ describe.for([USUAL])(
       expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
       const confirmed = await stage.run('deletes', 'confirm', 'images');
       expect(confirmed).toMatchObject({ code: 0 });
-      expect(confirmed.stdout).toMatch(isOwner ? /by the process at work/ : /by the process at work|deleted by now/);
+      expect(confirmed.stdout).toContain('by the process at work');
       await stage.settled();
       // The page may be a moment old.
       await until('none held', async () => (await heldImages(serving)) === 0 || heldImages(serving));

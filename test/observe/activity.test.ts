@@ -34,8 +34,8 @@ describe('a walk', () => {
 });
 
 it('totals of the receiver are counted as differences', () => {
-  activity.receiverTotals({ stored: 5, refused: 1 });
-  activity.receiverTotals({ stored: 7, refused: 1 });
+  activity.receiverTotals({ stored: 5, refused: { too_old: 1 } });
+  activity.receiverTotals({ stored: 7, refused: { too_old: 1 } });
   expect(activity.received.total(clock.now()).count).toBe(7);
   expect(activity.refused.total(clock.now()).count).toBe(1);
   expect(activity.lastReceivedAt).toBe(clock.now());

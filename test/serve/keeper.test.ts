@@ -19,6 +19,8 @@ async function stage() {
     ticks: () => ({ stop: () => undefined }),
     governor: () => null,
     wake: () => void log.push('wake'),
+    retry: () => undefined,
+    pausesChanged: () => Promise.resolve(),
     open: async (opened) => {
       if (wanted.problem !== null) throw wanted.problem;
       log.push('open');
@@ -27,6 +29,7 @@ async function stage() {
         read: (read) => read(warehouse),
         nameState: () => warehouse.nameState(),
         checkpoints: () => Promise.resolve(null),
+        isPaused: () => Promise.resolve(false),
         walk: async (resource, command) => {
           log.push(`${command} ${resource}`);
           return { source: 'blog', run_id: 'run', status: 'failed', resources: [] };

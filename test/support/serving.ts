@@ -69,6 +69,8 @@ export interface ServingStage {
   /** Paths of a source's files on SQLite. */
   file(source?: string): string;
   inboxFile(source?: string): string;
+  /** Of a source's warehouse, on either database. */
+  address(source?: string): string;
   /** Starts `serve`, and waits until it listens. Throws where it ends before. */
   serve(start?: Start): Promise<Serving>;
   /** Starts `serve` and waits for nothing. */
@@ -138,6 +140,7 @@ export async function openServingStage(options: ServingOptions = {}): Promise<Se
     sandbox,
     file: (source) => address(source).slice('sqlite:'.length),
     inboxFile: (source) => inboxAddress(source).slice('sqlite:'.length),
+    address,
     configure,
     launch,
     serve: async (start) => listening(launch(start), agent),

@@ -1,6 +1,8 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { createPages, type PagesOptions } from '../../src/web/pages.ts';
+import type { PageAnswer } from '../../src/web/receiver/calls.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 
 /** The pages over real HTTP, as the receiver gives them out. */
@@ -16,9 +18,18 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
   return createPages({
     snapshot: async () => snapshot(),
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
+    details: async () => ({
+      problem: null,
+      verifications: [],
+      runs: [],
+      rejects: [],
+      deliveries: null,
+      schema_changes: [],
+    }),
     tables: () => Promise.resolve([]),
     metrics: async () => 'up 1\n',
     door: () => Promise.resolve('in'),
+    controls: () => null,
     failed: (error) => {
       throw error;
     },
@@ -30,11 +41,10 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
 export async function servePages(pages: ReturnType<typeof createPages>, port = 0): Promise<PageServer> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
-    const { url = '/', headers } = request;
-    asked.push(url);
-    const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
-    const answered = pages({ method, path: url, headers });
-    void answered.then(({ status, headers, body }) => response.writeHead(status, { ...headers }).end(body));
+    asked.push(request.url ?? '/');
+    void answered(pages, request).then(({ status, headers, body }) =>
+      response.writeHead(status, { ...headers }).end(body),
+    );
   });
   const bound = await listening(server, port);
   return {
@@ -46,6 +56,13 @@ export async function servePages(pages: ReturnType<typeof createPages>, port = 0
         server.closeAllConnections();
       }),
   };
+}
+
+async function answered(pages: ReturnType<typeof createPages>, request: IncomingMessage): Promise<PageAnswer> {
+  const { url: path = '/', headers, method = 'GET' } = request;
+  if (method !== 'POST') return pages({ method: method === 'HEAD' ? 'HEAD' : 'GET', path, headers });
+  const asked = await pages({ method, path, headers });
+  return asked.status === 100 ? pages({ method, path, headers, body: await text(request) }) : asked;
 }
 
 function listening(server: Server, port: number): Promise<number> {

@@ -53,7 +53,7 @@ describe('pages', () => {
     const policy = one.headers['content-security-policy'] ?? '';
     const [, nonce] = /script-src 'nonce-([^']+)'/.exec(policy) ?? [];
     expect(policy).toBe(
-      `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:`,
+      `default-src 'none'; base-uri 'none'; frame-ancestors 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`,
     );
     expect(one.body).toContain(`<script nonce="${nonce}">`);
     expect(other.headers['content-security-policy']).not.toBe(policy);
@@ -66,7 +66,7 @@ describe('pages', () => {
         'cache-control': 'no-store',
         'x-content-type-options': 'nosniff',
         'x-frame-options': 'DENY',
-        'referrer-policy': 'no-referrer',
+        'referrer-policy': path === '/' ? 'same-origin' : 'no-referrer',
         'content-security-policy': expect.stringContaining("default-src 'none'"),
       });
     },

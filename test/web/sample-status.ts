@@ -6,6 +6,10 @@ import type {
   StatusSnapshot,
   WebhookStatus,
 } from '../../src/serve/status/snapshot.ts';
+import type { PageView } from '../../src/web/page/page-frame.ts';
+
+/** A page without controls. */
+export const VIEW: PageView = { nonce: 'n', token: null, told: null };
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');
@@ -29,6 +33,7 @@ export function resourceWith(resource: string, fields: Partial<ResourceStatus> =
     running: null,
     unfinished: null,
     parked_until: null,
+    paused: null,
     owner: null,
     runs: [runWith({ started_at: NOW - 4 * MINUTE - 14_000, inserted: 2, updated: 11 })],
     rejects: [],
@@ -93,6 +98,7 @@ export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}
     last_received_at: NOW - 2_400,
     received: minutes.reduce((sum, minute) => sum + minute.received, 0),
     refused: 4,
+    refused_by: { signature: 3, too_old: 1 },
     delay_p50_ms: 112,
     delay_p95_ms: 840,
     minutes,

@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../src/web/page/status-page.ts';
 import type { ResourceStatus } from '../../src/serve/status/snapshot.ts';
 import { naughtyStrings } from '../support/corpora.ts';
-import { NOW, emptySnapshot, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith } from './sample-status.ts';
+import {
+  NOW,
+  VIEW,
+  emptySnapshot,
+  resourceWith,
+  richSnapshot,
+  runWith,
+  snapshotWith,
+  sourceWith,
+} from './sample-status.ts';
 
 /** The text of a page, without tags. */
 function textOf(page: string): string {
@@ -16,7 +25,7 @@ function textOf(page: string): string {
 function pageWith(resource: Partial<ResourceStatus>): string {
   return renderStatusPage(
     snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', resource)] })] }),
-    'n',
+    VIEW,
   );
 }
 
@@ -74,21 +83,21 @@ describe('what the page says', () => {
   });
 
   it('tells in the empty state what to do', () => {
-    const text = textOf(renderStatusPage(emptySnapshot(), 'n'));
+    const text = textOf(renderStatusPage(emptySnapshot(), VIEW));
     expect(text).toContain('The first copy has yet to be made: 0 of 3 resources done');
     expect(text).toContain('put webhook: { secrets: [...] } under sources.blog in the config');
     expect(text).toContain('No run yet');
   });
 
   it('tells the same reason only once for runs that failed in a row', () => {
-    const page = renderStatusPage(richSnapshot(), 'n');
+    const page = renderStatusPage(richSnapshot(), VIEW);
     const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));
     expect(history.match(/the key was revoked/g)).toHaveLength(1);
     expect(history.match(/the same/g)).toHaveLength(2);
   });
 
   it('tells without colour which resource is overdue', () => {
-    const text = textOf(renderStatusPage(richSnapshot(), 'n'));
+    const text = textOf(renderStatusPage(richSnapshot(), VIEW));
     expect(text).toContain('5 things need attention; 1 of 9 resources overdue');
     expect(text).toContain(
       'blog · images Overdue for 2h 51m: the last success was 3h 12m ago; the last run failed: GET',
@@ -98,7 +107,7 @@ describe('what the page says', () => {
 
 describe('what the page lets through', () => {
   it('puts the nonce on its one style and its one script, and has no inline handler or style attribute', () => {
-    const page = renderStatusPage(richSnapshot(), 'abc123');
+    const page = renderStatusPage(richSnapshot(), { ...VIEW, nonce: 'abc123' });
     expect(page.match(/<style nonce="abc123">/g)).toHaveLength(1);
     expect(page.match(/<script nonce="abc123">/g)).toHaveLength(1);
     expect(page.match(/<(style|script)\b/g)).toHaveLength(2);
@@ -130,7 +139,7 @@ function pageFull(text: string): string {
   const schema = { changed_at: NOW, resource: text, table: text, column: text, from: text, to: text };
   const warehouse = { ...sourceWith('blog').warehouse, problem: error };
   const source = sourceWith('blog', { resources: [resource], schema_changes: [schema], warehouse, base_url: text });
-  return renderStatusPage(snapshotWith({ sources: [source] }), 'n');
+  return renderStatusPage(snapshotWith({ sources: [source] }), VIEW);
 }
 
 /** The tags and the names of their attributes, without any value. */

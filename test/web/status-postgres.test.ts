@@ -7,7 +7,7 @@ import { createCollector } from '../../src/serve/status/collect.ts';
 import type { StatusParts } from '../../src/serve/status/source-status.ts';
 import { renderStatusPage } from '../../src/web/page/status-page.ts';
 import { asOtherClient, POSTGRES, warehouseOn } from '../support/databases.ts';
-import { snapshotWith } from './sample-status.ts';
+import { snapshotWith, VIEW } from './sample-status.ts';
 
 describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', () => {
   it('shows the size of its schema, and where it is without who asks', async () => {
@@ -31,6 +31,7 @@ describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', 
       governor: () => null,
       schedule: () => ({ incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null }),
       inbox: null,
+      deliveries: null,
       names: () => [],
       scrub: (text) => text,
     };
@@ -70,7 +71,7 @@ describe('a source whose settings cannot be used', () => {
     });
     const snapshot = snapshotWith({ refused: (await collector.snapshot()).refused });
     expect(attentionOf(snapshot)[0]).toMatchObject({ severity: 'down', source: 'shop' });
-    const page = renderStatusPage(snapshot, 'nonce');
+    const page = renderStatusPage(snapshot, VIEW);
     expect(page).toContain('sources/&lt;b&gt;.yaml:3:1  rate: expected a map, got a text');
     expect(page).toContain('sources/&lt;b&gt;.yaml:4:1  ping: expected a map');
     expect(page).toContain('href="#shop"');

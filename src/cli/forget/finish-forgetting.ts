@@ -6,7 +6,8 @@ import { readTables } from '../../state/column-catalog.ts';
 import { syncedResources } from '../../serve/start-drain.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../../trigger/forget-deliveries.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../warehouse/databases.ts';
-import type { ForgottenRow, OwnTables } from '../../warehouse/own-tables.ts';
+import type { ForgottenRow } from '../../warehouse/operator-rows.ts';
+import type { OwnTables } from '../../warehouse/own-tables.ts';
 import type { CliContext } from '../command/context.ts';
 import { whileOpen } from '../command/with-app.ts';
 

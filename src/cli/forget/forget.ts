@@ -133,7 +133,7 @@ async function dryReport(
   const shape = await readTables(warehouse, resource);
   const counts = new Map<string, object>();
   if (profile !== undefined) {
-    const place = { own: warehouse.own, resource, shape, profile };
+    const place = { warehouse, resource, shape, profile };
     for (const part of inParts(ids, IDS_PER_STEP)) {
       for (const [id, found] of await countTraces(place, part)) counts.set(id, found);
     }

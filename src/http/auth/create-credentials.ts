@@ -153,7 +153,10 @@ interface Asking {
 }
 
 /** Asks the store, where there is one, and else the service. */
-function askedFor({ tokens, clock }: CredentialSource, asking: Asking): (lane: Lane) => Promise<IssuedToken> {
+function askedFor(
+  { tokens, clock }: CredentialSource,
+  asking: Asking,
+): (lane: Lane, isRetry: boolean) => Promise<IssuedToken> {
   const { url, secret, about, request, refusal } = asking;
   if (tokens === undefined || secret === '') return (lane) => request({ lane, refreshToken: null });
   const seal = tokenSeal(url.origin, secret, about);

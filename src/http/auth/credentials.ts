@@ -27,6 +27,8 @@ export interface Credentials {
   accepted(proof: Proof): void;
   /** Called when the service refused this proof (401); `wasRenewed`: the same request was refused before. */
   renew(refused: Proof, wasRenewed: boolean): Renewal;
+  /** Called when a person has mended what was refused: the service is asked again. */
+  retry(): void;
 }
 
 /** A proof that is always there and never renewed. */
@@ -40,6 +42,7 @@ export function fixedCredentials(proof: Proof, falseProof: Proof): Credentials {
     holdsUntil: () => Infinity,
     accepted: () => undefined,
     renew: () => 'none',
+    retry: () => undefined,
   };
 }
 

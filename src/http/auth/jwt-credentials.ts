@@ -40,6 +40,7 @@ export function jwtCredentials(
     queryNames: queryNamesOf(scheme),
     holdsUntil: () => Infinity,
     accepted: () => undefined,
+    retry: () => void (made = null),
     renew(refused) {
       if (made?.proof !== refused) return 'doubted';
       // The service may have ended it, or its clock may differ.

@@ -52,22 +52,22 @@ interface Unstored {
  * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
  * each other out for ever. What the service gives is stored before it is used: with a new refresh token the old one may
  * be over. To be called again once the last one can no longer be used, or soon cannot. Throws what `request` and the
- * store throw. As with a request of one's own, a token's life counts from when it was asked for.
+ * store throw. A refusal once and for all is asked about again if `isRetry`, which a person says. As with a request of one's own, a token's life counts from when it was asked for.
  */
-export function sharedToken(parts: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
+export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boolean) => Promise<IssuedToken> {
   const { store, seal, clock, refusal } = parts;
   const claim = { owner: randomUUID(), forMs: CLAIM_MS };
   /** That of the token which was had last; 0 before the first. */
   let version = 0;
   const unstored: { token: Unstored | null } = { token: null };
-  return async (lane) => {
+  return async (lane, isRetry = false) => {
     const begun = clock.monotonic();
     for (;;) {
       if (unstored.token !== null) await storeToken(parts, unstored, unstored.token);
       const waited = clock.monotonic() - begun;
       const stored = await store.claimToken(seal.name, version, claim);
       const kept = readKept(stored.sealed === null ? null : seal.open(stored.sealed));
-      if (kept.isRefused && refusal !== undefined) {
+      if (kept.isRefused && refusal !== undefined && !isRetry) {
         await store.freeToken(seal.name, claim.owner);
         throw refusal();
       }

@@ -40,7 +40,7 @@ interface TokenSource {
   clock: Clock;
   carrier: Carrier;
   /** Asks the service, or the store if several processes share a token. */
-  request: (lane: Lane) => Promise<IssuedToken>;
+  request: (lane: Lane, isRetry: boolean) => Promise<IssuedToken>;
   keepSecret: (secret: string) => void;
 }
 
@@ -52,6 +52,7 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
   let token: Token | null = null;
   let flight: Promise<void> | null = null;
   let refusal: { error: SyncError; until: number } | null = null;
+  let isRetry = false;
   let quietUntil = 0;
   let shortfall = 0;
   const now = (): number => clock.monotonic();
@@ -62,7 +63,8 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
     if (refusal !== null && now() < refusal.until) throw refusal.error;
     const askedAt = now();
     try {
-      const issued = await request(lane);
+      const issued = await request(lane, isRetry);
+      isRetry = false;
       keepSecret(issued.value);
       token = datedToken(issued, { askedAt, shortfall, proof: carried(carrier, issued.value) });
     } catch (error) {
@@ -95,6 +97,7 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
     accepted(proof) {
       if (token?.proof === proof) token.isProven = true;
     },
+    retry: () => void ([token, refusal, isRetry] = [null, null, true]),
     renew(refused, wasRenewed) {
       if (token === null || refused !== token.proof) return 'ended';
       const { life, askedAt, isProven } = token;

@@ -39,6 +39,12 @@ export class RestingDrain {
     else this.#drain.wake();
   }
 
+  /** As `Drain.retry`. */
+  retry(): void {
+    if (this.#drain === null) this.#pause.wake();
+    else this.#drain.retry();
+  }
+
   /** Waits, for a bounded time, for what is under way; what is left waits in the inbox. */
   async stop(): Promise<void> {
     this.#stopping.abort();

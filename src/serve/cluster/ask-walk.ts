@@ -22,22 +22,26 @@ export async function askWalk(queue: WorkQueue, item: WalkItem, signal: AbortSig
 /** Waits for a walk that begins from now on, a full one for `backfill`. Throws unless it ends as `ok` or `partial`. */
 export async function walkNow(
   queue: WorkQueue,
-  { source, resource, command }: Pick<WalkItem, 'source' | 'resource' | 'command'>,
+  asked: Pick<WalkItem, 'source' | 'resource' | 'command'>,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
+  const report = await newWalk(queue, { kind: 'walk', ...asked }, clock, signal);
+  if (report.status === 'ok' || report.status === 'partial') return;
+  const { code = report.status, message = `the walk of ${asked.resource} ended as ${report.status}` } =
+    report.resources[0]?.error ?? {};
+  throw new SyncError(code, message, { recovery: 'retry' });
+}
+
+/** The report of a walk that begins from now on, a full one for `backfill`. Throws `SyncError` if it could not begin. */
+export async function newWalk(queue: WorkQueue, item: WalkItem, clock: Clock, signal: AbortSignal): Promise<RunReport> {
   for (;;) {
-    const { id, isUnderWay } = await queue.put({ kind: 'walk', source, resource, command });
+    const { id, isUnderWay } = await queue.put(item);
     const report = reportIn(await queue.outcome(id, signal));
+    const isOther = isUnderWay || (item.command === 'backfill' && report.resources[0]?.mode !== 'full');
+    if (!isOther || report.status === 'interrupted') return report;
     // Another walk was under way or waited already.
-    if (isUnderWay || (command === 'backfill' && report.resources[0]?.mode !== 'full')) {
-      await clock.sleep(AGAIN_MS, signal);
-      continue;
-    }
-    if (report.status === 'ok' || report.status === 'partial') return;
-    const { code = report.status, message = `the walk of ${resource} ended as ${report.status}` } =
-      report.resources[0]?.error ?? {};
-    throw new SyncError(code, message, { recovery: 'retry' });
+    await clock.sleep(AGAIN_MS, signal);
   }
 }
 

@@ -83,6 +83,22 @@ export class ClusterWork {
     this.queue.wake('drain');
   }
 
+  /** The sources that this process works on, by their names in the queue. */
+  get names(): string[] {
+    return [...this.#joined.keys()];
+  }
+
+  /** Forgets what was refused of a source, in this process. */
+  retry(source: string): void {
+    this.apps.use(source, async ({ app }) => app.client.retry()).catch(() => undefined);
+    this.lookAgain(source);
+  }
+
+  /** Works on deliveries that were left alone, as far as this process works on deliveries of the source. */
+  lookAgain(source: string): void {
+    this.#drains.get(source)?.retry();
+  }
+
   /** Gives back the items under way, and closes. */
   async stop(): Promise<void> {
     this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
@@ -93,12 +109,12 @@ export class ClusterWork {
 
   #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
     const { source, resource } = item;
-    const { secrets } = this.#options;
+    const { clock, secrets } = this.#options;
     return this.#whileJoined(source, signal, async ({ watcher }, until) => {
       try {
         return await this.apps.use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
-            doWalk({ app: open.app, watcher, secrets }, item, until),
+            doWalk({ app: open.app, clock, watcher, secrets }, item, until),
           ),
         );
       } catch (error) {

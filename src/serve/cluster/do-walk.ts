@@ -1,15 +1,19 @@
 import type { App } from '../../app.ts';
+import type { Clock } from '../../model/clock.ts';
 import { SyncError, messageOf } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub/scrub.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { RunWatcher } from '../../sync/run-options.ts';
+import { readPauses } from '../../state/pauses.ts';
+import { KnownPauses } from '../controls/known-pauses.ts';
 import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
 import type { StoredSuccess } from '../../trigger/schedule/due.ts';
 import type { WalkResult } from './ask-walk.ts';
 
 export interface WalkParts {
   app: App;
+  clock: Clock;
   watcher: RunWatcher;
   secrets: readonly string[];
 }
@@ -21,17 +25,23 @@ const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost'
 
 /** Walks a resource, unless another walk has made it fresh since the item was queued. */
 export async function doWalk(
-  { app, watcher, secrets }: WalkParts,
+  { app, clock, watcher, secrets }: WalkParts,
   item: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
+  const pauses = new KnownPauses(() => readPauses(app.warehouse.own), clock);
   try {
+    if (await pauses.isPaused(item.resource)) return done({ report: unfinished(item) });
     if (isFresh(item, await readCheckpoint(app.warehouse.own, item.resource)))
       return done({ report: nothingLeft(item) });
     const { resource, command } = item;
     // By name, so that a scheduled full walk is one even if an earlier backfill was interrupted.
     const asked = { command: { [resource]: command }, resources: [resource], restart: false };
-    return endOf(await app.sync({ ...asked, signal, watcher }));
+    const walk = (until: AbortSignal): Promise<RunReport> => app.sync({ ...asked, signal: until, watcher });
+    const report = await pauses.unlessPaused(resource, signal, walk);
+    // A walk that was paused goes to nobody: it goes on once it is resumed.
+    const isPaused = report.status === 'interrupted' && !signal.aborted && (await pauses.isPaused(resource));
+    return isPaused ? done({ report }) : endOf(report);
   } catch (error) {
     if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'back', afterMs: RETRY_MS };
     if (signal.aborted) return { is: 'back', afterMs: 0 };
@@ -65,6 +75,10 @@ function endOf(report: RunReport): WorkEnd<WalkResult> {
 
 function done(result: WalkResult): WorkEnd<WalkResult> {
   return { is: 'done', result };
+}
+
+function unfinished({ source }: WalkItem): RunReport {
+  return { source, run_id: '', status: 'interrupted', resources: [] };
 }
 
 function nothingLeft({ source }: WalkItem): RunReport {

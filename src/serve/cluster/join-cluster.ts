@@ -5,17 +5,20 @@ import { untilAborted, waitAtMost } from '../../model/waiting.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { readCheckpoint } from '../../state/checkpoints.ts';
 import { resourcesToErase } from '../../state/forget-requests.ts';
+import { readPauses } from '../../state/pauses.ts';
 import { releasedResources } from '../../state/suspects.ts';
 import { openWarehouse, sharedDatabase } from '../../warehouse/databases.ts';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 import { type SourceWork, Keeper } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { askWalk } from './ask-walk.ts';
+import { askWalk, newWalk } from './ask-walk.ts';
 import { ClusterWork } from './cluster-work.ts';
 import { successOf } from './do-walk.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
+import type { Controls } from '../controls/create-controls.ts';
+import { takeControls } from './take-controls.ts';
 import { keepLead, type Lead } from './lead.ts';
 import type { ClusterSource } from './open-apps.ts';
 
@@ -27,6 +30,8 @@ export interface ClusterOptions {
   secrets: string[];
   /** Walks under way at once in each database; 8 if absent. */
   atOnce?: number;
+  /** Does what other processes ask for of sources that this one leads; absent in a process that leads none. */
+  follow?: Controls['follow'];
 }
 
 /** This process as one of many that work on the same databases. */
@@ -68,6 +73,7 @@ interface SharedDatabase {
   led: ReadonlySet<string>;
   /** Null until this process takes leads. */
   lead: Lead | null;
+  controls: ReturnType<typeof takeControls>;
   failed: (error: unknown) => void;
 }
 
@@ -104,10 +110,10 @@ export function joinCluster(options: ClusterOptions): Cluster {
       await database?.work.leave(name);
     },
     closeUnused: async () => {
-      for (const [id, { work, lead }] of databases) {
+      for (const [id, { work, lead, controls }] of databases) {
         if (!work.isEmpty) continue;
         databases.delete(id);
-        await Promise.all([work.stop(), lead?.stop()]);
+        await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
       }
     },
     reachable: async () => {
@@ -132,15 +138,32 @@ export function joinCluster(options: ClusterOptions): Cluster {
     },
     stop: async () => {
       const all = [...databases.values()];
-      await Promise.all([...all.map(({ work }) => work.stop()), ...all.map(({ lead }) => lead?.stop())]);
+      await Promise.all(all.flatMap(({ work, lead, controls }) => [work.stop(), lead?.stop(), controls.stop()]));
     },
   };
 }
 
-function openDatabase({ clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions, address: string): SharedDatabase {
+function openDatabase(
+  { clock, log, secrets, atOnce = AT_ONCE, follow }: ClusterOptions,
+  address: string,
+): SharedDatabase {
   const failed = errorLogger(log, clock);
   const work = new ClusterWork({ address, clock, secrets, atOnce, failed });
-  return { address, work, keepers: new Map(), led: new Set(), lead: null, failed };
+  const keepers = new Map<string, Keeper>();
+  const controls = takeControls({
+    address,
+    sources: () => work.names,
+    clock,
+    failed,
+    heard: (source, { action }) => {
+      if (action === 'retry') work.retry(source);
+    },
+    leaderOf: (source) => {
+      const keeper = keepers.get(source);
+      return follow === undefined || keeper?.isLed !== true ? null : { name: keeper.name, follow };
+    },
+  });
+  return { address, work, keepers, led: new Set(), lead: null, controls, failed };
 }
 
 function leadOf(database: SharedDatabase, clock: Clock): Lead {
@@ -198,6 +221,11 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
     ticks: () => ({ stop: () => undefined }),
     governor: () => shared.apps.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
+    retry: () => shared.retry(name),
+    pausesChanged: async () => {
+      shared.lookAgain(name);
+      await queue.put({ kind: 'drain', source: name });
+    },
     open: async (opened, stopping) => {
       const warehouse = await opening.add(() => {
         stopping.throwIfAborted();
@@ -208,9 +236,11 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
         read: (work) => work(warehouse),
         nameState: () => warehouse.nameState(),
         checkpoints: (resource) => readCheckpoint(warehouse.own, resource),
-        walk: (resource, command, signal, stored) => {
-          const seen = successOf(command, stored);
-          return askWalk(queue, { kind: 'walk', source: name, resource, command, seen }, signal);
+        isPaused: async (resource) => (await readPauses(warehouse.own)).has(resource),
+        walk: (resource, command, signal, cause) => {
+          const item = { kind: 'walk', source: name, resource, command } as const;
+          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          return askWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         upkeep: [() => queueWaiting(warehouse)],

@@ -7,6 +7,8 @@ import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 import type { Inbox } from '../../warehouse/inbox.ts';
 import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
+import { readPauses } from '../../state/pauses.ts';
+import { KnownPauses } from '../controls/known-pauses.ts';
 import { walkNow } from './ask-walk.ts';
 
 export interface SourceDrainOptions extends DrainParts {
@@ -61,7 +63,8 @@ export class SourceDrain {
       walkNow(queue, { source: this.#name, resource, command }, clock, signal);
     const concerns = (resources: readonly string[]): boolean => this.#concerns(resources);
     const persist = (): Promise<void> => app.warehouse.persist();
-    this.#drain = startDrain(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist });
+    const pauses = new KnownPauses(() => readPauses(app.warehouse.own), clock);
+    this.#drain = startDrain(options, inbox, { walk, refetch, concerns, pollMs: POLL_MS, persist, pauses });
     // A walk that found its resource owned comes back soon: until then nothing is begun here that would own it again.
     this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_MS, signal }, async () => {
       // If the queue cannot be asked, nobody can walk either.
@@ -82,6 +85,10 @@ export class SourceDrain {
 
   wake(): void {
     this.#drain?.wake();
+  }
+
+  retry(): void {
+    this.#drain?.retry();
   }
 
   get worksForAll(): boolean {

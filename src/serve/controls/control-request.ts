@@ -34,6 +34,10 @@ export interface ControlAnswer {
   message: string;
   /** What to do next where it is not done. */
   hint: string | null;
+  /** Stable, as in `SyncError`; absent where it is done. */
+  code?: string | undefined;
+  /** For programs: what `--json` of the command prints. Absent if the message says all. */
+  result?: object | undefined;
 }
 
 /** Does what is asked for. Never rejects: a request that cannot be carried out is answered with the reason. */

@@ -2,7 +2,8 @@ import type { Clock } from '../../model/clock.ts';
 import { renderFaults } from '../../settings/file/fault.ts';
 import type { RefusedSource } from '../../settings/settings.ts';
 import { createCachedReader, type LastRead } from './cached-reader.ts';
-import type { RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { readDetails, type DetailsAsked, type SourceDetails } from './source-details.ts';
 import { sourceStatus, webhookStatus, type StatusParts } from './source-status.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
 import { countRows, readState, type RowCount, type StoredState } from './stored.ts';
@@ -26,6 +27,8 @@ export interface CollectorOptions {
   refused?: () => readonly RefusedSource[];
   /** Settings that were read again and are not used; null if there are none. */
   settings?: () => SettingsStatus | null;
+  /** How the channels of `alerts` stand; none if absent. */
+  alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
 }
 
@@ -33,6 +36,8 @@ export interface Collector {
   /** The current status. Does not throw, and waits some seconds at most. */
   snapshot(): Promise<StatusSnapshot>;
   ready(): Promise<Readiness>;
+  /** More about one source; null if there is none of this name, or no such resource. Does not throw. */
+  details(asked: DetailsAsked): Promise<SourceDetails | null>;
   /** Reads what is shown of a source that is about to be closed. Does not throw. */
   lastLook(parts: StatusParts): Promise<void>;
 }
@@ -50,8 +55,16 @@ export function createCollector(options: CollectorOptions): Collector {
   return {
     snapshot: async () => {
       const read = await Promise.all(sources().map((parts) => readers(parts).status()));
-      const left = { refused: refused().map(refusedStatus), settings: settings() };
+      const alerts = options.alerts?.() ?? [];
+      const told = alerts.length === 0 ? {} : { alerts };
+      const left = { refused: refused().map(refusedStatus), settings: settings(), ...told };
       return { at: clock.now(), version, started_at: startedAt, stopping: stopping(), sources: read, ...left };
+    },
+    details: async (asked) => {
+      const parts = sources().find(({ source }) => source.name === asked.source);
+      const { resource } = asked;
+      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
+      return readDetails(parts, asked, clock);
     },
     lastLook: (parts) => readers(parts).lastLook(),
     ready: async () => {

@@ -23,6 +23,20 @@ export interface StatusSnapshot {
   refused: RefusedStatus[];
   /** Why settings that were read again are not used, and since when; null if those are in use that were read last. */
   settings: SettingsStatus | null;
+  /** The channels of `alerts`; absent where nobody is told. */
+  alerts?: AlertChannelStatus[];
+}
+
+/** Whether somebody can be told. */
+export interface AlertChannelStatus {
+  channel: string;
+  /** Why the last message did not get through; null if it did, or if there was none. */
+  problem: string | null;
+  /** Since when none gets through. */
+  since: Moment;
+  last_told_at: Moment;
+  /** What it was told of and goes on. */
+  open: number;
 }
 
 export interface SettingsStatus extends Problem {
@@ -75,6 +89,8 @@ export interface ResourceStatus {
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
   /** The service asked to be left alone until then. */
   parked_until: Moment;
+  /** Since when no run of it begins, and who wanted that; null if runs begin. */
+  paused: { since: number; by: string } | null;
   /** Who owns the resource, if not this process. */
   owner: { name: string; since: number } | null;
   /** The newest first. */
@@ -155,6 +171,8 @@ export interface WebhookStatus {
   /** Of the last hour. */
   received: number;
   refused: number;
+  /** By reason, since the process began. */
+  refused_by: Readonly<Record<string, number>>;
   /** Milliseconds from receipt to row. */
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;

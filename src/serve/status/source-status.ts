@@ -7,7 +7,7 @@ import type { GovernorFigures } from '../../queue/governor.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import type { Versioned } from '../../source/version.ts';
 import { isThisProcess } from '../../state/process-lookup.ts';
-import type { InboxFigures } from '../../warehouse/inbox.ts';
+import type { Inbox, InboxFigures } from '../../warehouse/inbox.ts';
 import type { NameState } from '../../warehouse/name-state.ts';
 import type { LeaseRow } from '../../warehouse/own-tables.ts';
 import { databaseAt } from '../../warehouse/databases.ts';
@@ -48,6 +48,8 @@ export interface StatusParts {
   schedule: (resource: string) => ScheduleStatus;
   /** Null if no webhooks are configured. */
   inbox: (() => Promise<WaitingFigures>) | null;
+  /** Lists them; null if no webhooks are configured. */
+  deliveries: Inbox['list'] | null;
   /** States of the open files, of warehouse and inbox; empty if there are none. */
   names: () => readonly NameState[];
   /** Takes secrets out of a text. */
@@ -85,7 +87,7 @@ export function sourceStatus(
     resources: source.resources.map((resource, at) => resourceStatus(parts, resource, stored.value, counts[at], times)),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks,
-    changes: changesStatus(activity, times.now),
+    changes: activity.changesOfHour(times.now),
     schema_changes: stored.value?.schemaChanges ?? [],
   };
   return scrubStatus(status, parts.scrub);
@@ -192,6 +194,7 @@ function webhookTraffic(
     last_received_at: activity.lastReceivedAt,
     received: activity.received.total(now).count,
     refused: activity.refused.total(now).count,
+    refused_by: activity.refusedBy,
     delay_p50_ms: delays.p50,
     delay_p95_ms: delays.p95,
     minutes: activity.received.minutes(now).map((minute, index) => ({
@@ -202,11 +205,6 @@ function webhookTraffic(
       p95_ms: spread[index]?.p95 ?? null,
     })),
   };
-}
-
-/** Rows that changed in the last hour, by how the change was noticed. */
-function changesStatus({ changes }: SourceActivity, now: number): SourceStatus['changes'] {
-  return { by_webhook: changes.webhook.total(now).count, by_schedule: changes.incremental.total(now).count };
 }
 
 const SLOW: Problem = {

@@ -4,6 +4,7 @@ import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { SourceSettings } from '../../settings/settings.ts';
 import { versionText, type Versioned } from '../../source/version.ts';
+import { readPauses, type Pause } from '../../state/pauses.ts';
 import { readLifetime } from '../../state/notices.ts';
 import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../warehouse/own-tables.ts';
 import type { WarehouseReader } from '../../warehouse/reading.ts';
@@ -22,7 +23,7 @@ const runWarnings = z.array(
 /** State of one resource as stored; all times in epoch milliseconds. */
 export type StoredResource = Pick<
   ResourceStatus,
-  'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'runs' | 'rejects' | 'suspects'
+  'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'paused' | 'runs' | 'rejects' | 'suspects'
 >;
 
 /** Stands for a resource until the warehouse can be read. */
@@ -31,6 +32,7 @@ export const NOTHING_STORED: StoredResource = {
   last_full_at: null,
   unfinished: null,
   parked_until: null,
+  paused: null,
   runs: [],
   rejects: [],
   suspects: { open: 0, held: 0, held_since: null, held_why: null },
@@ -85,13 +87,14 @@ export async function readResource(
 ): Promise<StoredResource> {
   return {
     ...checkpointStatus(checkpoint),
+    paused: pausedStatus((await readPauses(own)).get(resource)),
     runs: await readRuns(own, resource),
     rejects: await readRejects(own, resource),
     suspects: await readSuspects(own, resource),
   };
 }
 
-function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'runs' | 'rejects' | 'suspects'> {
+function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'paused' | 'runs' | 'rejects' | 'suspects'> {
   const mode = row?.walk_mode ?? null;
   return {
     last_success_at: momentOf(row?.last_success_at),
@@ -101,14 +104,18 @@ function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'runs
   };
 }
 
+function pausedStatus(pause: Pause | undefined): StoredResource['paused'] {
+  return pause === undefined ? null : { since: pause.at, by: pause.by };
+}
+
 /** The newest first. Selected by id, because only ids are indexed; they begin with the second of the start. */
-async function readRuns(own: Kysely<OwnTables>, resource: string): Promise<PastRun[]> {
+export async function readRuns(own: Kysely<OwnTables>, resource: string, limit = RUNS): Promise<PastRun[]> {
   const rows = await own
     .selectFrom('_sync_runs')
     .selectAll()
     .where('resource', '=', resource)
     .orderBy('run_id', 'desc')
-    .limit(RUNS)
+    .limit(limit)
     .execute();
   return rows.toSorted((a, b) => (a.started_at < b.started_at ? 1 : a.started_at > b.started_at ? -1 : 0)).map(pastRun);
 }

@@ -10,6 +10,8 @@ export interface AddressGrammar {
   fault(address: string): string | null;
   /** Where one source's rows go, in the one spelling that `readAddress` takes. */
   ofSource(address: string, source: string, cwd: string): string;
+  /** The folder that holds all sources; null for what is no file. */
+  folder(address: string, cwd: string): string | null;
   /** The namespace that each source has in the database, and the part of the address that names it. */
   readonly place: { readonly what: string; readonly where: string };
   /** True if the address gives each source a place of its own. */

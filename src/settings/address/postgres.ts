@@ -47,6 +47,7 @@ export const postgresGrammar: AddressGrammar = {
     searchParams.set('schema', schemaOf(searchParams.get('schema'), source));
     return url.href;
   },
+  folder: () => null,
   place: { what: 'schema', where: 'schema' },
   hasPlacePerSource: (address) => templateOf(address)?.includes(PLACEHOLDER) ?? true,
   sourceFault: (address, source, all) => {

@@ -16,6 +16,9 @@ export function isSecretField(path: FieldPath): boolean {
   if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
   // Whoever knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
+  // Whoever knows where alerts are posted can post there.
+  if (path[0] === 'alerts' && path[2] === 'url') return true;
+  if (path[0] === 'alerts' && path[2] === 'headers') return isSecretName(String(last));
   if (isHeader(path)) return true;
   return typeof last === 'string' && isSecretName(last);
 }

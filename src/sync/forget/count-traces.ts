@@ -1,9 +1,10 @@
-import { sql, type Kysely } from 'kysely';
+import { sql } from 'kysely';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
 import { parseJson } from '../../shape/json/parse-json.ts';
 import { recordKey } from '../../shape/records/record-key.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
-import type { OwnTables, RejectRow } from '../../warehouse/own-tables.ts';
+import type { RejectRow } from '../../warehouse/own-tables.ts';
+import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** How much of a record is stored, or was erased. */
 export interface TraceCounts {
@@ -21,7 +22,7 @@ export const NO_TRACES: TraceCounts = { rows: 0, children: 0, versions: 0, rejec
 
 /** Where records of a resource are looked for. */
 export interface TracePlace {
-  own: Kysely<OwnTables>;
+  warehouse: Pick<Warehouse, 'own' | 'named'>;
   resource: string;
   /** Null if it has no tables yet. */
   shape: ResourceShape | null;
@@ -33,7 +34,7 @@ export type KeyedReject = Pick<RejectRow, 'hash' | 'reason' | 'body'> & { id: st
 
 /** By id, of those in `ids`; deliveries are in another place, and not counted. */
 export async function countTraces(place: TracePlace, ids: readonly string[]): Promise<Map<string, TraceCounts>> {
-  const { own, resource, shape } = place;
+  const { warehouse, resource, shape } = place;
   const counts = new Map(ids.map((id) => [id, { ...NO_TRACES }]));
   const add = (what: keyof TraceCounts, found: readonly { id: string; n: number }[]): void => {
     for (const { id, n } of found) {
@@ -42,14 +43,14 @@ export async function countTraces(place: TracePlace, ids: readonly string[]): Pr
     }
   };
   for (const table of shape?.tables ?? []) {
-    add(table.path.length === 0 ? 'rows' : 'children', await countIn(own, table, ids));
+    add(table.path.length === 0 ? 'rows' : 'children', await countIn(warehouse, table, ids));
   }
   const tables = [
     ['versions', '_sync_versions', 'id'],
     ['deletes', '_sync_deletes', 'id'],
     ['deletes', '_sync_suspects', 'record_id'],
   ] as const;
-  for (const [what, table, column] of tables) add(what, await countOwn(own, resource, table, column, ids));
+  for (const [what, table, column] of tables) add(what, await countOwn(warehouse, resource, table, column, ids));
   const rejects = await rejectsOf(place, new Set(ids));
   add(
     'rejects',
@@ -58,28 +59,32 @@ export async function countTraces(place: TracePlace, ids: readonly string[]): Pr
   return counts;
 }
 
-async function countIn(own: Kysely<OwnTables>, { name, key: [first = ''] }: TableShape, ids: readonly string[]) {
+async function countIn(
+  { own, named }: TracePlace['warehouse'],
+  { name, key: [first = ''] }: TableShape,
+  ids: readonly string[],
+) {
   const { rows } = await sql<{ id: string; n: number }>`SELECT ${sql.id(first)} AS "id", count(*) AS "n"
-    FROM ${sql.id(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)}) GROUP BY ${sql.id(first)}`.execute(own);
+    FROM ${named(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)}) GROUP BY ${sql.id(first)}`.execute(own);
   return rows.map(({ id, n }) => ({ id, n: Number(n) }));
 }
 
 async function countOwn(
-  own: Kysely<OwnTables>,
+  { own, named }: TracePlace['warehouse'],
   resource: string,
   table: string,
   column: string,
   ids: readonly string[],
 ) {
   const { rows } = await sql<{ id: string; n: number }>`SELECT ${sql.id(column)} AS "id", count(*) AS "n"
-    FROM ${sql.id(table)} WHERE "resource" = ${resource} AND ${sql.id(column)} IN (${sql.join(ids)})
+    FROM ${named(table)} WHERE "resource" = ${resource} AND ${sql.id(column)} IN (${sql.join(ids)})
     GROUP BY ${sql.id(column)}`.execute(own);
   return rows.map(({ id, n }) => ({ id, n: Number(n) }));
 }
 
 /** Records set aside under one of the ids, or with a body of such a record. */
 export async function rejectsOf(
-  { own, resource, profile }: TracePlace,
+  { warehouse: { own }, resource, profile }: TracePlace,
   ids: ReadonlySet<string>,
 ): Promise<KeyedReject[]> {
   const all = own.selectFrom('_sync_rejects').select(['hash', 'reason', 'body', 'record_id']);

@@ -1,5 +1,4 @@
-import { sql, type CompiledQuery, type Kysely } from 'kysely';
-import type { OwnTables } from '../../warehouse/own-tables.ts';
+import { sql, type CompiledQuery } from 'kysely';
 import type { Warehouse } from '../../warehouse/warehouse.ts';
 
 /** Tables of ours whose texts may quote a record, with the columns of those; of a table that is not there, nothing. */
@@ -12,14 +11,15 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * examples of columns with the comments that show them.
  */
 export async function eraseMentions(
-  { own, tableNames }: Pick<Warehouse, 'own' | 'tableNames'>,
+  warehouse: Pick<Warehouse, 'own' | 'tableNames' | 'named'>,
   resource: string,
   erased: (text: string) => string,
   values: ReadonlySet<string>,
 ): Promise<CompiledQuery[]> {
-  const there = await tableNames();
+  const { own } = warehouse;
+  const there = await warehouse.tableNames();
   const quoted = QUOTING.filter((table) => there.has(table));
-  const texts = await Promise.all(quoted.map((table) => eraseTexts(own, table, erased)));
+  const texts = await Promise.all(quoted.map((table) => eraseTexts(warehouse, table, erased)));
   const examples = await own
     .selectFrom('_sync_columns')
     .select(['table_name', 'column_name', 'example'])
@@ -49,11 +49,11 @@ function isShown(example: string, values: ReadonlySet<string>): boolean {
 }
 
 async function eraseTexts(
-  own: Kysely<OwnTables>,
+  { own, named }: Pick<Warehouse, 'own' | 'named'>,
   table: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {
-  const { rows } = await sql<Record<string, unknown>>`SELECT * FROM ${sql.id(table)}`.execute(own);
+  const { rows } = await sql<Record<string, unknown>>`SELECT * FROM ${named(table)}`.execute(own);
   const changed = new Map<string, CompiledQuery>();
   for (const row of rows) {
     for (const [column, value] of Object.entries(row)) {
@@ -61,7 +61,7 @@ async function eraseTexts(
       const left = erased(value);
       if (left === value) continue;
       const name = sql.id(column);
-      const update = sql`UPDATE ${sql.id(table)} SET ${name} = ${left} WHERE ${name} = ${value}`;
+      const update = sql`UPDATE ${named(table)} SET ${name} = ${left} WHERE ${name} = ${value}`;
       changed.set(JSON.stringify([column, value]), update.compile(own));
     }
   }

@@ -41,7 +41,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const { own } = warehouse;
   const { resource, shape } = owned;
   const ids = requests.map(({ record_id }) => record_id);
-  const place = { own, resource, shape, profile };
+  const place = { warehouse, resource, shape, profile };
   const counts = await countTraces(place, ids);
   const rejects = await rejectsOf(place, new Set(ids));
   const values = valuesIn([...(await bodiesOf(context, ids)), ...rejects.map(({ body }) => body)]);
@@ -51,7 +51,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   await warehouse.apply(
     [
       ...(shape?.tables ?? []).map(({ name, key: [first = ''] }) =>
-        sql`DELETE FROM ${sql.id(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)})`.compile(own),
+        sql`DELETE FROM ${warehouse.named(name)} WHERE ${sql.id(first)} IN (${sql.join(ids)})`.compile(own),
       ),
       own.deleteFrom('_sync_versions').where('resource', '=', resource).where('id', 'in', ids).compile(),
       own.deleteFrom('_sync_deletes').where('resource', '=', resource).where('id', 'in', ids).compile(),

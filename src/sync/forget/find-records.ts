@@ -23,7 +23,7 @@ interface Place {
  * the typed one. Throws `ConfigError('usage')` for a field that no table has.
  */
 export async function findRecords(
-  { own }: Pick<Warehouse, 'own'>,
+  { own, named }: Pick<Warehouse, 'own' | 'named'>,
   shape: ResourceShape,
   wanted: readonly FieldValue[],
 ): Promise<string[]> {
@@ -36,12 +36,12 @@ export async function findRecords(
     const one = found.map(({ table, column }) => {
       const isMet = sql`CAST(${sql.id(column.name)} AS text) IN (${sql.join(formsOf(value, column.type))})`;
       if (table === root) return isMet;
-      return sql`${key} IN (SELECT ${sql.id(table.key[0] ?? '')} FROM ${sql.id(table.name)} WHERE ${isMet})`;
+      return sql`${key} IN (SELECT ${sql.id(table.key[0] ?? '')} FROM ${named(table.name)} WHERE ${isMet})`;
     });
     return sql`(${sql.join(one, sql` OR `)})`;
   });
   const all: RawBuilder<unknown> = sql.join(conditions, sql` AND `);
-  const { rows } = await sql<{ id: string }>`SELECT ${key} AS "id" FROM ${sql.id(root.name)} WHERE ${all}
+  const { rows } = await sql<{ id: string }>`SELECT ${key} AS "id" FROM ${named(root.name)} WHERE ${all}
     ORDER BY ${key}`.execute(own);
   return rows.map(({ id }) => id);
 }

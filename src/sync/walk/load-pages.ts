@@ -112,7 +112,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
 }
 
 /** A page that names where the changes go on is the last one by that. */
-function endedBy(
+export function endedBy(
   context: RunContext,
   page: Page,
   end: WalkEnd,
@@ -160,9 +160,9 @@ function commitOf(
 }
 
 /** The pages of the listing, of all its windows, or of all its listings. */
-async function pagesOf(
+export async function pagesOf(
   context: RunContext,
-  { windows }: OneWalk,
+  { windows }: Pick<OneWalk, 'windows'>,
   start: CheckpointRow,
   more: Pick<WalkOptions, 'before' | 'overlaps' | 'isEnough'>,
 ): Promise<AsyncIterable<Page>> {

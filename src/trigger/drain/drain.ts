@@ -78,13 +78,22 @@ class InboxDrain implements Drain {
     const walk = (resource: string): Promise<void> => options.walk(resource, 'backfill');
     this.#fullWalks = new FullWalks({ ...parts, resources: others + 1, walk });
     this.#settlements = new SettlementWriter({ ...options, signal, failed, stored: (stored) => this.#stored(stored) });
-    const room = (): number => this.#mostInProgress - this.#tickets.size;
-    this.#scan = new InboxScan({ inbox, clock, signal, room, failed, pollMs, begin: (rows) => this.#begin(rows) });
+    const inProgress = (): number => this.#tickets.size;
+    // What is left to others, or to the end of a pause, however much it is, takes no room from the rest.
+    const room = (): number => this.#mostInProgress - this.#tickets.size + this.#left.size;
+    const begin = (rows: readonly DeliveryRow[]): void => this.#begin(rows);
+    this.#scan = new InboxScan({ inbox, clock, signal, room, inProgress, failed, pollMs, begin });
     this.#scan.start();
   }
 
   wake(): void {
     this.#scan.wake();
+  }
+
+  retry(): void {
+    for (const work of [this.#reads, this.#walks, this.#fullWalks]) work.retry();
+    this.#left.releaseAll();
+    this.#scan.lookAll();
   }
 
   figures(): DrainFigures {
@@ -214,7 +223,7 @@ class InboxDrain implements Drain {
 
   /** Makes room; those that still wait are found by the next scan. */
   #release(ended: readonly { seq: number }[]): void {
-    const wasFull = this.#tickets.size >= this.#mostInProgress;
+    const wasFull = this.#tickets.size - this.#left.size >= this.#mostInProgress;
     for (const { seq } of ended) this.#tickets.delete(seq);
     if (wasFull) this.#scan.wake();
   }

@@ -54,6 +54,8 @@ const FAULTS: readonly FaultRow[] = [
   },
   // Another process holds it for a moment: minutes would be too long.
   { codes: ['lease_held'], kind: 'passing', waits: MOMENT_WAITS, isOthers: true },
+  // Until a person resumes it: it stays in the inbox as it is, for whoever works on it then.
+  { codes: ['paused'], kind: 'passing', waits: { base: 60_000, cap: 60_000 }, isOthers: true },
   { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: MOMENT_WAITS },
 ];
 

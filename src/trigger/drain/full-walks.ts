@@ -73,6 +73,11 @@ export class FullWalks {
     };
   }
 
+  /** Leaves no resource alone any more. */
+  retry(): void {
+    this.#work.retry();
+  }
+
   idle(): Promise<void> {
     return this.#work.idle();
   }

@@ -9,6 +9,8 @@ export interface ScanOptions {
   signal: AbortSignal;
   /** How many more deliveries may be begun. */
   room: () => number;
+  /** Deliveries that were begun and have not ended. */
+  inProgress: () => number;
   /** Called with deliveries that wait and are due, also with those that it was called with before. */
   begin: (rows: readonly DeliveryRow[]) => void;
   /** Called for every look that failed; the next one comes by itself. */
@@ -25,7 +27,6 @@ const BATCH = 500;
 /** Reads the inbox: what is new as it comes, and all that waits now and then. Never two looks at once. */
 export class InboxScan {
   readonly #options: ScanOptions;
-  readonly #most: number;
   /** Everything up to here was seen once. */
   #seen = 0;
   #wanted: 'all' | 'new' | null = null;
@@ -34,7 +35,6 @@ export class InboxScan {
 
   constructor(options: ScanOptions) {
     this.#options = options;
-    this.#most = options.room();
   }
 
   /** Looks through all that waits, now and from time to time until the signal is aborted. */
@@ -48,14 +48,19 @@ export class InboxScan {
     this.#look('new');
   }
 
+  /** Looks through all that waits now. */
+  lookAll(): void {
+    this.#look('all');
+  }
+
   /** Resolves when no look is under way. */
   async idle(): Promise<void> {
     await this.#looking;
   }
 
   #poll(): void {
-    const { clock, room } = this.#options;
-    const isBusy = this.#most - room() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
+    const { clock, inProgress } = this.#options;
+    const isBusy = inProgress() > MUCH && clock.monotonic() - this.#lookedAt < BUSY_POLL_MS;
     this.#look(isBusy ? 'new' : 'all');
   }
 

@@ -44,6 +44,13 @@ export class LeftDeliveries {
     if (left.length === 1) void this.#lookAgain(left, at);
   }
 
+  /** Has all of them looked for in the inbox again now. */
+  releaseAll(): void {
+    const all = [...this.#byMoment.values()];
+    this.#byMoment.clear();
+    for (const left of all) this.#options.release(left);
+  }
+
   /** The targets of a delivery that are not served yet, and those that are. It may have come again since. */
   split({ seq, events }: { seq: number; events: number }, targets: readonly EventTarget[]) {
     const part = this.#served.get(seq);
@@ -69,6 +76,8 @@ export class LeftDeliveries {
     const { clock, signal, release } = this.#options;
     this.#byMoment.set(at, left);
     await sleepOrAbort(clock, Math.max(0, at - clock.now()), signal);
+    // Unless all have been released meanwhile.
+    if (this.#byMoment.get(at) !== left) return;
     this.#byMoment.delete(at);
     release(left);
   }

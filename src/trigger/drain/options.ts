@@ -71,6 +71,8 @@ export interface DrainFigures {
 export interface Drain {
   /** New deliveries are in the inbox. */
   wake(): void;
+  /** Leaves nothing alone any more that failed, or was left to others, and looks through all that waits. */
+  retry(): void;
   figures(): DrainFigures;
   /** Begins nothing more and waits, for a bounded time, for what is under way; what is left waits in the inbox. */
   stop(): Promise<void>;

@@ -61,6 +61,11 @@ export class PacedWork<Outcome> {
     this.#setAlarm();
   }
 
+  /** Leaves no resource alone any more. */
+  retry(): void {
+    this.#pauses.clearAll();
+  }
+
   /** Resolves when nothing is under way. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
@@ -150,6 +155,10 @@ class ResourcePauses {
   /** Called when something has worked. */
   clear(resource: string): void {
     this.#pauses.delete(resource);
+  }
+
+  clearAll(): void {
+    this.#pauses.clear();
   }
 
   /** Returns why the resource is left alone at this moment, and until when; null if it is not. */

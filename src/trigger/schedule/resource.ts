@@ -1,10 +1,12 @@
 import type { RunStatus } from '../../model/vocabulary.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
+import { retryAfter } from './retry-after.ts';
+import { witnessed, type Witness } from './witness.ts';
+import { WalkRequests, type Attempt } from './walk-requests.ts';
 import { dueOf, type Due, type StoredSuccess, type ResourceTimes } from './due.ts';
 
 /** What the schedule of one resource needs. */
@@ -14,16 +16,16 @@ export interface ScheduleParts {
   clock: Clock;
   /** The stored state; null if the resource was never walked. */
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
-  /** Walks the resource until the signal; `stored` is the state that made it due. */
-  run: (
-    resource: string,
-    command: SyncCommand,
-    signal: AbortSignal,
-    stored: StoredSuccess | null,
-  ) => Promise<RunReport>;
+  /** True while nothing of the resource may be walked, because a person has paused it. */
+  isPaused: (resource: string) => Promise<boolean>;
+  /** Walks the resource until the signal; `cause` is why. */
+  run: (resource: string, command: SyncCommand, signal: AbortSignal, cause: WalkCause) => Promise<RunReport>;
   /** Called with an error that was thrown instead of reported; it counts as a failure. */
   failed: (resource: string, error: unknown) => void;
 }
+
+/** Why a resource is walked: `due` by the state that was stored, or `asked` for by a person, however fresh it is. */
+export type WalkCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
 
 /** How one resource stands; moments in epoch milliseconds. */
 export interface ScheduleFigures {
@@ -37,18 +39,6 @@ export interface ScheduleFigures {
   nextAt: number | null;
   overdueAt: number | null;
   isOverdue: boolean;
-}
-
-interface Request {
-  command: SyncCommand;
-  resolve: () => void;
-  reject: (reason: unknown) => void;
-}
-
-/** A stored time, and the same moment on the monotonic clock; null if that is not known. */
-interface Witness {
-  text: string | null;
-  at: number | null;
 }
 
 /** Between two runs of a resource in any case: requests of that time are served by one walk. */
@@ -71,7 +61,10 @@ export class ResourceSchedule {
   #failures = 0;
   /** Monotonic: not before then. */
   #notBefore = -Infinity;
-  #requests: Request[] = [];
+  readonly #requests = new WalkRequests();
+  #isPaused = false;
+  /** Ends the walk under way. */
+  #walking = new AbortController();
   readonly #pause: WakeableSleep;
 
   constructor(parts: ScheduleParts) {
@@ -88,7 +81,7 @@ export class ResourceSchedule {
       if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
-    for (const { reject } of this.#requests.splice(0)) reject(signal.reason);
+    this.#requests.refuse(signal.reason, 'all');
   }
 
   /** Ends the pause, so that it looks again now. */
@@ -101,15 +94,42 @@ export class ResourceSchedule {
    * schedule is stopped.
    */
   request(command: SyncCommand): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#requests.push({ command, resolve, reject });
+    const served = this.#requests.add(command);
     this.wake();
-    return promise;
+    return served.then(() => undefined);
+  }
+
+  /**
+   * Walks now, whatever is due or waited for; one walk at a time still. A full walk under way is joined. Resolves with
+   * the report of that one walk, and rejects with what it threw, or when the resource is paused or the schedule stopped.
+   */
+  walkNow(command: SyncCommand): Promise<RunReport> {
+    const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
+    const served = isJoined ? this.#requests.join(command) : this.#requests.addNow(command);
+    this.wake();
+    return served;
+  }
+
+  /** Forgets failures and the wait after them; what the service itself asked for is still waited for. */
+  retry(): void {
+    this.#failures = 0;
+    this.#notBefore = -Infinity;
+    this.wake();
+  }
+
+  /** Looks at once whether the resource is paused: then a walk under way ends at the page in hand. */
+  async honourPause(): Promise<void> {
+    const wasPaused = this.#isPaused;
+    this.#isPaused = await this.#parts.isPaused(this.#parts.resource);
+    if (this.#isPaused) {
+      this.#walking.abort(stopped('the resource was paused'));
+      this.#requests.refuse(stopped('the resource was paused'), 'now');
+    } else if (wasPaused) this.retry();
   }
 
   figures(): ScheduleFigures {
     const { clock, resource } = this.#parts;
-    const { nextAt, overdueAt } = this.#due;
+    const { nextAt, overdueAt } = this.#isPaused ? NOTHING_KNOWN : this.#due;
     const held = clock.now() + Math.max(0, this.#notBefore - clock.monotonic());
     return {
       resource,
@@ -127,6 +147,7 @@ export class ResourceSchedule {
     const { resource, times, clock } = this.#parts;
     try {
       const stored = await this.#parts.checkpoints(resource);
+      this.#isPaused = await this.#parts.isPaused(resource);
       this.#stored = stored;
       this.#success = witnessed(this.#success, stored?.last_success_at ?? null, clock);
       this.#full = witnessed(this.#full, stored?.last_full_at ?? null, clock);
@@ -134,13 +155,15 @@ export class ResourceSchedule {
       this.#due = dueOf({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#threw(error);
+      this.#requests.refuse(error, 'now');
       return null;
     }
-    if (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore) return null;
-    const [first] = this.#requests;
-    // A whole walk serves all.
-    if (this.#requests.some((request) => request.command === 'backfill')) return 'backfill';
-    return this.#due.command ?? first?.command ?? null;
+    if (this.#isPaused) return null;
+    // A person who asks is told by the run itself if the service asked to be left alone.
+    const mayWait = !this.#requests.areNow;
+    if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
+    const asked = this.#requests.command;
+    return asked === 'backfill' ? asked : (this.#due.command ?? asked);
   }
 
   #elapsed({ at }: Witness): number | null {
@@ -149,28 +172,32 @@ export class ResourceSchedule {
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
-    const served = this.#requests.filter((request) => command === 'backfill' || request.command === 'sync');
-    this.#requests = this.#requests.filter((request) => !served.includes(request));
     const began = clock.now();
+    const isAsked = this.#requests.begin(command);
     this.#running = { command, since: began };
-    const status = await this.#run(command, signal);
+    this.#walking = new AbortController();
+    const attempt = await this.#run(command, AbortSignal.any([signal, this.#walking.signal]), isAsked);
     this.#running = null;
-    this.#last = { command, began, status };
-    if (ENDS[status] === 'done') for (const { resolve } of served) resolve();
-    else this.#requests.unshift(...served);
+    this.#last = { command, began, status: attempt.status };
+    this.#requests.end(attempt, ENDS[attempt.status] === 'done');
   }
 
-  async #run(command: SyncCommand, signal: AbortSignal): Promise<RunStatus> {
+  async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<Attempt> {
     const { resource, run } = this.#parts;
     try {
-      const report = await run(resource, command, signal, this.#stored);
+      const report = await run(
+        resource,
+        command,
+        signal,
+        isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored },
+      );
       const part = report.resources.find((each) => each.resource === resource);
       const status = part?.status ?? report.status;
       this.#ended(ENDS[status], part?.error?.code ?? null);
-      return status;
+      return { status, report, error: null };
     } catch (error) {
       this.#threw(error);
-      return 'failed';
+      return { status: 'failed', report: null, error };
     }
   }
 
@@ -193,44 +220,15 @@ export class ResourceSchedule {
   #pauseMs(): number {
     const { clock } = this.#parts;
     const { nextAt, parkedUntil } = this.#due;
-    const isAsked = this.#requests.length > 0;
-    const dueAt = isAsked ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
+    if (this.#isPaused) return LONGEST_PAUSE_MS;
+    const dueAt = this.#requests.areWaiting ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
     const wait = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(wait, LONGEST_PAUSE_MS);
   }
 }
 
-function witnessed(known: Witness | null, text: string | null, clock: Clock): Witness {
-  if (known?.text === text) return known;
-  if (known !== null || text === null) return { text, at: clock.monotonic() };
-  // Stored before this process began: its age is what the clock says, unless the clock was set back meanwhile.
-  const age = clock.now() - timestampMs(text);
-  return { text, at: age < 0 ? null : clock.monotonic() - age };
-}
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-
-/** A person has to mend these first; asking more often would only look like an attack. */
-const CREDENTIAL_MS = HOUR_MS;
-/** Another process owns the resource: it may end at any time. */
-const LEASE_MS = 15_000;
-
-const BY_CODE: Readonly<Record<string, number>> = {
-  auth_failed: CREDENTIAL_MS,
-  refresh_token_refused: CREDENTIAL_MS,
-  bad_token: CREDENTIAL_MS,
-  forbidden: CREDENTIAL_MS,
-  identity_refused: CREDENTIAL_MS,
-  lease_held: LEASE_MS,
-  lease_lost: LEASE_MS,
-};
-
-const LONGEST_MS = 15 * MINUTE_MS;
-
-/** Milliseconds until a resource is tried again that failed so many times in a row, the last time with this code. */
-export function retryAfter(failures: number, code: string | null): number {
-  return BY_CODE[code ?? ''] ?? Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), LONGEST_MS);
+function stopped(why: string): SyncError {
+  return new SyncError('interrupted', why, { recovery: 'stop' });
 }
 
 /** How the end of a run counts for the schedule. */
@@ -244,4 +242,4 @@ const ENDS: Readonly<Record<RunStatus, 'done' | 'failed' | 'put_off'>> = {
 };
 
 /** At least so long after a run that was put off; when it may go on stands in the checkpoint. */
-const PUT_OFF_MS = MINUTE_MS;
+const PUT_OFF_MS = 60_000;

@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../settings/settings.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
+import type { RunReport } from '../../sync/report.ts';
 import type { ResourceProfile } from '../../source/profile.ts';
 import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
 import { timesOf } from './due.ts';
@@ -15,6 +16,7 @@ export interface SchedulerOptions {
   schedule: ScheduleSettings;
   clock: Clock;
   checkpoints: ScheduleParts['checkpoints'];
+  isPaused: ScheduleParts['isPaused'];
   run: ScheduleParts['run'];
   failed: ScheduleParts['failed'];
   /** Every full minute if absent. */
@@ -33,6 +35,12 @@ export interface Scheduler {
    * and with `SyncError('unknown_resource')`.
    */
   requestWalk(this: void, resource: string, command: SyncCommand): Promise<void>;
+  /** Walks now, as `ResourceSchedule.walkNow` does. Rejects with `SyncError('unknown_resource')` too. */
+  walkNow(resource: string, command: SyncCommand): Promise<RunReport>;
+  /** Forgets failures of these resources, and the wait after them. */
+  retry(resources: readonly string[]): void;
+  /** Reads again which resources are paused; walks of those end at the page in hand. */
+  honourPauses(): Promise<void>;
   figures(): ScheduleFigures[];
 }
 
@@ -67,6 +75,14 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       if (known === undefined) throw unknownResource(resource);
       await known.request(command);
     },
+    walkNow: async (resource, command) => {
+      stopping.signal.throwIfAborted();
+      const known = schedules.get(resource);
+      if (known === undefined) throw unknownResource(resource);
+      return known.walkNow(command);
+    },
+    retry: (chosen) => chosen.forEach((resource) => schedules.get(resource)?.retry()),
+    honourPauses: async () => void (await Promise.all(Array.from(schedules.values(), (each) => each.honourPause()))),
     figures: () => Array.from(schedules.values(), (each) => each.figures()),
   };
 }

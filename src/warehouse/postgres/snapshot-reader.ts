@@ -3,6 +3,7 @@ import { escapeIdentifier, escapeLiteral, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { DecimalSpan, ReadColumn, SnapshotReader, ViewCell, ViewQuery } from '../snapshot-reader.ts';
+import { damageIn, missingIndexes } from './integrity.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
 import { sessionOf } from './connection/session.ts';
@@ -49,6 +50,8 @@ export async function snapshotReader(database: Database, release: () => Promise<
     columns: (view) => told(() => declaredColumns(client, schema, view)),
     rows: (query) => batches(client, query, told),
     decimalSpan: (view, column) => told(() => decimalSpan(client, view, column)),
+    damage: (tables) => told(() => damageIn(client, schema, tables)),
+    missingIndexes: (wanted) => told(() => missingIndexes(client, schema, wanted)),
     close,
   };
 }
@@ -92,14 +95,18 @@ async function* batches(
   await told(() => client.query('CLOSE "viewed"'));
 }
 
-function textOf({ view, columns, orderBy, within }: ViewQuery): string {
+function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuery): string {
   const bound = (value: string | null, sign: string): string[] =>
     value === null || within === undefined ? [] : [`${ordered(within.column)} ${sign} ${escapeLiteral(value)}`];
-  const bounds = within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')];
+  const equal = only === undefined ? [] : [`${escapeIdentifier(only.column)} = ${escapeLiteral(only.is)}`];
+  const bounds = [
+    ...equal,
+    ...(within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')]),
+  ];
   const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
   const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(ordered).join(', ')}`;
   const list = columns.map(({ name }) => escapeIdentifier(name)).join(', ');
-  return `SELECT ${list} FROM ${escapeIdentifier(view)}${where}${order}`;
+  return `SELECT ${list} FROM ${escapeIdentifier(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
 function ordered({ name, type }: ReadColumn): string {

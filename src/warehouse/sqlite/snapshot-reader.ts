@@ -3,6 +3,7 @@ import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { misfit, type ReadColumn, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
 import type { UnchangedFile } from './connection/unchanged-file.ts';
+import { damageIn, missingIndexes } from './integrity.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
 const BATCH_ROWS = 1_000;
@@ -17,6 +18,8 @@ export function snapshotReader(file: UnchangedFile<OwnTables>): SnapshotReader {
     rows: (query) => batches(file, query),
     // Views show numerics as doubles, with their digits in a text.
     decimalSpan: () => Promise.resolve(null),
+    damage: (tables) => Promise.resolve(damageIn(file, tables)),
+    missingIndexes: (wanted) => Promise.resolve(missingIndexes(file, wanted)),
     close: file.close,
   };
 }
@@ -34,13 +37,17 @@ async function* batches(file: UnchangedFile<OwnTables>, query: ViewQuery): Async
   if (batch.length > 0) yield batch;
 }
 
-function textOf({ view, columns, orderBy, within }: ViewQuery): string {
+function textOf({ view, columns, orderBy, within, where: only, limit }: ViewQuery): string {
   const bound = (value: string | null, sign: string): string[] =>
     value === null || within === undefined ? [] : [`${id(within.column.name)} ${sign} ${literal(value)}`];
-  const bounds = within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')];
+  const equal = only === undefined ? [] : [`${id(only.column)} = ${literal(only.is)}`];
+  const bounds = [
+    ...equal,
+    ...(within === undefined ? [] : [...bound(within.from, '>='), ...bound(within.below, '<')]),
+  ];
   const where = bounds.length === 0 ? '' : ` WHERE ${bounds.join(' AND ')}`;
   const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map(({ name }) => id(name)).join(', ')}`;
-  return `SELECT ${columns.map(({ name }) => id(name)).join(', ')} FROM ${id(view)}${where}${order}`;
+  return `SELECT ${columns.map(({ name }) => id(name)).join(', ')} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }
 
 const id = (name: string): string => VIEW_DIALECT.id(name);

@@ -36,8 +36,11 @@ export interface Plot {
   minuteText: (index: number) => string;
 }
 
-/** The plot as inline SVG: axes with units, no script, colours by class. */
-export function plotMarkup(plot: Plot): Markup {
+/** The plot as inline SVG: axes with units, no script, colours by class. Null if there is nothing to be seen on it. */
+export function plotMarkup(plot: Plot): Markup | null {
+  const lines = plot.lines ?? [];
+  const isBlank = (plot.bars ?? []).every(isEmpty) && lines.every(({ values }) => values.every(isNothing));
+  if (isBlank && !(plot.marks ?? []).includes(true)) return null;
   const top = ceiling(Math.max(plot.least, ...highest(plot)));
   const x = (index: number) => LEFT + (index * (WIDTH - LEFT - RIGHT)) / plot.minutes.length;
   const y = (value: number) => round(HEIGHT - BOTTOM - (Math.min(value, top) / top) * (HEIGHT - TOP - BOTTOM));
@@ -47,12 +50,20 @@ export function plotMarkup(plot: Plot): Markup {
 <title id="${id}-t">${title}</title><desc id="${id}-d">${summary}</desc>
 <g aria-hidden="true">${[0, top / 2, top].map((value) => gridLine(y(value), plot.axisText(value)))}
 ${minuteTicks(plot.minutes, x)}
-${(plot.bars ?? []).map((value, index) => bar(round(x(index)), round(step), y, value))}
+${bars(plot.bars ?? [], step, x, y)}
 ${level && levelLine(y(level.at), level.text)}
-${(plot.lines ?? []).map((line) => markup`<path class="line ${line.tone}" d="${pathOf(line.values, (at) => x(at) + step / 2, y)}"/>`)}
+${lines.map((line) => [markup`<path class="line ${line.tone}" d="${pathOf(line.values, (at) => x(at) + step / 2, y)}"/>`, aloneDots(line, (at) => x(at) + step / 2, y)])}
 ${(plot.marks ?? []).map((isMarked, index) => isMarked && mark(x(index) + step / 2))}
-${plot.minutes.map((_, index) => markup`<rect class="hit" x="${round(x(index))}" y="0" width="${round(step)}" height="${HEIGHT - BOTTOM}"><title>${plot.minuteText(index)}</title></rect>`)}
+${tooltips(plot, step, x)}
 </g></svg>`;
+}
+
+function isEmpty(value: number | null): boolean {
+  return value === null || value === 0;
+}
+
+function isNothing(value: number | null): boolean {
+  return value === null;
 }
 
 function highest({ bars = [], lines = [], level }: Plot): number[] {
@@ -77,16 +88,40 @@ function minuteTicks(minutes: readonly number[], x: (index: number) => number): 
     const fits = x(index) > LEFT + 8 && x(index) < WIDTH - 16;
     if (!isTick || !fits) return [];
     return [
-      markup`<text class="axis" x="${round(x(index))}" y="${HEIGHT - 4}" text-anchor="middle">${minuteText(at)}</text>`,
+      markup`<text class="axis" x="${round(x(index))}" y="${HEIGHT - 4}" text-anchor="middle" data-at="${at}">${minuteText(at)}</text>`,
     ];
   });
 }
 
-function bar(x: number, step: number, y: (value: number) => number, value: number | null): Markup | null {
-  if (value === null || value === 0) return null;
-  // What is there is seen, however little it is.
-  const top = Math.min(y(value), HEIGHT - BOTTOM - 1);
-  return markup`<rect class="bar" x="${x}" y="${top}" width="${round(step - 1.2)}" height="${round(HEIGHT - BOTTOM - top)}"/>`;
+/** As one line of strokes: a shape for each would be most of the page. */
+function bars(
+  values: readonly (number | null)[],
+  step: number,
+  x: (index: number) => number,
+  y: (value: number) => number,
+): Markup | null {
+  const floor = HEIGHT - BOTTOM;
+  const strokes = values.map((value, index) => {
+    // What is there is seen, however little it is.
+    const top = value === null || value === 0 ? floor : Math.min(y(value), floor - 1);
+    return top === floor ? '' : `M${short(x(index) + step / 2)} ${floor}V${short(top)}`;
+  });
+  const path = strokes.join('');
+  return path === '' ? null : markup`<path class="bar" stroke-width="${round(step - 1.2)}" d="${path}"/>`;
+}
+
+/** What a pointer finds: a tooltip for each minute, as high as the plot by the stylesheet. */
+function tooltips({ minutes, minuteText: textOf }: Plot, step: number, x: (index: number) => number): Markup {
+  const areas = minutes.map(
+    (at, index) =>
+      markup`<rect x="${short(x(index))}" width="${short(step)}"><title data-at="${at}">${textOf(index)}</title></rect>`,
+  );
+  return markup`<g class="hits">${areas}</g>`;
+}
+
+/** To a tenth of a unit. */
+function short(value: number): number {
+  return Math.round(value * 10) / 10;
 }
 
 function levelLine(y: number, text: string): Markup {
@@ -97,7 +132,7 @@ function mark(x: number): Markup {
   return markup`<path class="mark" d="M${round(x - 3.5)} 2h7l-3.5 6z"/>`;
 }
 
-/** Neighbours are joined; a value that stands alone becomes a dot. */
+/** Neighbours are joined. */
 function pathOf(
   values: readonly (number | null)[],
   x: (index: number) => number,
@@ -107,11 +142,19 @@ function pathOf(
   const steps = values.map((value, index) => {
     const isJoined = before !== null;
     before = value;
-    if (value === null) return '';
-    const isAlone = !isJoined && (values[index + 1] ?? null) === null;
-    return `${isJoined ? 'L' : 'M'}${round(x(index))} ${y(value)}${isAlone ? 'h.01' : ''}`;
+    return value === null ? '' : `${isJoined ? 'L' : 'M'}${round(x(index))} ${y(value)}`;
   });
   return steps.join('');
+}
+
+/** A value that stands alone is a dot, which is seen from afar. */
+function aloneDots({ tone, values }: PlotLine, x: (index: number) => number, y: (value: number) => number): Markup[] {
+  return values.flatMap((value, index) => {
+    const isAlone = (values[index - 1] ?? null) === null && (values[index + 1] ?? null) === null;
+    return value === null || !isAlone
+      ? []
+      : [markup`<circle class="dot ${tone}" cx="${round(x(index))}" cy="${y(value)}" r="3"/>`];
+  });
 }
 
 function round(value: number): number {

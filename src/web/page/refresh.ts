@@ -1,52 +1,94 @@
+import { LOCAL_TIMES } from './local-times.ts';
+
 /** Seconds between two looks of a page that is seen. */
 const EVERY_SECONDS = 5;
 /** Seconds between two looks without JavaScript, where each is a whole page. */
 export const RELOAD_SECONDS = 60;
 
+/** The header by which the page's script says what it has (`changedParts`). */
+export const KNOWN_PARTS = 'content-sync-parts';
+
 /**
- * Runs in the browser. Fetches the page anew and exchanges its content in place, so that the scroll position, what is
- * folded out and the focus stay. Only the main part is parsed: the rest would meet this page's own policy. It waits while the tab is hidden or text is selected, and says when it is cut off.
+ * Runs in the browser. Asks for what has changed and exchanges it in place, so that the scroll position, what is folded
+ * out and the focus stay; forms and links that only change this page are followed in place as well. Only the main part
+ * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden or text is selected,
+ * and says when it is cut off.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
   const every = ${EVERY_SECONDS * 1_000};
-  let wait = every, timer = 0, busy = false;
+  let wait = every, timer = 0, busy = false, typed = 0, turn = 0;
   const byId = (id) => document.getElementById(id);
+  ${LOCAL_TIMES}
   const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
   const selecting = () => { const s = getSelection(); return s !== null && !s.isCollapsed; };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
-  const keep = (main) => {
-    const folded = new Map([...main.querySelectorAll('details[id]')].map((e) => [e.id, e.open]));
-    const scrolled = [...main.querySelectorAll('.wide[id]')].map((e) => [e.id, e.scrollLeft]);
-    const focus = document.activeElement === null ? '' : document.activeElement.id || document.activeElement.parentElement?.id || '';
-    const inside = main.contains(document.activeElement);
-    return () => {
+  const reach = 'a[href],button,input,select,summary,[tabindex]';
+  const keep = (old) => {
+    const folded = new Map([...old.querySelectorAll('details[id]')].map((e) => [e.id, e.open]));
+    const scrolled = [...old.querySelectorAll('.wide[id]')].map((e) => [e.id, e.scrollLeft]);
+    const focused = old.contains(document.activeElement) ? document.activeElement : null;
+    const id = focused === null ? '' : focused.id || focused.parentElement?.id || '';
+    const nth = focused === null ? -1 : [...old.querySelectorAll(reach)].indexOf(focused);
+    const text = focused?.matches('input') ? { value: focused.value, at: focused.selectionStart } : null;
+    return (fresh) => {
       for (const [id, open] of folded) { const e = byId(id); if (e) e.open = open; }
       for (const [id, left] of scrolled) { const e = byId(id); if (e) e.scrollLeft = left; }
-      const e = inside && focus ? byId(focus) : null;
-      if (e) (e.matches('details') ? e.querySelector('summary') : e).focus({ preventScroll: true });
+      if (focused === null) return;
+      const named = id === '' ? null : byId(id);
+      const e = named === null ? fresh.querySelectorAll(reach)[nth] : named.matches('details') ? named.querySelector('summary') : named;
+      if (!e) return;
+      e.focus({ preventScroll: true });
+      if (text !== null && e.matches('input')) { e.value = text.value; e.setSelectionRange(text.at, text.at); }
     };
   };
-  const show = (text) => {
-    const [part] = /<main[^]*<\\/main>/.exec(text) || [''];
-    const fresh = new DOMParser().parseFromString(part, 'text/html').querySelector('main');
+  const exchange = (old, fresh) => {
+    const restore = keep(old);
+    const made = document.adoptNode(fresh);
+    old.replaceWith(made);
+    writeTimes(made);
+    restore(made);
+  };
+  const showPage = (text, keepsTold) => {
+    const [found] = /<main[^]*<\\/main>/.exec(text) || [''];
+    const fresh = new DOMParser().parseFromString(found, 'text/html').querySelector('main');
     const main = document.querySelector('main');
-    if (fresh === null) throw new Error('it sent no status page');
-    const restore = keep(main);
-    main.replaceWith(document.adoptNode(fresh));
-    restore();
+    if (fresh === null) throw new Error('it sent no page of mine');
+    const told = byId('told');
+    if (keepsTold && told !== null && fresh.querySelector('#told') === null) fresh.querySelector('header').after(told.cloneNode(true));
+    began(fresh.querySelector('#as-of').dateTime);
+    exchange(main, fresh);
     if (document.title !== fresh.dataset.title) document.title = fresh.dataset.title;
     document.querySelector('link[rel=icon]').href = fresh.dataset.icon;
+  };
+  const parts = () => document.querySelectorAll('main [data-part]');
+  const parsed = (html) => new DOMParser().parseFromString('<template>' + html + '</template>', 'text/html').querySelector('template').content.firstElementChild;
+  const showParts = ({ head, parts: changed }) => {
+    const all = parts(), { at, title, icon } = parsed(head).dataset;
+    began(at);
+    for (const [index, html] of Object.entries(changed)) exchange(all[index], parsed(html));
+    byId('as-of').dateTime = at;
+    writeTimes(document);
+    if (document.title !== title) document.title = title;
+    document.querySelector('link[rel=icon]').href = icon;
+  };
+  const known = () => document.querySelector('main').dataset.frame + [...parts()].map((e) => e.dataset.part).join('');
+  const here = () => location.pathname + location.search;
+  const ask = async (target, options) => {
+    const answer = await fetch(target, { cache: 'no-store', signal: AbortSignal.timeout(20000), ...options });
+    if (!answer.ok) throw new Error('it answers ' + answer.status);
+    return answer;
   };
   const look = async () => {
     if (busy || document.hidden) return;
     if (selecting()) return later();
     busy = true;
+    const mine = turn;
     try {
-      const answer = await fetch(location.pathname, { cache: 'no-store', signal: AbortSignal.timeout(20000) });
-      if (!answer.ok) throw new Error('it answers ' + answer.status);
-      const text = await answer.text();
-      if (!selecting()) show(text);
+      const answer = await ask(here(), { headers: { '${KNOWN_PARTS}': known() } });
+      const isParts = /json/.test(answer.headers.get('content-type'));
+      const sent = isParts ? await answer.json() : await answer.text();
+      if (mine === turn && !selecting()) { if (isParts) showParts(sent); else showPage(sent, true); }
       lost('');
       wait = every;
     } catch (error) {
@@ -58,7 +100,42 @@ export const REFRESH_SCRIPT = `(() => {
       later();
     }
   };
+  const go = async (target, options, isForm) => {
+    const mine = ++turn;
+    try {
+      const answer = await fetch(target, { cache: 'no-store', signal: AbortSignal.timeout(20000), ...options });
+      const text = await answer.text();
+      if (mine !== turn) return;
+      if (!/html/.test(answer.headers.get('content-type'))) return lost(text);
+      if (!isForm) history.replaceState(null, '', answer.url);
+      showPage(text, false);
+      lost('');
+      if (isForm) byId('told')?.scrollIntoView({ block: 'nearest' });
+    } catch {
+      lost('No answer: it is not known whether that was done.');
+    }
+  };
+  document.addEventListener('submit', (event) => {
+    const form = event.target, fields = new URLSearchParams(new FormData(form, event.submitter));
+    event.preventDefault();
+    if (form.method === 'post') return void go(form.action, { method: 'POST', body: fields }, true);
+    go(form.action.split('?')[0] + '?' + fields, {}, false);
+  });
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a[data-here]');
+    if (link === null || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go(link.href, {}, false);
+  });
+  document.addEventListener('input', (event) => {
+    const { form } = event.target;
+    if (!form || form.method !== 'get') return;
+    clearTimeout(typed);
+    typed = setTimeout(() => form.requestSubmit(), 200);
+  });
   document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else look(); });
+  began(byId('as-of').dateTime);
+  writeTimes(document);
   later();
 })();
 `;

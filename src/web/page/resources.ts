@@ -1,15 +1,6 @@
-import {
-  countText,
-  durationText,
-  NONE,
-  momentText,
-  percentText,
-  rateText,
-  agoText,
-  countOf,
-  inText,
-} from '../../observe/figures.ts';
-import { markup, type Markup, time } from './markup.ts';
+import { countText, durationText, NONE, percentText, rateText, countOf, tookText } from '../../observe/figures.ts';
+import { ago, lasting, markup, type Markup, moment, until } from './markup.ts';
+import type { SectionView } from './page-frame.ts';
 import type { PastRun, SourceStatus, ResourceStatus, RunningStatus } from '../../serve/status/snapshot.ts';
 import { icon, type Tone } from './icon.ts';
 import { isOverdue } from '../../serve/status/attention.ts';
@@ -26,17 +17,20 @@ const COLUMNS: readonly (readonly [title: string, kind: '' | 'number', note?: st
 ];
 
 /** How each resource of a source stands, a row each. */
-export function resourceTable({ source, resources }: SourceStatus, now: number): Markup {
+export function resourceTable(status: SourceStatus, view: SectionView, shown = status.resources): Markup {
+  const { source } = status;
   return markup`<div class="wide" id="${source}-resources" tabindex="0" role="region" aria-label="Resources of ${source}">
 <table class="resources" role="table"><thead role="rowgroup"><tr role="row">${COLUMNS.map(
     ([title, kind, note]) =>
       markup`<th scope="col" role="columnheader" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
   )}</tr></thead>
-<tbody role="rowgroup">${resources.map((status) => row(status, source, now))}</tbody></table></div>`;
+<tbody role="rowgroup">${shown.map((resource) => row(resource, status, view))}</tbody></table></div>`;
 }
 
-function row(status: ResourceStatus, source: string, now: number): Markup {
+function row(status: ResourceStatus, source: SourceStatus, { now, root }: SectionView): Markup {
   const { resource, rows, rejects } = status;
+  const href = `${root}sources/${encodeURIComponent(source.source)}/${encodeURIComponent(resource)}`;
+  const name = root === '../../' ? resource : markup`<a href="${href}">${resource}</a>`;
   const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
   const cells: Markup[] = [
     freshness(status, now),
@@ -47,7 +41,7 @@ function row(status: ResourceStatus, source: string, now: number): Markup {
     markup`${countText(aside)}`,
     lastRun(status.runs, now),
   ];
-  return markup`<tr role="row" id="${source}.${resource}"><th scope="row" role="rowheader">${resource}</th>${cells.map(
+  return markup`<tr role="row" id="${source.source}.${resource}"><th scope="row" role="rowheader">${name}</th>${cells.map(
     (cell, at) => {
       const [title, kind] = COLUMNS[at + 1] ?? ['', ''];
       return markup`<td role="cell" class="${kind}" data-title="${title}"><div>${cell}</div></td>`;
@@ -58,10 +52,8 @@ function row(status: ResourceStatus, source: string, now: number): Markup {
 function freshness(status: ResourceStatus, now: number): Markup {
   const { last_success_at: last, running } = status;
   const [tone, word] = freshnessWord(status, now);
-  const age = last === null ? (running === null ? 'never synced' : 'under way') : agoText(last, now);
-  return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${
-    last === null ? age : time(last, age)
-  }</span>`;
+  const age = last === null ? (running === null ? 'never synced' : 'under way') : ago(last, now);
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
 }
 
 function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
@@ -70,12 +62,16 @@ function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
   return ['quiet', status.running === null ? 'Empty' : 'First copy'];
 }
 
-function activity({ running, parked_until, owner, unfinished, runs }: ResourceStatus, now: number): Markup {
+function activity(status: ResourceStatus, now: number): Markup {
+  const { running, parked_until, owner, unfinished, paused, runs } = status;
   if (running !== null) return progress(running, now);
+  if (paused !== null) {
+    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${ago(paused.since, now)}</span>`;
+  }
   if (owner !== null)
     return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
   if (parked_until !== null && parked_until > now) {
-    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${time(parked_until, inText(parked_until, now))}</span>`;
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${until(parked_until, now)}</span>`;
   }
   const last = runs[0]?.status;
   const walk =
@@ -90,14 +86,11 @@ function progress(
   now: number,
 ): Markup {
   const done = total === null || total === 0 ? null : Math.min(1, records / total);
-  const figures = [
-    total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`,
-    `${rateText(rate)}/s`,
-    eta === null ? `for ${durationText((now - started_at) / 1_000)}` : `${durationText(eta)} left`,
-  ];
+  const left = eta === null ? markup`for ${lasting(started_at, now)}` : `${durationText(eta)} left`;
+  const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
   const title = `${mode} walk, ${countOf(pages, 'page')}`;
   return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
-${done === null ? null : bar(done, title)}<span class="sub">${figures.join(' · ')}</span>`;
+${done === null ? null : bar(done, title)}<span class="sub">${read} · ${rateText(rate)}/s · ${left}</span>`;
 }
 
 function bar(done: number, title: string): Markup {
@@ -111,7 +104,7 @@ function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
   if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
   const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
   const isNext = next_at !== null && (running === null || next_at > now);
-  const shown = isNext ? time(next_at, inText(next_at, now)) : running === null ? NONE : 'after this one';
+  const shown = isNext ? until(next_at, now) : running === null ? NONE : 'after this one';
   return markup`${shown}
 <span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
 }
@@ -134,13 +127,13 @@ function runStatus(status: PastRun['status']): Markup {
 function lastRun(runs: readonly PastRun[], now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
-  const when = time(run.started_at, momentText(run.started_at, now));
-  const took = run.seconds === null ? null : `, ${durationText(run.seconds)}`;
+  const when = moment(run.started_at, now);
+  const took = run.seconds === null ? null : `, ${tookText(run.seconds)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
 /** Describes what a run did, or why it did not. */
-function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
+export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
     [inserted, 'new'],
@@ -154,7 +147,7 @@ function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
 /** Runs that a source's table shows. */
 const MOST_RUNS = 12;
 
-interface NamedRun extends PastRun {
+export interface NamedRun extends PastRun {
   resource: string;
 }
 
@@ -172,12 +165,16 @@ const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
   ['429', 'limited'],
 ];
 
-/** The latest runs of all resources of a source, the newest first, each with what it did and why it failed. */
+/** The latest runs of all resources of a source, as the overview shows them. */
 export function runTable({ source, resources }: SourceStatus, now: number): Markup {
   const runs = resources
     .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
-    .toSorted((a, b) => b.started_at - a.started_at)
-    .slice(0, MOST_RUNS);
+    .toSorted((a, b) => b.started_at - a.started_at);
+  return runsTable(source, runs.slice(0, MOST_RUNS), now);
+}
+
+/** Runs, the newest first, each with what it did and why it failed. */
+export function runsTable(source: string, runs: readonly NamedRun[], now: number): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   return markup`<div class="wide" id="${source}-runs" tabindex="0" role="region" aria-label="Last runs of ${source}">
 <table class="runs">
@@ -188,8 +185,8 @@ ${FIGURES.map(([title]) => markup`<th scope="col" class="number">${title}</th>`)
 }
 
 function runRow(run: NamedRun, now: number): Markup {
-  return markup`<tr><td>${time(run.started_at, momentText(run.started_at, now))}</td><td>${run.resource}</td>
-<td>${run.mode}</td><td>${runStatus(run.status)}</td><td class="number">${run.seconds === null ? NONE : durationText(run.seconds)}</td>${FIGURES.map(
+  return markup`<tr><td>${moment(run.started_at, now)}</td><td>${run.resource}</td>
+<td>${run.mode}</td><td>${runStatus(run.status)}</td><td class="number">${run.seconds === null ? NONE : tookText(run.seconds)}</td>${FIGURES.map(
     ([, figure]) =>
       markup`<td class="number${run[figure] === 0 ? ' quiet' : ''}">${run.status === 'running' ? NONE : countText(run[figure])}</td>`,
   )}</tr>`;

@@ -1,8 +1,8 @@
 /** The page's own style: system fonts, figures in columns, light and dark by the system's choice. */
 export const STYLESHEET = `
-:root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--soft:#f1f3f5;
+:root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--field:#858c96;--soft:#f1f3f5;
 --fine:#1a7a48;--look:#8a5a00;--late:#b8430b;--down:#b42318;--main:#2c63c9;--other:#8a5a9e;--fine-bg:#eef8f2;--look-bg:#fdf6e6;--late-bg:#fdf1ea;--down-bg:#fdeeec}
-@media (prefers-color-scheme:dark){:root{--bg:#101214;--panel:#181b1f;--text:#e6e8eb;--quiet:#9aa2ad;--line:#2a2f36;--soft:#20242a;
+@media (prefers-color-scheme:dark){:root{--bg:#101214;--panel:#181b1f;--text:#e6e8eb;--quiet:#9aa2ad;--line:#2a2f36;--field:#737c88;--soft:#20242a;
 --fine:#56c88c;--look:#e0ac46;--late:#ff9a62;--down:#ff8379;--main:#7aa7ff;--other:#cf9be4;--fine-bg:#14241b;--look-bg:#272011;--late-bg:#2b1c13;--down-bg:#2d1917}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
@@ -80,13 +80,13 @@ figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:
 .plot{display:block;width:100%;height:auto}
 .grid{stroke:var(--line)}
 .axis{fill:var(--quiet);font-size:10.5px}
-.bar{fill:var(--main)}
+.bar{fill:none;stroke:var(--main)}
 .level{stroke:var(--look);stroke-dasharray:4 3}
 .level-text{fill:var(--look)}
 .line{fill:none;stroke-width:1.7;stroke-linejoin:round;stroke-linecap:round}
 .line.main{stroke:var(--main)}.line.other{stroke:var(--other);stroke-dasharray:4 3}
 .mark{fill:var(--down)}
-.hit{fill:transparent}.hit:hover{fill:var(--quiet);fill-opacity:.14}
+.hits{fill:transparent}.hits rect{height:114px}.hits rect:hover{fill:var(--quiet);fill-opacity:.14}
 .legend{float:right;font-weight:400}
 .legend i{display:inline-block;width:14px;margin:0 4px 3px 8px;border-top:2px solid var(--main)}
 .legend .other{border-top:2px dashed var(--other)}

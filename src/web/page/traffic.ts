@@ -1,39 +1,35 @@
-import {
-  countText,
-  percentText,
-  rateText,
-  NONE,
-  agoText,
-  countOf,
-  delayText,
-  inText,
-  minuteText,
-} from '../../observe/figures.ts';
-import { markup, type Markup } from './markup.ts';
+import { countText, percentText, rateText, NONE, countOf, delayText, minuteText } from '../../observe/figures.ts';
+import { replayButton } from './controls.ts';
+import { ago, markup, type Markup, until } from './markup.ts';
+import type { SectionView } from './page-frame.ts';
 import { plotMarkup } from './plot.ts';
 import type { LimitStatus, SourceStatus, WebhookStatus } from '../../serve/status/snapshot.ts';
 
 /** The last hour of a source: how much of the limit was used, and what webhooks brought. */
-export function trafficPlots(source: SourceStatus, now: number): Markup {
+export function trafficPlots(source: SourceStatus, { now, may }: SectionView): Markup {
   const { webhooks } = source;
   const plots =
-    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, now), delayPlot(source, webhooks)];
+    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, now), delayPlot(source, webhooks, may)];
   return markup`<div class="plots">${limitPlot(source.source, source.limit, now)}${plots}</div>`;
 }
 
-function figure(title: string, value: string, note: string, plot: Markup): Markup {
-  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${note}</span></figcaption>${plot}</figure>`;
+function figure(title: string, value: string, notes: readonly (Markup | string)[], plot: Markup | null): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span></figcaption>${plot}</figure>`;
+}
+
+function listed(notes: readonly (Markup | string)[]): Markup[] {
+  return notes.map((note, at) => (at === 0 ? markup`${note}` : markup` · ${note}`));
 }
 
 function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
   const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
   const isKnown = minutes.some((minute) => minute.used !== null);
-  const paused = paused_until !== null && paused_until > now ? [`paused, goes on ${inText(paused_until, now)}`] : [];
+  const paused =
+    paused_until !== null && paused_until > now ? [markup`paused, goes on ${until(paused_until, now)}`] : [];
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
     countOf(requests, 'request'),
     `${countText(limited)} × 429`,
-    ...paused,
   ];
   const plot = plotMarkup({
     id: `${source}-limit`,
@@ -48,7 +44,7 @@ function limitPlot(source: string, limit: LimitStatus, now: number): Markup {
     minuteText: (index) => limitText(minutes[index]),
   });
   const title = isKnown ? 'Limit used, last hour' : 'Requests, last hour';
-  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), notes.join(' · '), plot);
+  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
 }
 
 function perMinuteText(value: number): string {
@@ -63,8 +59,8 @@ function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
 
 function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, now: number): Markup {
   const { minutes, received, refused, last_received_at: last } = webhooks;
+  const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
   const notes = [
-    last === null ? 'none since the start' : `last ${agoText(last, now)}`,
     `${countText(refused)} refused`,
     `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
   ];
@@ -84,10 +80,10 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
         : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
     },
   });
-  return figure('Webhooks, last hour', countText(received), notes.join(' · '), plot);
+  return figure('Webhooks, last hour', countText(received), [since, ...notes], plot);
 }
 
-function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus): Markup {
+function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, may: boolean): Markup {
   const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
   const plot = plotMarkup({
@@ -109,8 +105,9 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus): Markup {
     },
   });
   const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
-  return markup`<figure><figcaption><h4>Webhook to row, last hour ${legend}</h4>
-<strong>${knownDelay(p95)}</strong> <span class="sub">p95 · ${notes.join(' · ')}</span></figcaption>${plot}</figure>`;
+  const replay = dead > 0 ? replayButton(source, null, may) : null;
+  return markup`<figure><figcaption><h4>Webhook to row, last hour ${plot && legend}</h4>
+<strong>${knownDelay(p95)}</strong> <span class="sub">p95 · ${notes.join(' · ')}</span>${replay}</figcaption>${plot}</figure>`;
 }
 
 function knownDelay(ms: number | null): string {

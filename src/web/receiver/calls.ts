@@ -7,9 +7,11 @@ import type { ReceivedSource } from './setup.ts';
 
 /** A request for something that the main thread makes: the status page, metrics, readiness. */
 export interface PageRequest {
-  method: 'GET' | 'HEAD';
+  method: 'GET' | 'HEAD' | 'POST';
   /** Path and query as they were sent. */
   path: string;
+  /** Of a form; absent until the main thread has answered 100 to its headers. */
+  body?: string;
   /** By lower-case name. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
@@ -26,6 +28,10 @@ export interface ReceiverNote {
   event: string;
   source?: string;
   error?: string;
+  /** Why a delivery was refused; or how often several were, by reason. */
+  reason?: string;
+  count?: number;
+  reasons?: Readonly<Record<string, number>>;
 }
 
 /** Calls that the receiver's thread answers. */

@@ -7,7 +7,10 @@ import type { InboxOptions } from '../../warehouse/database.ts';
 import { databaseAt, openInbox, shownPlace } from '../../warehouse/databases.ts';
 
 /** An inbox that may not be there yet, as the receiver and its drain use it. */
-export interface LazyInbox extends Pick<Inbox, 'waiting' | 'write' | 'purge' | 'figures' | 'nameState' | 'close'> {
+export interface LazyInbox extends Pick<
+  Inbox,
+  'waiting' | 'write' | 'purge' | 'figures' | 'list' | 'nameState' | 'close'
+> {
   /** Why it could not be opened so far; null if it is open, or closed until it is used. */
   readonly problem: unknown;
   /** False while its file is closed. */
@@ -64,6 +67,7 @@ class FileInUse implements LazyInbox {
 
   readonly write: Inbox['write'] = (entries) => this.#use((inbox) => inbox.write(entries));
   readonly purge: Inbox['purge'] = (before, limit) => this.#use((inbox) => inbox.purge(before, limit));
+  readonly list: Inbox['list'] = (filter) => this.#use((inbox) => inbox.list(filter), 'in passing');
   readonly waiting: Inbox['waiting'] = (...asked) => this.#use((inbox) => inbox.waiting(...asked));
 
   /** While nobody writes to the file, what was counted last still holds. To be counted keeps no file open. */

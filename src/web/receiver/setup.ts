@@ -50,6 +50,8 @@ export const RECEIVER_LIMITS = {
   storeMs: 800,
   /** Deliveries of a source that may wait for that. */
   stored: 10_000,
+  /** The form of the page. */
+  formBytes: 16_384,
   /** Until the main thread has made a page, and how many it may have in work. */
   pageMs: 5_000,
   pages: 32,

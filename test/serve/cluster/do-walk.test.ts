@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { doWalk, failedWith } from '../../../src/serve/cluster/do-walk.ts';
 import type { WalkItem } from '../../../src/serve/work-items/work-items.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { readCheckpoint } from '../../../src/state/checkpoints.ts';
 import { journey } from '../../support/journey.ts';
@@ -14,7 +15,7 @@ async function stage() {
   const app = await blog.open();
   onTestFinished(() => app.close());
   const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-  return { blog, app, parts: { app, watcher, secrets: [SECRET] } };
+  return { blog, app, parts: { app, clock: systemClock, watcher, secrets: [SECRET] } };
 }
 
 it('walks the resource and reports the run', async () => {

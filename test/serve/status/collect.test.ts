@@ -56,6 +56,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     governor: () => governor,
     schedule: () => SCHEDULE,
     inbox: null,
+    deliveries: null,
     names: () => [warehouse.nameState()],
     scrub: (text) => text.replaceAll('s3cret', '***'),
     ...parts,
@@ -208,7 +209,7 @@ describe('F159 a warehouse that cannot be reached', () => {
     expect(lost.warehouse.problem).toMatchObject({ code: 'warehouse_gone' });
     expect(lost.resources[0]?.last_success_at).toBe(Date.parse('2026-11-20T13:59:00.000Z'));
     expect(await collector.ready()).toMatchObject({ ready: false, sources: { blog: 'unreachable' } });
-    const page = renderStatusPage(await collector.snapshot(), 'n');
+    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
     expect(page).toContain('The warehouse cannot be read');
     expect(page).toContain('the figures below are from 10m 00s ago');
     renameSync(`${file}.away`, file);
@@ -248,8 +249,8 @@ describe('what this process has done', () => {
     }
     const counts = { inserted: 30, updated: 5, unchanged: 60, rejected: 5, deleted: 0 };
     activity.walkPage('content', { records: 100, pages: 1, requests: 1, total: 400 }, counts, 1);
-    activity.receiverTotals({ stored: 12, refused: 3 });
-    activity.receiverTotals({ stored: 20, refused: 3 });
+    activity.receiverTotals({ stored: 12, refused: { too_old: 3 } });
+    activity.receiverTotals({ stored: 20, refused: { too_old: 3 } });
     activity.delivered({ resource: 'content', result: 'updated', deliveries: 2, delayMs: 120 });
     activity.delivered({ resource: null, result: null, deliveries: 1, delayMs: 120 });
     const status = await source();

@@ -40,6 +40,8 @@ export interface Play {
   runs: PlayedRun[];
   stored: Map<string, StoredSuccess | null>;
   failures: unknown[];
+  /** Resources that a person has paused. */
+  paused: Set<string>;
   scheduler: Scheduler;
   /** Another process, in the same state. */
   restart(): Scheduler;
@@ -57,6 +59,7 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   const runs: PlayedRun[] = [];
   const stored = new Map(Object.entries(resources));
   const failures: unknown[] = [];
+  const paused = new Set<string>();
 
   const run = async (resource: string, command: SyncCommand, signal: AbortSignal): Promise<RunReport> => {
     const [beganAt, began] = [clock.now(), clock.monotonic()];
@@ -82,11 +85,12 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
       schedule: { ...NOTHING, ...schedule },
       clock,
       checkpoints: async (resource) => stored.get(resource) ?? null,
+      isPaused: async (resource) => paused.has(resource),
       run,
       failed: (_, error) => failures.push(error),
       ticks: ticksOf(clock),
     });
-  return { runs, stored, failures, scheduler: create(), restart: create };
+  return { runs, stored, failures, paused, scheduler: create(), restart: create };
 }
 
 const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' });

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { retryAfter } from '../../../src/trigger/schedule/resource.ts';
+import { retryAfter } from '../../../src/trigger/schedule/retry-after.ts';
 import { cronTick } from '../../../src/trigger/schedule/scheduler.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { play, walkedAt, type Course, type Play, type PlayOptions } from './play.ts';

@@ -21,6 +21,7 @@ import { repetition, setApart, sizeOf, type Repetition } from '../../repetition.
 import { databaseError, isFull } from '../connection/errors.ts';
 import { cleanFile, emptyLog } from '../connection/clean-file.ts';
 import { openFile, type OpenFile } from '../connection/open-file.ts';
+import type { RetryWhileLocked } from '../connection/wait-for-lock.ts';
 
 const PURGE = `DELETE FROM "_sync_deliveries" WHERE "seq" IN (SELECT "seq" FROM "_sync_deliveries"
   WHERE "state" <> 'waiting' AND "state" = ? AND "finished_at" < ? LIMIT ?)`;
@@ -65,32 +66,48 @@ function sqliteInbox({ db, own, retryWhileLocked, name, close }: OpenFile<InboxT
     return states.reduce((gone, [state, moment]) => gone + purgeState.run(state, moment, limit).changes, 0);
   });
   const replay = db.transaction((deliveries: readonly number[] | 'dead') => replayed(db, deliveries));
+  const erasure = erasures(db, retryWhileLocked);
   // IMMEDIATE, because a read that turns into a write fails at once when somebody else has written in between.
   const settle = async (settlements: readonly Settlement[]): Promise<void> => {
     const entries = settlements.map((settlement) => ({ settlement }));
-    if (settlements.some(({ erases }) => erases)) await erasing(() => write.immediate(entries));
-    else await retryWhileLocked(() => write.immediate(entries));
-  };
-  // What is taken away is overwritten, in the file and in the log.
-  const erasing = async (work: () => unknown): Promise<void> => {
-    db.pragma('secure_delete = ON');
-    try {
-      await retryWhileLocked(work);
-      await emptyLog(db, retryWhileLocked);
-    } finally {
-      db.pragma('secure_delete = OFF');
-    }
+    await erasure.around(entries, () => retryWhileLocked(() => write.immediate(entries)));
   };
   return {
     ...inboxViewer(own, close),
     waiting: (...asked) => retryWhileLocked(() => read.waiting(...asked)),
     settle,
-    write: (entries) => once(() => withRoom(db, () => write.immediate(entries))),
+    write: (entries) => erasure.around(entries, () => once(() => withRoom(db, () => write.immediate(entries)))),
     purge: (before, limit) => once(() => purge.immediate(before, limit)),
-    figures: () => once(() => read.figures()),
+    figures: async () => {
+      await erasure.finish();
+      return once(() => read.figures());
+    },
     replay: (deliveries) => retryWhileLocked(() => replay.immediate(deliveries)),
     nameState: () => name.state(),
     clean: () => cleanFile(db, retryWhileLocked),
+  };
+}
+
+/** Has what entries erase overwritten, in the file at once and in the log as soon as nobody reads from it. */
+function erasures(db: Database, retryWhileLocked: RetryWhileLocked) {
+  let isLeft = false;
+  const finish = async (): Promise<void> => {
+    if (isLeft) isLeft = !(await emptyLog(db, retryWhileLocked));
+  };
+  return {
+    finish,
+    around: async <T>(entries: readonly InboxEntry[], work: () => Promise<T>): Promise<T> => {
+      if (!entries.some((entry) => 'settlement' in entry && entry.settlement.erases === true)) return work();
+      db.pragma('secure_delete = ON');
+      try {
+        const effects = await work();
+        isLeft = true;
+        await finish();
+        return effects;
+      } finally {
+        db.pragma('secure_delete = OFF');
+      }
+    },
   };
 }
 

@@ -1,13 +1,17 @@
+import type { IncomingMessage } from 'node:http';
 import pMap from 'p-map';
 import type { Clock } from '../../../model/clock.ts';
 import { waitAtMost } from '../../../model/waiting.ts';
+import { refusalLog } from '../../refusal-log.ts';
 import type { PageAnswer, PageRequest, ReceiverCalls, ReceiverNote } from '../calls.ts';
 import { sourceFigures, type ReceiverFigures } from '../figures.ts';
 import type { ReceivedSource, ReceiverSetup } from '../setup.ts';
 import { bodyBudget } from './body.ts';
 import { guardConnections, closeServer, createReceiverServer, listen } from './server.ts';
+import { readForm } from './form.ts';
 import { maskedSecrets } from './mask-delivery.ts';
 import { recipientOf } from './recipient.ts';
+import { refusedDeliveries } from './refused-deliveries.ts';
 import { requestHandler } from './requests.ts';
 import { openSourceInbox, type SourceInbox } from './source-inbox.ts';
 import { webhookReceiver, type Addressee } from './webhook.ts';
@@ -142,15 +146,27 @@ async function serve(
   let isStopping = false;
   const budget = bodyBudget(limits.bodyBytes);
   const connections = guardConnections(limits);
-  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed });
-  const handlers = requestHandler({ ...host, webhook, isStopping: () => isStopping, connections, unclaimed });
+  const refusals = refusedDeliveries(host.note, host.clock);
+  opened.defer(() => refusals.flush(true));
+  const webhook = webhookReceiver({ ...host, budget, addressees: sources, unclaimed, refusals });
+  const toldForms = refusalLog(host.clock, (line) => {
+    const further = line.further === undefined ? '' : `, after ${line.further} more`;
+    host.note({ level: 'warn', event: 'control_refused', error: `${line.reason}${further}` });
+  });
+  const form = (request: IncomingMessage, invite: () => void) =>
+    readForm(request, { maxBytes: limits.formBytes, budget }, invite);
+  const forms = { form, refusedForm: toldForms };
+  const handlers = requestHandler({ ...host, ...forms, webhook, isStopping: () => isStopping, connections, unclaimed });
   const server = createReceiverServer(limits, { ...handlers, connection: connections.opened });
   const bound = await listen(server, { host: address, port, setting });
   opened.defer(() => closeServer(server, limits.closeMs));
   return {
     port: bound,
     settle: async (source, settlements) => sources.get(source)?.inbox.settle(settlements),
-    figures: () => figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count }),
+    figures: () => {
+      refusals.flush();
+      return figuresOf(sources, host.clock, { refused: { ...unclaimed }, connections: connections.count });
+    },
     reopen: async (source) => sources.get(source)?.inbox.reopen(),
     hold: (source, isHeld) => sources.get(source)?.inbox.hold(isHeld),
     stop: () => void (isStopping = true),

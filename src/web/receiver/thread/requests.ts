@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../../model/errors.ts';
 import { refused, sendOutcome, sendPage, type Outcome, type RefusalReason } from './answer.ts';
+import type { ReadForm } from './form.ts';
 import type { Connections } from './server.ts';
 import { countUp } from '../figures.ts';
 import type { PageAnswer, PageRequest, ReceiverNote } from '../calls.ts';
@@ -11,8 +12,11 @@ type Route =
   | { kind: 'health' }
   /** Made by the main thread; it decides whether there is such a page. */
   | { kind: 'page' }
+  /** Of the page: what it asks for is up to the main thread as well. */
+  | { kind: 'form' }
   | { kind: 'none' };
 
+const FORM_PATH = '/control';
 const WEBHOOK = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})$/;
 /** Nothing that a proxy and we might read differently: no escapes, no parameters, no empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
@@ -23,6 +27,7 @@ export function routeOf(target: string): Route {
   const source = WEBHOOK.exec(path)?.groups?.['source'];
   if (source !== undefined) return { kind: 'webhook', source };
   if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) return { kind: 'none' };
+  if (path === FORM_PATH) return { kind: 'form' };
   return path === '/healthz' ? { kind: 'health' } : { kind: 'page' };
 }
 
@@ -30,6 +35,9 @@ interface RequestParts {
   webhook: (request: IncomingMessage, source: string, invite: () => void) => Promise<Outcome>;
   /** Returns null if no page came in time. */
   page: (request: PageRequest) => Promise<PageAnswer | null>;
+  form: (request: IncomingMessage, invite: () => void) => Promise<ReadForm>;
+  /** Called for each form that is not taken. */
+  refusedForm: (reason: RefusalReason) => void;
   isAlive: () => boolean;
   isStopping: () => boolean;
   connections: Connections;
@@ -43,6 +51,9 @@ interface Exchange {
   response: ServerResponse;
   invite: () => void;
 }
+
+/** The main thread's answer to the headers of a form that it takes. */
+const CONTINUE = 100;
 
 const TEXT = {
   'content-type': 'text/plain; charset=utf-8',
@@ -81,12 +92,15 @@ export function requestHandler(parts: RequestParts) {
     else sendPage(answer, exchange.response);
   }
 
+  const answerForm = formAnswerer(parts, { refuse, finish });
+
   async function answer(exchange: Exchange): Promise<void> {
     const { request, response, invite } = exchange;
     const route = routeOf(request.url ?? '');
     try {
       if (route.kind === 'webhook') finish(await webhook(request, route.source, invite), exchange);
       else if (route.kind === 'none') refuse('not_found', exchange);
+      else if (route.kind === 'form') await answerForm(exchange);
       else await answerPage(route.kind, exchange);
     } catch (error) {
       note({ level: 'error', event: 'request_failed', error: messageOf(error) });
@@ -105,6 +119,38 @@ export function requestHandler(parts: RequestParts) {
       refuse('expectation', { request, response, invite: () => undefined }),
     malformed: (reason: string): void => countUp(unclaimed, reason),
   };
+}
+
+interface Answering {
+  refuse: (reason: RefusalReason, exchange: Exchange) => void;
+  finish: (outcome: Outcome, exchange: Exchange) => void;
+}
+
+/** Asks the main thread first by a form's headers: who may not send it has none of it read. */
+function formAnswerer({ page, form, refusedForm }: RequestParts, { refuse, finish }: Answering) {
+  return async (exchange: Exchange): Promise<void> => {
+    const { request, response, invite } = exchange;
+    const { method, url: path = '/', headers } = request;
+    if (method !== 'POST') return refuse('method', exchange);
+    const asked = await page({ method, path, headers });
+    if (asked === null) return refuse('overloaded', exchange);
+    if (asked.status !== CONTINUE) return sendLast(asked, exchange);
+    const read = await form(request, invite);
+    if (read === 'gone') return finish({ kind: 'gone' }, exchange);
+    if ('refused' in read) {
+      refusedForm(read.refused);
+      return refuse(read.refused, exchange);
+    }
+    const answer = await page({ method, path, headers, body: read.body });
+    if (answer === null) refuse('overloaded', exchange);
+    else sendPage(answer, response);
+  };
+}
+
+/** What is left of the request is not read for another one. */
+function sendLast(answer: PageAnswer, { response }: Exchange): void {
+  response.shouldKeepAlive = false;
+  sendPage(answer, response);
 }
 
 function health(isAlive: boolean): PageAnswer {

@@ -1,0 +1,52 @@
+import { hostname, userInfo } from 'node:os';
+import { findLeader } from '../../serve/controls/ask-leader.ts';
+import { findSocket, type ServeDoor } from '../../serve/controls/ask-socket.ts';
+import type { ControlAnswer, ControlRequest } from '../../serve/controls/control-request.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import { errorOf } from '../../serve/controls/answers.ts';
+import type { CliContext } from './context.ts';
+import type { ChosenSource } from './sources.ts';
+
+/** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
+export async function findServe(
+  { clock }: Pick<CliContext, 'clock'>,
+  { control, source }: Pick<ChosenSource, 'control' | 'source'>,
+): Promise<ServeDoor | null> {
+  const by = caller();
+  const socket = control === null ? null : await findSocket(control, by);
+  // On another machine: it is asked by way of the database.
+  return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
+}
+
+/** Who runs this command, for the log of the process that does what it asks for. */
+export function caller(): string {
+  try {
+    return `${userInfo().username}, pid ${process.pid}`;
+  } catch {
+    // The user of a container need not have a name.
+    return `pid ${process.pid}`;
+  }
+}
+
+/**
+ * Asks a running `serve`. Returns its answer; null if it does not keep the source, which another process may do. Throws
+ * the answer's error if it is not done.
+ */
+export async function askServe(
+  door: ServeDoor,
+  request: ControlRequest,
+  signal: AbortSignal,
+): Promise<ControlAnswer | null> {
+  const nothing = (): void => undefined;
+  const { answer } = await door.ask(request, { answered: nothing, news: nothing, signal });
+  if (answer.code === 'unknown_source') return null;
+  if (!answer.done) throw failureOf(answer);
+  return answer;
+}
+
+/** The error of an answer, as the same command throws it where it does the work itself. */
+export function failureOf(answer: ControlAnswer): SyncError {
+  const { code, message, hint } = answer;
+  if (code !== 'usage') return errorOf(answer);
+  return new ConfigError('usage', message, hint === null ? {} : { hint });
+}

@@ -1,0 +1,86 @@
+import { SyncError } from '../../model/errors.ts';
+import { together } from '../../serve/controls/ask-walks.ts';
+import type { ServeDoor } from '../../serve/controls/ask-socket.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { RunReport } from '../../sync/report.ts';
+import type { CliContext } from '../command/context.ts';
+import { failureOf } from '../command/find-serve.ts';
+import { followRun } from '../command/follow-run.ts';
+import type { ChosenSource } from '../command/sources.ts';
+
+interface FollowSync {
+  context: CliContext;
+  chosen: ChosenSource;
+  door: ServeDoor;
+  command: SyncCommand;
+  /** True if the resources were named: then a paused one is an error. */
+  areNamed: boolean;
+  /** Live lines on a terminal. */
+  live: boolean;
+}
+
+const MODES = { sync: 'incremental', backfill: 'full' } as const;
+
+/**
+ * Has a running `serve` walk resources, and follows that to its end. Null if that one does not keep the source. Throws
+ * what keeps it from being done, and `SyncError('interrupted')` on Ctrl-C: the walks go on then.
+ */
+export async function followSync(asked: FollowSync): Promise<RunReport | null> {
+  const { context, chosen } = asked;
+  const { source, resources, log } = chosen;
+  const shown = followRun({ context, log, resources, live: asked.live });
+  const leaving = new AbortController();
+  const parts: Part = { ...asked, shown, signal: AbortSignal.any([context.signal, leaving.signal]), paused: [] };
+  try {
+    const report = await together(source, resources, (resource) => followOne(parts, resource));
+    if (report.resources.length === 0 && parts.paused.length > 0) throw parts.paused[0];
+    return report;
+  } catch (error) {
+    if (error === OTHER) return null;
+    if (context.signal.aborted) throw detached();
+    throw error;
+  } finally {
+    // The others of a request that failed are not followed any more.
+    leaving.abort();
+    shown.finish();
+  }
+}
+
+interface Part extends FollowSync {
+  shown: ReturnType<typeof followRun>;
+  signal: AbortSignal;
+  /** The refusals of resources that are paused. */
+  paused: SyncError[];
+}
+
+const OTHER = new SyncError('unknown_source', 'another process keeps the source', { recovery: 'stop' });
+
+async function followOne(part: Part, resource: string): Promise<RunReport> {
+  const { chosen, door, command, shown, signal, areNamed } = part;
+  const { name } = chosen.source;
+  const request = { action: 'sync', source: name, resource, mode: MODES[command] } as const;
+  const { answer, report } = await door.ask(request, {
+    answered: ({ message, done }) => {
+      if (done) chosen.log.info({ resource }, `asked the running serve: ${message}`);
+    },
+    news: (news) => shown.news(news),
+    signal,
+  });
+  if (answer.code === 'unknown_source') throw OTHER;
+  if (report !== null) {
+    for (const each of report.resources) shown.ended(each);
+    return report;
+  }
+  const failure = failureOf(answer);
+  if (failure.code !== 'paused' || areNamed) throw failure;
+  chosen.log.warn({ resource, hint: failure.hint }, failure.message);
+  part.paused.push(failure);
+  return { source: name, run_id: '', status: 'ok', resources: [] };
+}
+
+function detached(): SyncError {
+  return new SyncError('interrupted', 'detached: the walk goes on in the running serve', {
+    recovery: 'stop',
+    hint: 'content-sync status shows how it stands; content-sync pause stops it',
+  });
+}

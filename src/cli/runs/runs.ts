@@ -1,0 +1,120 @@
+import { Command, Option } from 'commander';
+import { ConfigError } from '../../model/errors.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { readRunDetails, readRuns, runThatHolds, type RunDetails, type RunRecord } from '../../state/run-history.ts';
+import { openWarehouseToRead } from '../../warehouse/databases.ts';
+import { painter } from '../command/colour.ts';
+import type { CliContext } from '../command/context.ts';
+import { print } from '../command/output.ts';
+import { forEachSource, withSourceOptions, type SourceOptions } from '../command/sources.ts';
+import { whileOpen } from '../command/with-app.ts';
+import { momentFrom } from './moment-from.ts';
+import { detailsText, runsTable } from './runs-text.ts';
+
+interface RunsOptions extends SourceOptions {
+  json?: true;
+  failed?: true;
+  since?: string;
+  limit: number;
+}
+
+/** `content-sync runs`: what every run did and how it ended; asks only the warehouse. */
+export function runsCommand(context: CliContext): Command {
+  const limit = new Option('--limit <number>', 'how many at most, of each source').default(50).argParser(limitFrom);
+  return withJson(new Command('runs'))
+    .helpCommand(false)
+    .argument('[resource...]', 'only runs of these')
+    .option('--failed', 'only runs that did not end well: failed, partial, deferred or interrupted')
+    .option('--since <time>', 'only runs since then: a time (2026-11-20, 2026-11-20T08:00:00Z) or a span (7d, 12h)')
+    .addOption(limit)
+    .action((names: string[], options: RunsOptions) => listRuns(context, names, options))
+    .addCommand(showCommand(context));
+}
+
+function withJson(command: Command): Command {
+  return withSourceOptions(command).option('--json', 'print one JSON object per source on stdout');
+}
+
+async function listRuns(context: CliContext, names: readonly string[], options: RunsOptions): Promise<void> {
+  const { failed, limit, json } = options;
+  const now = context.clock.now();
+  const since = options.since === undefined ? undefined : momentFrom(options.since, now);
+  const paint = painter(context);
+  await forEachSource(context, options, names, async ({ source, resources }) => {
+    const chosen = { failed, since, limit, ...(names.length === 0 ? {} : { resource: resources }) };
+    const runs = await whileOpen(await openWarehouseToRead(source.warehouse, context.clock), ({ own }) =>
+      readRuns(own, chosen),
+    );
+    const isJson = json === true;
+    print(
+      context,
+      isJson ? { source: source.name, runs: runs.map(told) } : `${source.name}\n${runsTable(runs, paint)}`,
+    );
+  });
+}
+
+function showCommand(context: CliContext): Command {
+  return withJson(new Command('show'))
+    .description('one run: figures, requests by outcome, warnings, schema changes, records set aside, the error')
+    .argument('<run>', 'its id, as `runs` and the log tell it')
+    .action(async (id: string, _own: object, command: Command) => {
+      // Options that the command above has as well are read by it.
+      const options: RunsOptions = command.optsWithGlobals();
+      const found = { any: false, holder: null as string | null };
+      await forEachSource(context, options, [], async ({ source }) => {
+        const opened = await openWarehouseToRead(source.warehouse, context.clock);
+        const parts = await whileOpen(opened, async ({ own }) => {
+          const details = await readRunDetails(own, id);
+          const begun = startOf(id);
+          if (details.length === 0 && begun !== null) found.holder ??= await runThatHolds(own, begun);
+          return details;
+        });
+        if (parts.length === 0) return;
+        found.any = true;
+        const isJson = options.json === true;
+        const asked = { source: source.name, run_id: id };
+        print(
+          context,
+          isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts, painter(context)),
+        );
+      });
+      if (!found.any) throw unknownRun(id, found.holder);
+    });
+}
+
+/** One line of the history as JSON: times are UTC text. */
+function told({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
+  const ended = finished_at === null ? null : timestampText(finished_at);
+  const times = { started_at: timestampText(started_at), finished_at: ended };
+  const seconds = finished_at === null ? null : (finished_at - started_at) / 1_000;
+  return { ...rest, ...times, first_started_at: timestampText(first_started_at), seconds };
+}
+
+function toldWhole({ schema_changes, ...rest }: RunDetails): object {
+  const changes = schema_changes.map(({ changed_at, ...change }) => {
+    return Object.assign({ changed_at: timestampText(changed_at) }, change);
+  });
+  return { ...told(rest), schema_changes: changes };
+}
+
+/** When a run began, by its id; null for what is no id of a run. */
+function startOf(id: string): number | null {
+  const [, date, hours, minutes, seconds] = /^(\d{8})T(\d\d)(\d\d)(\d\d)Z-/.exec(id) ?? [];
+  if (date === undefined) return null;
+  const at = Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`);
+  return Number.isNaN(at) ? null : at;
+}
+
+function unknownRun(id: string, holder: string | null): ConfigError {
+  const hint =
+    holder === null
+      ? 'content-sync runs lists those that are remembered (keep_runs)'
+      : `runs that change nothing stand in the row of the last of them: content-sync runs show ${holder}`;
+  return new ConfigError('usage', `there is no run ${id}`, { hint });
+}
+
+function limitFrom(text: string): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit > 0) return limit;
+  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
+}

@@ -1,0 +1,62 @@
+import type { SourceRecord } from '../model/json.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { restoreDeletes } from '../state/deletes.ts';
+import { inParts } from '../state/in-parts.ts';
+import { resolveRejects } from '../state/rejects.ts';
+import { forgetSuspects } from '../state/suspects.ts';
+import { latestVersions } from '../state/versions.ts';
+import { dropForgotten } from './drop-forgotten.ts';
+import { keyRecords } from './key-records.ts';
+import type { LoadContext } from './load-context.ts';
+import { shapedFor } from './page-loader.ts';
+import { keyOf, prepareRows, shapeOf } from './prepare-page.ts';
+import { sourceTexts } from './source-texts.ts';
+
+const RECORDS_PER_STEP = 100;
+
+/**
+ * Writes records as further versions, whatever their rows say: for rows that were damaged, which a comparison by
+ * fingerprints would take for unchanged. Child rows are replaced. Returns the keys that were written; a record that is
+ * to be set aside is none of them.
+ */
+export async function restoreRecords(
+  context: LoadContext,
+  records: readonly SourceRecord[],
+  requestedAt: number,
+): Promise<string[]> {
+  const written: string[] = [];
+  for (const part of inParts(records, RECORDS_PER_STEP)) {
+    written.push(...(await context.owned.takeTurn(() => restorePart(context, part, timestampText(requestedAt)))));
+    context.signal.throwIfAborted();
+  }
+  return written;
+}
+
+async function restorePart(context: LoadContext, records: readonly SourceRecord[], at: string): Promise<string[]> {
+  const { warehouse, owned, profile } = context;
+  const { resource } = owned;
+  const { keyed } = keyRecords(dropForgotten(records, profile, owned.forgotten).records, profile);
+  const [table] = shapeOf(owned).tables;
+  if (table === undefined || keyed.length === 0) return [];
+  const rows = await warehouse.stored(table, keyed.map(keyOf), []);
+  const kept = await latestVersions(warehouse.own, resource, keyed.map(keyOf));
+  for (const record of keyed) {
+    record.version = Math.max(rows.get(record.key)?.version ?? 0, kept.get(record.key) ?? 0) + 1;
+  }
+  const shaped = await shapedFor(context, keyed);
+  const aside = new Set(shaped.rejects.map(({ index }) => index));
+  const fresh = keyed.filter((_, index) => !aside.has(index));
+  const keys = fresh.map(keyOf);
+  const back = keys.filter((key) => (rows.get(key)?.deletedAt ?? null) !== null);
+  await warehouse.commit({
+    page: prepareRows(context, shapeOf(owned), shaped.rows, fresh, at),
+    lease: owned.lease(),
+    statements: [
+      ...resolveRejects(warehouse.own, resource, keys, at),
+      ...restoreDeletes(warehouse.own, resource, back, at),
+      ...forgetSuspects(warehouse.own, resource, keys),
+      ...sourceTexts(context, fresh),
+    ],
+  });
+  return keys;
+}

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { isSecretName } from '../model/secret-name.ts';
+import { duration } from '../source/duration-and-size.ts';
+import type { SettingsFinding } from './file/fault.ts';
+import { bodyFault, PLACEHOLDERS } from './alert-body.ts';
+
+/** What an alert may be about, in the order in which messages tell of it. */
+export const ALERT_KINDS = [
+  'failed',
+  'overdue',
+  'partial',
+  'held_deletes',
+  'dead_deliveries',
+  'rejects',
+  'deprecation',
+  'schema_change',
+] as const;
+export type AlertKind = (typeof ALERT_KINDS)[number];
+
+const URL_EXPECTED = 'expected an http(s) URL such as https://hooks.example.com/alerts';
+const url = z.url({ protocol: /^https?$/, error: URL_EXPECTED });
+const address = z.string().regex(/^[^\s@<>]+@[^\s@<>]+$|^[^<>]*<[^\s@<>]+@[^\s@<>]+>$/, 'expected an e-mail address');
+
+const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming webhook of Slack, or mail' };
+
+/** Settings of every channel. */
+const told = {
+  on: z
+    .array(z.enum(ALERT_KINDS))
+    .min(1)
+    .optional()
+    .meta({ description: 'What it is told of; everything where absent', examples: [['failed', 'overdue']] }),
+  sources: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .meta({ description: 'Only of these sources; of all where absent', examples: [['blog']] }),
+  rejects_above: z
+    .int()
+    .min(0)
+    .default(0)
+    .meta({ description: 'Of records that are set aside, only if a resource has more than this' }),
+  group_wait: duration
+    .prefault('30s')
+    .meta({ description: 'What begins is told once nothing more has begun for so long, or after ten times that' }),
+  group_interval: duration.prefault('5m').meta({
+    description: 'Shortest time between two messages about what has begun, and between two about what is over',
+  }),
+  settle: duration.prefault('2m').meta({
+    description:
+      'What is over is told once it has stayed away for so long; twice as long, up to 6h, each time it has come back within a day',
+  }),
+  repeat: duration
+    .nullable()
+    .default(null)
+    .meta({ description: 'What goes on is told again so often; null for once', examples: ['4h'] }),
+};
+
+const postSchema = z
+  .strictObject({
+    type: z.literal('post').meta(KIND_OF_CHANNEL),
+    url: url.meta({ description: 'Where messages are posted', examples: ['${ALERT_URL}'] }),
+    headers: z
+      .record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string())
+      .default({})
+      .meta({ description: 'Headers beside it', examples: [{ Authorization: 'Bearer ${ALERT_TOKEN}' }] }),
+    body: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        description: `Template of the body, JSON unless a Content-Type says otherwise, with ${Object.keys(PLACEHOLDERS)
+          .map((name) => `{${name}}`)
+          .join(', ')}; an object with all that is known where absent`,
+        examples: ['{"text": "{title}", "details": "{text}"}'],
+      }),
+    ...told,
+  })
+  .check((context) => {
+    const { body, headers } = context.value;
+    const fault = body === undefined ? null : bodyFault(body, headers);
+    if (fault !== null) context.issues.push({ code: 'custom', path: ['body'], message: fault, input: body });
+  });
+
+const slackSchema = z.strictObject({
+  type: z.literal('slack').meta(KIND_OF_CHANNEL),
+  url: url.meta({ description: "The incoming webhook's address", examples: ['${SLACK_WEBHOOK}'] }),
+  ...told,
+});
+
+/** How a connection to a mail server is encrypted. */
+export const MAIL_TLS = ['starttls', 'implicit', 'none'] as const;
+
+const emailSchema = z.strictObject({
+  type: z.literal('email').meta(KIND_OF_CHANNEL),
+  host: z
+    .string()
+    .min(1)
+    .meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
+  port: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .meta({ description: 'Its port; 587, with `tls: implicit` 465, with `tls: none` 25', examples: [587] }),
+  tls: z.enum(MAIL_TLS).default('starttls').meta({
+    description: 'Encrypted after a first word (`starttls`) or from the beginning (`implicit`), or not at all',
+  }),
+  user: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'Name to log in with', examples: ['content-sync'] }),
+  password: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
+  from: address.meta({ description: 'Sender', examples: ['content-sync <content-sync@example.com>'] }),
+  to: z
+    .array(address)
+    .min(1)
+    .meta({ description: 'Receivers', examples: [['ops@example.com']] }),
+  ...told,
+});
+
+const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
+
+/** `alerts`: who is told when something is wrong. */
+export const alertsSchema = z
+  .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as ops'), channelSchema)
+  .meta({ description: 'Who is told when something goes wrong and when it is over: channels by name' });
+
+export type AlertsSettings = z.output<typeof alertsSchema>;
+export type ChannelSettings = AlertsSettings[string];
+
+/** Texts of the channels that must not be logged or printed: whoever knows an address can write there. */
+export function alertSecrets(alerts: AlertsSettings): string[] {
+  return Object.values(alerts).flatMap(secretsOf);
+}
+
+function secretsOf(channel: ChannelSettings): string[] {
+  if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
+  const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
+  return [channel.url, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
+}
+
+/** Channels that are limited to sources that there are not. */
+export function alertFindings(alerts: AlertsSettings, known: readonly string[]): SettingsFinding[] {
+  return Object.entries(alerts).flatMap(([channel, { sources = [] }]) =>
+    sources.flatMap((source, at): SettingsFinding[] => {
+      if (known.includes(source)) return [];
+      const message = `expected the name of a source (${known.join(', ')}), got ${JSON.stringify(source)}`;
+      return [{ path: ['alerts', channel, 'sources', at], part: 'value', message }];
+    }),
+  );
+}

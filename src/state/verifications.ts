@@ -1,0 +1,24 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import type { OwnTables } from '../warehouse/own-tables.ts';
+import type { VerificationRow } from '../warehouse/verification-row.ts';
+
+/** Certificates that are kept of a resource. */
+const KEPT = 20;
+
+/** The statements that keep a certificate, and forget the oldest ones of its resource. */
+export async function saveVerification(own: Kysely<OwnTables>, row: VerificationRow): Promise<CompiledQuery[]> {
+  const { resource, verification_id } = row;
+  const [oldest] = (await readVerifications(own, resource, KEPT)).slice(KEPT - 1);
+  const old = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
+  return [
+    ...(oldest === undefined ? [] : [old.where('verification_id', '<=', oldest.verification_id).compile()]),
+    old.where('verification_id', '=', verification_id).compile(),
+    own.insertInto('_sync_verifications').values(row).compile(),
+  ];
+}
+
+/** Verifications of a resource, the newest first. */
+export function readVerifications(own: Kysely<OwnTables>, resource: string, limit: number): Promise<VerificationRow[]> {
+  const rows = own.selectFrom('_sync_verifications').selectAll().where('resource', '=', resource);
+  return rows.orderBy('verification_id', 'desc').limit(limit).execute();
+}
