@@ -99,6 +99,14 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
     load: async () => (await import('./alerts.ts')).alertsCommand,
   },
+  backup: {
+    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    load: async () => (await import('./backup.ts')).restoreCommand,
+  },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
@@ -151,6 +159,7 @@ export async function runCli(
     stderr: process.stderr,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    json: args.includes('--json'),
     ...given,
     exit: (chosen) => {
       code = chosen;

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { App } from '../app.ts';
+import type { App, AppOptions } from '../app.ts';
 import { pausedError, readPauses } from '../state/pauses.ts';
 import { readCheckpoint } from '../state/checkpoints.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -86,13 +86,16 @@ async function runSource(
   const { source, resources, log } = chosen;
   for (const { message, hint } of source.deprecations) log.warn({ hint }, message);
   const pings = createPings(source.ping, log);
+  let told: AppOptions['retried'];
+  const retried: typeof told = (...event) => told?.(...event);
   try {
-    return await withApp(context, chosen, async (app) => {
+    return await withApp(context, { ...chosen, retried }, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
       const due = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
       const asked = await unlessPaused(app, chosen, due, options.areNamed ?? false);
       const [restart, live] = [options.restart === true, options.logLevel === undefined];
-      const { watcher, finish } = watchRun({ context, log, app, resources: asked, live });
+      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
+      told = watching.retried;
       const work = (): Promise<RunReport> =>
         app.sync({ command, resources: asked, restart, signal: context.signal, watcher });
       return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);

@@ -1,8 +1,8 @@
 import type { WebhookAnswers } from '../observe/status-gauges.ts';
 import type { Settings } from '../settings/settings.ts';
+import { controlledSource } from './controlled.ts';
 import type { AlertSource } from './alerts/alert-memory.ts';
 import { alertSettings, createAlerts } from './alerts/alerts.ts';
-import { controlledSource } from './controlled.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls, type Controls } from './controls/create-controls.ts';
 import type { SourceTables } from './dictionary/table-reader.ts';
@@ -55,7 +55,10 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
+  const sources: SourceSet = new SourceSet(
+    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
+    settings,
+  );
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
@@ -75,6 +78,15 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
+  const controls: Controls = createControls({
+    source: (name) => {
+      const served = sources.get(name);
+      return served === undefined ? undefined : controlledSource({ ...served, clock });
+    },
+    reload: (origin) => reloader.reload(origin),
+    clock,
+    log,
+  });
   const alerts = createAlerts({
     ...alertSettings(settings),
     clock,
@@ -83,15 +95,6 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     secrets: options.secrets,
     snapshot: () => collector.snapshot(),
     sources: () => sources.all().map(alertSource),
-  });
-  const controls = createControls({
-    source: (name) => {
-      const served = sources.get(name);
-      return served === undefined ? undefined : controlledSource({ ...served, clock, elsewhere: null });
-    },
-    reload: (origin) => reloader.reload(origin),
-    clock,
-    log,
   });
   return {
     ...collector,
@@ -112,7 +115,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     },
     reload: (origin) => reloader.reload(origin),
     stop: async () => {
-      // First, because it remembers in warehouses that are still open what it has told.
+      // First, because it remembers in warehouses what it has told.
       await alerts.stop();
       await sources.stop();
     },

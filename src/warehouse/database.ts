@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
+import type { BackupReport, BackupRequest, RestoreReport, RestoreRequest } from './backup.ts';
 import type { Coordination } from './coordination.ts';
 import type { Inbox } from './inbox.ts';
 import type { FileMark } from './name-state.ts';
@@ -38,6 +39,10 @@ export interface Database {
   lookForInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Lets a role read the copied tables and views, or no longer. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
+  /** Writes warehouse and inbox as of one moment into one file. Throws `backup_unsupported`, with what to use instead, on a server. */
+  backUp(request: BackupRequest): Promise<BackupReport>;
+  /** Puts those of a backup in their place, both or none. Throws as `backUp` does, and `warehouse_in_use`. */
+  restore(request: RestoreRequest): Promise<RestoreReport>;
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }
