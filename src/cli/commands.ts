@@ -25,6 +25,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
     load: async () => (await import('./probe.ts')).probeCommand,
   },
+  plan: {
+    about:
+      'what will the next run take: requests, minutes, rows, disk; asks for one page of each listing, writes nothing',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
   backfill: {
     about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
     load: async () => (await import('./sync.ts')).backfillCommand,
@@ -103,6 +108,14 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'who is told when something is wrong: `alerts test` sends a message by each channel of the config',
     load: async () => (await import('./alerts.ts')).alertsCommand,
   },
+  backup: {
+    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    load: async () => (await import('./backup.ts')).restoreCommand,
+  },
   copy: {
     about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
     load: async () => (await import('./copy.ts')).copyCommand,
@@ -155,6 +168,7 @@ export async function runCli(
     stderr: process.stderr,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    json: args.includes('--json'),
     ...given,
     exit: (chosen) => {
       code = chosen;

@@ -55,7 +55,10 @@ export interface ServedSources extends Omit<Collector, 'lastLook'> {
 export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const startedAt = clock.now();
-  const sources = new SourceSet({ ...options, lastLook: (parts) => collector.lastLook(parts) }, settings);
+  const sources: SourceSet = new SourceSet(
+    { ...options, lastLook: (parts) => collector.lastLook(parts), follow: (...asked) => controls.follow(...asked) },
+    settings,
+  );
   await sources.ready();
   let { refused } = settings;
   const apply = async (change: SettingsChange, next: Settings): Promise<void> => {
@@ -75,10 +78,10 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const controls = createControls({
+  const controls: Controls = createControls({
     source: (name) => {
       const served = sources.get(name);
-      return served === undefined ? undefined : controlledSource({ ...served, clock, elsewhere: null });
+      return served === undefined ? undefined : controlledSource({ ...served, clock });
     },
     reload: (origin) => reloader.reload(origin),
     clock,
@@ -120,5 +123,5 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
 }
 
 function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
-  return { name, isLed: () => keeper.isLed, read: keeper.read };
+  return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
 }

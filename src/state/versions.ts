@@ -148,7 +148,7 @@ export async function latestVersions(
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
     const versions = own.selectFrom('_sync_versions').select(['id', 'version']).where('resource', '=', resource);
     for (const { id, version } of await versions.where('id', 'in', part).execute())
-      latest.set(id, Math.max(latest.get(id) ?? 0, Number(version)));
+      latest.set(id, Math.max(latest.get(id) ?? 0, version));
   }
   return latest;
 }

@@ -4,6 +4,7 @@ import type { Cell, Column, ResourceShape, ShapeChange, TableRows, TableShape } 
 import type { HistoryPolicy } from '../model/vocabulary.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { GoneRecord } from './gone-record.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { TimeSpan } from './time-span.ts';
 import type { NameState } from './name-state.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
@@ -187,6 +188,8 @@ export interface Warehouse extends RowCounting {
    * not of one type it is a text, and a moment has its `Z`.
    */
   stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
+  /** All of it as it stands now, whatever is written meanwhile; to be closed. One query at a time. */
+  snapshot(): Promise<SnapshotReader>;
   /** Names of all tables and views that there are, ours and others', in lower case. */
   tableNames(): Promise<Set<string>>;
   /** True if the integer column holds a value that a double would change. */

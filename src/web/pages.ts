@@ -12,11 +12,15 @@ import { renderRefusedPage, renderResourcePage, renderSourcePage } from './page/
 import { renderStatusPage } from './page/status-page.ts';
 import { pagePathOf, type PagePath } from './page-path.ts';
 import type { StatusSnapshot } from '../serve/status/snapshot.ts';
-import type { Collector } from '../serve/status/collect.ts';
+import type { Readiness } from '../serve/status/collect.ts';
+import type { DetailsAsked, SourceDetails } from '../serve/status/source-details.ts';
 import type { SourceTables } from '../serve/dictionary/table-reader.ts';
 import { renderDictionaryPage } from './page/dictionary-page.ts';
 
-export interface PagesOptions extends Omit<Collector, 'lastLook'> {
+export interface PagesOptions {
+  snapshot: () => Promise<StatusSnapshot>;
+  ready: () => Promise<Readiness>;
+  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
   /** Prometheus text. */
   metrics: () => Promise<string>;

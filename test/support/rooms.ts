@@ -37,13 +37,14 @@ export const ROOMS: Readonly<Record<string, Rooms>> = {
     coordination: ['connection'],
   },
   'warehouse/sqlite': {
-    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox'],
+    '.': ['connection', 'pages', 'widening', 'views', 'keys', 'inbox', 'backup'],
     connection: [],
     pages: ['connection', 'widening'],
     widening: ['connection', 'views'],
     views: ['connection'],
     keys: [],
     inbox: ['connection'],
+    backup: ['connection', 'inbox'],
   },
   shape: { '.': ['columns', 'records', 'json'], columns: ['.', 'records', 'json'], records: ['.', 'json'], json: [] },
   http: {

@@ -31,7 +31,7 @@ function sourceNumber(at: number, count: number): SourceStatus {
         ? limitWith({
             requests: 0,
             used: null,
-            minutes: limitWith().minutes.map((one) => ({ ...one, requests: 0, used: null, limited: 0 })),
+            minutes: limitWith().minutes.map(({ at: minute }) => ({ at: minute, requests: 0, used: null, limited: 0 })),
           })
         : limitWith({}, 60 - (at % 5) * 11),
     webhooks: at % 3 === 2 ? null : webhooksWith(name),
@@ -99,83 +99,22 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
       resource,
     })),
   );
-  const text = JSON.stringify(
-    { slug: 'a-record-without-an-id', title: 'No id <b>at all</b>', tags: ['one', 'two'] },
-    null,
-    1,
-  );
   return {
     problem: null,
+    verifications: [
+      {
+        resource: 'content',
+        mode: 'whole',
+        verdict: 'equal',
+        ended_at: NOW - 300 * MINUTE,
+        seconds: 64,
+        differences: 0,
+        requests: 184,
+      },
+    ],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
-    rejects: [
-      {
-        resource: 'content',
-        reason: 'id_missing',
-        record_id: null,
-        detail: 'the record has no field id',
-        first_seen_at: NOW - 90 * MINUTE,
-        last_seen_at: NOW - 12 * MINUTE,
-        body: bodies ? text : null,
-        length: text.length,
-      },
-      {
-        resource: 'content',
-        reason: 'too_deep',
-        record_id: 'post-4411',
-        detail: 'nested deeper than 200 levels at seo.blocks',
-        first_seen_at: NOW - 90 * MINUTE,
-        last_seen_at: NOW - 50 * MINUTE,
-        body: bodies ? '[[[[' : null,
-        length: 9_000,
-      },
-    ],
-    deliveries: [
-      {
-        seq: 9,
-        id: 'msg_9',
-        received_at: NOW - 3_000,
-        state: 'done',
-        reason: null,
-        attempts: 1,
-        due_at: null,
-        kind: 'content.updated',
-        resource: 'content',
-        record_id: 'post-17',
-        repeats: 0,
-        body: bodies ? '{"type":"content.updated","data":{"id":"post-17"}}' : null,
-        length: 52,
-      },
-      {
-        seq: 8,
-        id: 'msg_8',
-        received_at: NOW - 65 * MINUTE,
-        state: 'dead',
-        reason: 'the service answered 500 eight times',
-        attempts: 8,
-        due_at: null,
-        kind: 'content.updated',
-        resource: 'content',
-        record_id: 'post-18',
-        repeats: 2,
-        body: bodies ? '{}' : null,
-        length: 2,
-      },
-      {
-        seq: 7,
-        id: 'msg_7',
-        received_at: NOW - 66 * MINUTE,
-        state: 'ignored',
-        reason: 'no resource of ours',
-        attempts: 1,
-        due_at: null,
-        kind: 'user.created',
-        resource: null,
-        record_id: null,
-        repeats: 0,
-        body: bodies ? '{}' : null,
-        length: 2,
-      },
-    ],
+    rejects: rejectsOf(bodies),
+    deliveries: deliveriesOf(bodies),
     schema_changes: [
       {
         changed_at: NOW - 26 * MINUTE,
@@ -195,4 +134,84 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
       },
     ],
   };
+}
+
+function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
+  const text = JSON.stringify(
+    { slug: 'a-record-without-an-id', title: 'No id <b>at all</b>', tags: ['one', 'two'] },
+    null,
+    1,
+  );
+  return [
+    {
+      resource: 'content',
+      reason: 'id_missing',
+      record_id: null,
+      detail: 'the record has no field id',
+      first_seen_at: NOW - 90 * MINUTE,
+      last_seen_at: NOW - 12 * MINUTE,
+      body: bodies ? text : null,
+      length: text.length,
+    },
+    {
+      resource: 'content',
+      reason: 'too_deep',
+      record_id: 'post-4411',
+      detail: 'nested deeper than 200 levels at seo.blocks',
+      first_seen_at: NOW - 90 * MINUTE,
+      last_seen_at: NOW - 50 * MINUTE,
+      body: bodies ? '[[[[' : null,
+      length: 9_000,
+    },
+  ];
+}
+
+function deliveriesOf(bodies: boolean): NonNullable<SourceDetails['deliveries']> {
+  return [
+    {
+      seq: 9,
+      id: 'msg_9',
+      received_at: NOW - 3_000,
+      state: 'done',
+      reason: null,
+      attempts: 1,
+      due_at: null,
+      kind: 'content.updated',
+      resource: 'content',
+      record_id: 'post-17',
+      repeats: 0,
+      body: bodies ? '{"type":"content.updated","data":{"id":"post-17"}}' : null,
+      length: 52,
+    },
+    {
+      seq: 8,
+      id: 'msg_8',
+      received_at: NOW - 65 * MINUTE,
+      state: 'dead',
+      reason: 'the service answered 500 eight times',
+      attempts: 8,
+      due_at: null,
+      kind: 'content.updated',
+      resource: 'content',
+      record_id: 'post-18',
+      repeats: 2,
+      body: bodies ? '{}' : null,
+      length: 2,
+    },
+    {
+      seq: 7,
+      id: 'msg_7',
+      received_at: NOW - 66 * MINUTE,
+      state: 'ignored',
+      reason: 'no resource of ours',
+      attempts: 1,
+      due_at: null,
+      kind: 'user.created',
+      resource: null,
+      record_id: null,
+      repeats: 0,
+      body: bodies ? '{}' : null,
+      length: 2,
+    },
+  ];
 }

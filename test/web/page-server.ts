@@ -18,7 +18,14 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
   return createPages({
     snapshot: async () => snapshot(),
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
-    details: async () => ({ problem: null, runs: [], rejects: [], deliveries: null, schema_changes: [] }),
+    details: async () => ({
+      problem: null,
+      verifications: [],
+      runs: [],
+      rejects: [],
+      deliveries: null,
+      schema_changes: [],
+    }),
     tables: () => Promise.resolve([]),
     metrics: async () => 'up 1\n',
     door: () => Promise.resolve('in'),
@@ -35,9 +42,9 @@ export async function servePages(pages: ReturnType<typeof createPages>, port = 0
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(request.url ?? '/');
-    void answered(pages, request).then(({ status, headers, body }) => {
-      response.writeHead(status, { ...headers }).end(body);
-    });
+    void answered(pages, request).then(({ status, headers, body }) =>
+      response.writeHead(status, { ...headers }).end(body),
+    );
   });
   const bound = await listening(server, port);
   return {

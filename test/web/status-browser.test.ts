@@ -1,24 +1,22 @@
 import path from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { DetailsAsked } from '../../src/serve/status/source-details.ts';
 import type { StatusSnapshot } from '../../src/serve/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
-import { pagesOf, servePages, type PageServer } from './page-server.ts';
+import { pagesOf, servePages } from './page-server.ts';
+import { detailsOf, manySources } from './many-sources.ts';
 import { contrastFaults } from './page-contrast.ts';
+import { layoutFaults } from './page-layout.ts';
+import { notedControls, visit } from './page-visit.ts';
 import { NOW, emptySnapshot, resourceWith, richSnapshot, snapshotWith, sourceWith } from './sample-status.ts';
 
 const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
-interface Visit {
-  page: Page;
-  server: PageServer;
-  /** Everything that the browser complained of. */
-  complaints: string[];
-  /** What the pages show from now on. */
-  show: (snapshot: StatusSnapshot) => void;
-}
+const details = ({ resource, bodies }: DetailsAsked) =>
+  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
 
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
@@ -26,29 +24,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     browser = await startChromium(executable ?? '');
   });
   afterAll(() => browser.close());
-
-  async function visit(snapshot: StatusSnapshot, options: BrowserContextOptions = {}): Promise<Visit> {
-    let shown = snapshot;
-    const server = await servePages(pagesOf(() => shown));
-    const context = await browser.newContext(options);
-    onTestFinished(async () => {
-      await context.close();
-      await server.close();
-    });
-    const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => {
-      const url = request.url();
-      if (!url.startsWith(server.url) && !url.startsWith('data:')) complaints.push(`asked for ${url}`);
-    });
-    await page.clock.install();
-    await page.goto(server.url);
-    return { page, server, complaints, show: (next) => void (shown = next) };
-  }
 
   /** A folder for pictures of the pages, for a person to look at. */
   const folder = process.env['CONTENT_SYNC_SCREENSHOTS'];
@@ -58,23 +33,30 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     { name: 'phone', colorScheme: 'light', width: 390 },
     { name: 'phone-dark', colorScheme: 'dark', width: 390 },
   ] as const;
-  const contents = { rich: richSnapshot(), empty: emptySnapshot(), fine: snapshotWith() };
+  const contents: Readonly<Record<string, readonly [StatusSnapshot, string]>> = {
+    rich: [richSnapshot(), ''],
+    empty: [emptySnapshot(), ''],
+    fine: [snapshotWith(), ''],
+    nothing: [snapshotWith({ sources: [] }), ''],
+    six: [manySources(6), ''],
+    hundred: [manySources(100), ''],
+    found: [manySources(100), '?find=nobody'],
+    source: [richSnapshot(), 'sources/blog'],
+    resource: [richSnapshot(), 'sources/blog/content'],
+  };
 
   it.each(looks)('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
-    const { page, complaints, server, show } = await visit(contents.rich, {
-      colorScheme,
-      viewport: { width, height: 900 },
-    });
-    for (const [content, snapshot] of Object.entries(contents)) {
-      if (snapshot !== contents.rich) {
-        show(snapshot);
-        server.asked.splice(0);
-        await page.goto(server.url);
-      }
-      expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0);
-      expect(await contrastFaults(page)).toStrictEqual([]);
+    const { controls } = notedControls();
+    const look = { colorScheme, viewport: { width, height: 900 } } as const;
+    const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
+    for (const [content, [snapshot, at]] of Object.entries(contents)) {
+      show(snapshot);
+      server.asked.splice(0);
+      await page.goto(`${server.url}${at}`);
+      const faults = [...(await layoutFaults(page)), ...(await contrastFaults(page))];
+      expect({ content, faults }).toStrictEqual({ content, faults: [] });
       expect(complaints).toStrictEqual([]);
-      expect(server.asked).toStrictEqual(['/']);
+      expect(server.asked).toStrictEqual([`/${at}`]);
       if (folder !== undefined) {
         await page.screenshot({ path: path.join(folder, `${content}-${name}.png`), fullPage: true });
       }
@@ -82,7 +64,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   });
 
   it('shows everything without JavaScript', async () => {
-    const { page, complaints } = await visit(richSnapshot(), { javaScriptEnabled: false });
+    const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled: false });
     expect(await page.locator('h2#headline').innerText()).toContain('1 of 9 resources overdue');
     expect(await page.locator('table.resources tbody tr').count()).toBe(9);
     expect(await page.locator('svg.plot').count()).toBe(7);
@@ -90,7 +72,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   });
 
   it('brings itself up to date in place, and keeps what is folded, scrolled and focused', async () => {
-    const { page, show, complaints } = await visit(richSnapshot(), { viewport: { width: 1000, height: 500 } });
+    const { page, show, complaints } = await visit(browser, richSnapshot(), { viewport: { width: 1000, height: 500 } });
     await page.locator('#blog-history > summary').click();
     await page.locator('#blog-schema > summary').click();
     await page.evaluate('scrollTo(0, 700)');
@@ -107,8 +89,85 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(complaints).toStrictEqual([]);
   });
 
+  it('is sent what has changed only, and finds, sorts and keeps what is typed', async () => {
+    const { page, server, show, complaints } = await visit(browser, manySources(100), {
+      viewport: { width: 1280, height: 900 },
+    });
+    const sent: number[] = [];
+    page.on('response', (response) => void response.body().then((body) => sent.push(body.length)));
+    const changed = manySources(100);
+    const [first] = changed.sources;
+    if (first !== undefined) first.changes.by_webhook = 987_654;
+    show({ ...changed, at: NOW + 5_000 });
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText('987,654').waitFor();
+    await expect.poll(() => sent).toHaveLength(1);
+    expect(sent[0]).toBeLessThan(8_000);
+    expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
+
+    await page.locator('#find').pressSequentially('press');
+    await page.clock.fastForward(300);
+    await expect.poll(() => page.locator('.sources tbody tr').count()).toBe(10);
+    expect(await page.evaluate('[document.activeElement.id, document.activeElement.value, location.search]')).toEqual([
+      'find',
+      'press',
+      '?sort=state&find=press',
+    ]);
+    await page.locator('#sort-rows').click();
+    await expect.poll(() => page.locator('[aria-sort] a').getAttribute('id')).toBe('sort-rows');
+    const rows = await page.locator('.sources tbody tr th').allInnerTexts();
+    expect([rows.length, rows[0]]).toEqual([10, 'press-us']);
+    await page.locator('#only').check();
+    await page.clock.fastForward(300);
+    await expect.poll(() => page.locator('.sources tbody th').allInnerTexts()).toEqual(['press-at']);
+    expect(server.asked.at(-1)).toBe('/?sort=rows&find=press&only=trouble');
+    expect(complaints).toStrictEqual([]);
+  });
+
+  it('writes times in the zone of its reader, and the same in UTC without a script', async () => {
+    const zoned = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns' });
+    expect(await zoned.page.locator('#as-of').innerText()).toBe('2026-11-20 10:52:37 UTC-3:30');
+    expect(await zoned.page.locator('#zone').innerText()).toBe('all times in America/St_Johns');
+    expect(await zoned.page.locator('#blog-runs time').first().innerText()).toBe('10:48:37');
+    expect(await zoned.page.locator('svg .axis[data-at]').first().textContent()).toMatch(/^1[01]:00$/);
+    const plain = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns', javaScriptEnabled: false });
+    expect(await plain.page.locator('#as-of').innerText()).toBe('2026-11-20 14:22:37 UTC');
+    expect(await plain.page.locator('#zone').innerText()).toBe('all times UTC');
+    expect(await plain.page.locator('#blog-runs time').first().innerText()).toBe('14:18:37');
+  });
+
+  it.each([true, false])(
+    'sends its forms, and shows what came of them; with a script: %s',
+    async (javaScriptEnabled) => {
+      const { controls, asked, refusals } = notedControls();
+      const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled }, { controls });
+      const title = page.locator('#blog > .title');
+      await title.getByRole('button', { name: 'Sync now' }).focus();
+      const outline = await title
+        .getByRole('button', { name: 'Sync now' })
+        .evaluate((e) => e.ownerDocument.defaultView?.getComputedStyle(e).outlineStyle);
+      await page.keyboard.press('Enter');
+      await page.getByText('sync: noted').waitFor();
+      await title.getByText('Full walk…').click();
+      await title.getByRole('button', { name: 'Begin the full walk' }).click();
+      await expect.poll(() => asked.length).toBe(2);
+      await page.locator('#confirm-blog-content > summary').click();
+      await page.getByRole('button', { name: 'Confirm these deletes' }).click();
+      await page.getByText('confirm: noted').waitFor();
+      await page.getByRole('button', { name: 'Reload config' }).click();
+      await page.getByText('reload: noted').waitFor();
+      expect(asked).toEqual([
+        { action: 'sync', mode: 'incremental', source: 'blog' },
+        { action: 'sync', mode: 'full', source: 'blog' },
+        { action: 'confirm', source: 'blog', resource: 'content' },
+        { action: 'reload' },
+      ]);
+      expect([outline, refusals, complaints]).toStrictEqual(['solid', [], []]);
+    },
+  );
+
   it('says when the connection is lost, and recovers by itself', async () => {
-    const { page, server } = await visit(snapshotWith());
+    const { page, server } = await visit(browser, snapshotWith());
     await server.close();
     const lost = page.locator('#lost');
     await page.clock.fastForward(REFRESH_MS);
@@ -125,7 +184,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   });
 
   it('asks for nothing while its tab is hidden, and at once when it is seen again', async () => {
-    const { page, server } = await visit(snapshotWith());
+    const { page, server } = await visit(browser, snapshotWith());
     const setHidden = (hidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} });
         document.dispatchEvent(new Event('visibilitychange'))`);
@@ -143,6 +202,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
       owner: { name: attack, since: NOW },
     });
     const { page, complaints } = await visit(
+      browser,
       snapshotWith({ sources: [sourceWith('blog', { resources: [resource] })] }),
     );
     expect(await page.title()).toBe('(2) content-sync');
@@ -152,7 +212,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   });
 
   it('has one heading of the first level, headings in order, and names for all tables and pictures', async () => {
-    const { page } = await visit(richSnapshot());
+    const { page } = await visit(browser, richSnapshot());
     const outline = await page.locator('h1, h2, h3, h4').evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
     expect(outline.filter((level) => level === 1)).toHaveLength(1);
     expect(outline.every((level, at) => level <= (outline[at - 1] ?? 0) + 1)).toBe(true);

@@ -17,6 +17,8 @@ import { successOf } from './do-walk.ts';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
+import type { Controls } from '../controls/create-controls.ts';
+import { takeControls } from './take-controls.ts';
 import { keepLead, type Lead } from './lead.ts';
 import type { ClusterSource } from './open-apps.ts';
 
@@ -28,6 +30,8 @@ export interface ClusterOptions {
   secrets: string[];
   /** Walks under way at once in each database; 8 if absent. */
   atOnce?: number;
+  /** Does what other processes ask for of sources that this one leads; absent in a process that leads none. */
+  follow?: Controls['follow'];
 }
 
 /** This process as one of many that work on the same databases. */
@@ -69,6 +73,7 @@ interface SharedDatabase {
   led: ReadonlySet<string>;
   /** Null until this process takes leads. */
   lead: Lead | null;
+  controls: ReturnType<typeof takeControls>;
   failed: (error: unknown) => void;
 }
 
@@ -105,10 +110,10 @@ export function joinCluster(options: ClusterOptions): Cluster {
       await database?.work.leave(name);
     },
     closeUnused: async () => {
-      for (const [id, { work, lead }] of databases) {
+      for (const [id, { work, lead, controls }] of databases) {
         if (!work.isEmpty) continue;
         databases.delete(id);
-        await Promise.all([work.stop(), lead?.stop()]);
+        await Promise.all([work.stop(), lead?.stop(), controls.stop()]);
       }
     },
     reachable: async () => {
@@ -133,15 +138,32 @@ export function joinCluster(options: ClusterOptions): Cluster {
     },
     stop: async () => {
       const all = [...databases.values()];
-      await Promise.all([...all.map(({ work }) => work.stop()), ...all.map(({ lead }) => lead?.stop())]);
+      await Promise.all(all.flatMap(({ work, lead, controls }) => [work.stop(), lead?.stop(), controls.stop()]));
     },
   };
 }
 
-function openDatabase({ clock, log, secrets, atOnce = AT_ONCE }: ClusterOptions, address: string): SharedDatabase {
+function openDatabase(
+  { clock, log, secrets, atOnce = AT_ONCE, follow }: ClusterOptions,
+  address: string,
+): SharedDatabase {
   const failed = errorLogger(log, clock);
   const work = new ClusterWork({ address, clock, secrets, atOnce, failed });
-  return { address, work, keepers: new Map(), led: new Set(), lead: null, failed };
+  const keepers = new Map<string, Keeper>();
+  const controls = takeControls({
+    address,
+    sources: () => work.names,
+    clock,
+    failed,
+    heard: (source, { action }) => {
+      if (action === 'retry') work.retry(source);
+    },
+    leaderOf: (source) => {
+      const keeper = keepers.get(source);
+      return follow === undefined || keeper?.isLed !== true ? null : { name: keeper.name, follow };
+    },
+  });
+  return { address, work, keepers, led: new Set(), lead: null, controls, failed };
 }
 
 function leadOf(database: SharedDatabase, clock: Clock): Lead {
@@ -167,7 +189,7 @@ function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
     if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
     if (toldAt.size > 100) toldAt.clear();
     toldAt.set(message, now);
-    log.warn({ err: error }, `work was put off: ${message}`);
+    log.warn({ error }, `work was put off: ${message}`);
   };
 }
 
@@ -201,7 +223,7 @@ function queuedWork({ source, clock, shared, opening, inbox }: QueuedWorkOptions
     wake: () => shared.wake(name),
     retry: () => shared.retry(name),
     pausesChanged: async () => {
-      shared.retry(name);
+      shared.lookAgain(name);
       await queue.put({ kind: 'drain', source: name });
     },
     open: async (opened, stopping) => {

@@ -221,7 +221,8 @@ function finding(severity: Severity, what: string, next: string | null, command:
   return { severity, what, next, command };
 }
 
-function lastError({ runs, running }: ResourceStatus) {
+/** What the last run of a resource failed with; null if it did not, or if it is being run again. */
+export function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
 }
@@ -241,6 +242,7 @@ export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]
     return { tone: worst.severity, text: `${things}; ${freshnessText(worst, resources, snapshot.at)}` };
   }
   const successes = resources.map((status) => status.last_success_at);
+  if (snapshot.sources.length === 0) return { tone: 'quiet', text: 'There are no sources' };
   if (successes.includes(null)) return { tone: 'quiet', text: firstCopyText(resources) };
   const oldest = Math.min(...successes.filter((at) => at !== null));
   const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(oldest, snapshot.at)}`;

@@ -3,6 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { DeliveryRow, DeliveryState, Inbox } from '../../warehouse/inbox.ts';
 import type { OwnTables, RejectRow } from '../../warehouse/own-tables.ts';
+import type { VerificationRow } from '../../warehouse/verification-row.ts';
 import type { PastRun, Problem, SchemaChangeStatus } from './snapshot.ts';
 import { problemOf, type StatusParts } from './source-status.ts';
 import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
@@ -25,6 +26,16 @@ export interface SourceDetails {
   /** Null if no webhooks are received, or only a resource is asked for that none names. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
+  verifications: VerificationStatus[];
+}
+
+/** What a comparison of the copy with its service has found. */
+export interface VerificationStatus extends Pick<
+  VerificationRow,
+  'resource' | 'mode' | 'verdict' | 'differences' | 'requests'
+> {
+  ended_at: number | null;
+  seconds: number | null;
 }
 
 export interface DetailedRun extends PastRun {
@@ -69,12 +80,13 @@ const RUNS = 60;
 const REJECTS = 40;
 const DELIVERIES = 40;
 const SCHEMA_CHANGES = 60;
+const VERIFICATIONS = 8;
 const BODY_LETTERS = 2_000;
 const PATIENCE_MS = 3_000;
 
 type DetailsParts = Pick<StatusParts, 'source' | 'read' | 'scrub' | 'deliveries'>;
 
-const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [] };
+const NOTHING = { runs: [], rejects: [], deliveries: null, schema_changes: [], verifications: [] };
 
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: DetailsParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
@@ -99,6 +111,7 @@ async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: Deta
     rejects: await readRejectsOf(own, resources, asked.bodies, parts.scrub),
     deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked, parts.scrub),
     schema_changes: await schemaChanges(own, asked.resource),
+    verifications: await verificationsOf(own, resources),
   };
 }
 
@@ -108,7 +121,7 @@ async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]
   const read = await Promise.all(
     resources.map(async (resource) => {
       const runs = await readRuns(own, resource, RUNS);
-      return runs.map((run): DetailedRun => ({ ...run, resource, error: scrubbed(run.error, scrub) }));
+      return runs.map((run): DetailedRun => Object.assign({}, run, { resource, error: scrubbed(run.error, scrub) }));
     }),
   );
   return read.flat().toSorted((a, b) => b.started_at - a.started_at);
@@ -141,12 +154,15 @@ async function readRejectsOf(
     .orderBy('last_seen', 'desc')
     .limit(REJECTS)
     .execute();
-  return rows.map(({ body, first_seen, last_seen, detail, ...row }) => ({
-    ...row,
+  return rows.map(({ body, first_seen, last_seen, detail, resource, reason, record_id, length }) => ({
+    resource,
+    reason,
+    record_id,
     detail: scrub(detail),
     first_seen_at: momentOf(first_seen),
     last_seen_at: momentOf(last_seen),
     body: bodies ? scrub(body) : null,
+    length,
   }));
 }
 
@@ -178,4 +194,19 @@ function deliveryOf(row: DeliveryRow, bodies: boolean, scrub: Scrub): DeliveryDe
 async function schemaChanges(own: Kysely<OwnTables>, resource: string | null): Promise<SchemaChangeStatus[]> {
   const changes = await readSchemaChanges(own, SCHEMA_CHANGES * (resource === null ? 1 : 4));
   return changes.filter((change) => resource === null || change.resource === resource).slice(0, SCHEMA_CHANGES);
+}
+
+async function verificationsOf(own: Kysely<OwnTables>, resources: readonly string[]): Promise<VerificationStatus[]> {
+  const rows = await own
+    .selectFrom('_sync_verifications')
+    .select(['resource', 'mode', 'verdict', 'began_at', 'ended_at', 'differences', 'requests'])
+    .where('resource', 'in', resources)
+    .orderBy('verification_id', 'desc')
+    .limit(VERIFICATIONS)
+    .execute();
+  return rows.map(({ began_at, ended_at, resource, mode, verdict, differences, requests }) => {
+    const [began, ended] = [momentOf(began_at), momentOf(ended_at)];
+    const seconds = began === null || ended === null ? null : (ended - began) / 1_000;
+    return { resource, mode, verdict, differences, requests, ended_at: ended, seconds };
+  });
 }

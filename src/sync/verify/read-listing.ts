@@ -95,12 +95,12 @@ async function meet(
   missing: Set<string>,
   counts: Counts,
 ): Promise<void> {
-  const { profile, shape, findings, clock, owned } = context;
+  const { profile, shape, findings, clock } = context;
   counts.pages += 1;
   counts.records += page.records.length - page.again;
   if (counts.pages === 1) Object.assign(counts, { total: page.total, startedAt: page.serverDate ?? clock.now() });
   counts.lastTotal = page.total ?? counts.lastTotal;
-  const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
+  const { records, forgotten } = dropForgotten(page.records, profile, context.owned.forgotten);
   const { keyed, setAside, leftOut } = keyRecords(records, profile);
   const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const stored = await storedRows(context, live);

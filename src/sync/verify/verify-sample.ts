@@ -65,10 +65,10 @@ function boundOf(
   return { at_most_percent: percent, confidence_percent: CONFIDENCE * 100 };
 }
 
-async function eachLiveKey({ openSnapshot, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
+async function eachLiveKey({ warehouse, shape, signal }: VerifyContext, use: (key: string) => void): Promise<void> {
   const [table] = shape.tables;
   if (table === undefined) return;
-  const snapshot = await openSnapshot();
+  const snapshot = await warehouse.snapshot();
   const bare = { ...shape, tables: [{ ...table, columns: [] }] };
   try {
     for await (const { key, own } of storedRows(snapshot, bare, 0, {}, ['_deleted_at'])) {
@@ -128,8 +128,8 @@ async function pageAt(context: VerifyContext, from: string | null): Promise<Page
 }
 
 async function differsOnPage(context: VerifyContext, page: Page): Promise<boolean> {
-  const { profile, findings, owned } = context;
-  const { records } = dropForgotten(page.records, profile, owned.forgotten);
+  const { profile, findings } = context;
+  const { records } = dropForgotten(page.records, profile, context.owned.forgotten);
   const { keyed, setAside } = keyRecords(records, profile);
   const live = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   findings.setAside += setAside.length;

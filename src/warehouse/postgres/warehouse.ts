@@ -11,6 +11,7 @@ import { openDatabase, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { databaseNow, transact, type Database } from './connection/transact.ts';
 import { orUnindexed } from './keys/indexes.ts';
 import { tendKeys } from './keys/tend-keys.ts';
+import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables } from './widening/drop-tables.ts';
 import { growOwnColumns, growTables } from './widening/grow-tables.ts';
@@ -58,6 +59,7 @@ function postgresWarehouse(database: Database, own: Kysely<OwnTables>, close: ()
     now: () => databaseNow(database),
     stored: storedRows(database),
     tableNames: () => tableNames(own, schema),
+    snapshot: () => snapshotReader(database, () => Promise.resolve()),
     evolve: (growth) => growTables(database, own, growth),
     stageTables: (staging) => stageTables(database, own, staging),
     swapTables: (swap) => swapTables(database, swap),

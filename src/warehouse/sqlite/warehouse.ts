@@ -7,11 +7,13 @@ import { rowQueries } from '../reading.ts';
 import { type Upkeep, type Warehouse, leaseLost, type LeaseProof } from '../warehouse.ts';
 import { cleanFile } from './connection/clean-file.ts';
 import { openFile, type OpenFile } from './connection/open-file.ts';
+import { readBeside } from './connection/read-beside.ts';
 import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
 import { syncLog, walUpkeep } from './connection/wal-upkeep.ts';
 import { createPageWriter, purge, rewriteRows, softDelete } from './pages/row-writer.ts';
 import { liveSample, storedRows } from './pages/stored-rows.ts';
 import { tendIndexes } from './keys/tend-indexes.ts';
+import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { emptyBrokenViews } from './views/make-views.ts';
 import { NUMBER_TEXT } from './widening/ddl.ts';
@@ -65,6 +67,7 @@ function sqliteWarehouse(open: OpenFile<OwnTables>, clock: Clock): Warehouse {
     now: () => Promise.resolve(clock.now()),
     stored: (table, keys, updated) => retryWhileLocked(() => stored(table, keys, updated)),
     tableNames: () => tableNames(own),
+    snapshot: () => retryWhileLocked(() => snapshotReader(readBeside(db.name))),
     ...tableChanges(open, transact, runAll),
     tendKeys: (plan, lease) => tendIndexes(db, plan, (text) => transact(lease(), () => void db.exec(text))),
     rewrite: (rewrite) =>

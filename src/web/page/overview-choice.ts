@@ -20,7 +20,7 @@ const LONGEST_NAME = 80;
 export function choiceOf(path: string): OverviewChoice {
   const [, query = ''] = path.split('?', 2);
   const asked = new URLSearchParams(query);
-  const [named = ''] = [asked.get('sort') ?? ''];
+  const named = asked.get('sort') ?? '';
   const isReversed = named.startsWith('-');
   const sort = SORTS.find((one) => one === named.replace(/^-/, '')) ?? USUAL_CHOICE.sort;
   const find = (asked.get('find') ?? '').trim().slice(0, LONGEST_NAME);

@@ -51,15 +51,21 @@ const COLUMNS: readonly ColumnTitle[] = [
   { title: 'What', sort: null },
 ];
 
+/** More than a person reads: a page stays small however many sources there are. */
+const MOST_ROWS = 250;
+
 /** A row for each of many sources, the worst first unless the reader wants it otherwise. */
 export function overviewTable(snapshot: StatusSnapshot, found: readonly Attention[], choice: OverviewChoice): Markup {
   const all = sourceRows(snapshot, found);
   const rows = chosenRows(all, choice);
   const titles = COLUMNS.map((column) => columnTitle(column, choice));
+  const shown = rows.slice(0, MOST_ROWS);
+  const left = rows.length - shown.length;
+  const more = left > 0 && markup`<p class="sub">and ${countText(left)} more: find them by their names</p>`;
   const none = markup`<tr><td class="empty" colspan="${COLUMNS.length}">No source is like that. <a href="./" data-here>Show all</a></td></tr>`;
   return markup`<section class="source overview" aria-labelledby="overview-title"><div class="title"><h2 id="overview-title">Sources</h2>
 ${choiceForm(choice, all.length, rows.length)}</div>
-<table class="sources"><thead><tr>${titles}</tr></thead><tbody>${rows.length === 0 ? none : rows.map((row) => sourceRow(row, snapshot.at))}</tbody></table></section>`;
+<table class="sources"><thead><tr>${titles}</tr></thead><tbody>${rows.length === 0 ? none : shown.map((row) => sourceRow(row, snapshot.at))}</tbody></table>${more}</section>`;
 }
 
 /** Works without a script as well. */

@@ -39,7 +39,6 @@ export interface Plot {
 /** The plot as inline SVG: axes with units, no script, colours by class. Null if there is nothing to be seen on it. */
 export function plotMarkup(plot: Plot): Markup | null {
   const lines = plot.lines ?? [];
-  const isEmpty = (value: number | null): boolean => value === null || value === 0;
   const isBlank = (plot.bars ?? []).every(isEmpty) && lines.every(({ values }) => values.every(isNothing));
   if (isBlank && !(plot.marks ?? []).includes(true)) return null;
   const top = ceiling(Math.max(plot.least, ...highest(plot)));
@@ -57,6 +56,10 @@ ${lines.map((line) => [markup`<path class="line ${line.tone}" d="${pathOf(line.v
 ${(plot.marks ?? []).map((isMarked, index) => isMarked && mark(x(index) + step / 2))}
 ${tooltips(plot, step, x)}
 </g></svg>`;
+}
+
+function isEmpty(value: number | null): boolean {
+  return value === null || value === 0;
 }
 
 function isNothing(value: number | null): boolean {
@@ -107,11 +110,11 @@ function bars(
   return path === '' ? null : markup`<path class="bar" stroke-width="${round(step - 1.2)}" d="${path}"/>`;
 }
 
-/** What a pointer finds: a tooltip for each minute. */
+/** What a pointer finds: a tooltip for each minute, as high as the plot by the stylesheet. */
 function tooltips({ minutes, minuteText: textOf }: Plot, step: number, x: (index: number) => number): Markup {
   const areas = minutes.map(
     (at, index) =>
-      markup`<rect x="${short(x(index))}" width="${short(step)}" height="${HEIGHT - BOTTOM}"><title data-at="${at}">${textOf(index)}</title></rect>`,
+      markup`<rect x="${short(x(index))}" width="${short(step)}"><title data-at="${at}">${textOf(index)}</title></rect>`,
   );
   return markup`<g class="hits">${areas}</g>`;
 }

@@ -66,8 +66,7 @@ function activity(status: ResourceStatus, now: number): Markup {
   const { running, parked_until, owner, unfinished, paused, runs } = status;
   if (running !== null) return progress(running, now);
   if (paused !== null) {
-    const since = paused.since === null ? null : markup`, ${ago(paused.since, now)}`;
-    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}${since}</span>`;
+    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${ago(paused.since, now)}</span>`;
   }
   if (owner !== null)
     return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;

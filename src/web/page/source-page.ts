@@ -10,6 +10,7 @@ import { ago, markup, type Markup } from './markup.ts';
 import { framed, type PageView, type SectionView } from './page-frame.ts';
 import { part } from './parts.ts';
 import { resourceTable, runsTable } from './resources.ts';
+import { verificationTable } from './verifications.ts';
 import { attentionList, heldDeletes, refusedSection, schemaTable, sectionOf } from './source-section.ts';
 import { summary } from './status-page.ts';
 
@@ -87,14 +88,13 @@ function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, widt
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
-  const { problem, runs, rejects, deliveries, schema_changes: changes } = details;
+  const { problem, runs, rejects, deliveries, schema_changes: changes, verifications } = details;
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', problemText(problem))];
   const isReceived = deliveries !== null && webhooks !== null;
-  const none = (what: string): Markup => markup`<p class="empty">${what}</p>`;
   return [
     panel('runs', 'Runs', runsTable(name, runs, now)),
     rejects.length === 0
-      ? panel('rejects', 'Set aside', none('No record is set aside.'))
+      ? panel('rejects', 'Set aside', markup`<p class="empty">No record is set aside.</p>`)
       : panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
     isReceived ? panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)) : null,
     changes.length === 0
@@ -104,6 +104,9 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
           'Schema log',
           markup`<p class="sub">the newest ${newest(changes[0]?.changed_at, now)}</p>${schemaTable(name, changes, now)}`,
         ),
+    verifications.length === 0
+      ? null
+      : panel('verifications', 'Verifications', verificationTable(name, verifications, now)),
     panel('limits', 'Limits', limitFacts(source, now)),
   ];
 }

@@ -49,5 +49,10 @@ function shownFindings(found: readonly Attention[], sources: number, isFew: bool
 
 function fewSources(snapshot: StatusSnapshot, may: boolean): Markup[] {
   const view = { now: snapshot.at, root: '', may };
+  if (snapshot.sources.length + snapshot.refused.length === 0) {
+    return [
+      markup`<section class="source"><p class="empty">No source is kept. Put one under <code>sources</code> in the config, and have it read again: <code>content-sync reload</code>.</p></section>`,
+    ];
+  }
   return [...snapshot.sources.map((source) => sourceSection(source, view)), ...snapshot.refused.map(refusedSection)];
 }

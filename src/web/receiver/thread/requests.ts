@@ -70,7 +70,7 @@ function readingMethod({ request: { method }, response }: Exchange): PageRequest
 
 /** Handlers for requests whose headers are there. They never throw, whatever is sent. */
 export function requestHandler(parts: RequestParts) {
-  const { webhook, page, form, refusedForm, isAlive, isStopping, connections, unclaimed, note } = parts;
+  const { webhook, page, isAlive, isStopping, connections, unclaimed, note } = parts;
 
   function finish(outcome: Outcome, { request, response }: Exchange): void {
     if (outcome.kind === 'stored' || outcome.kind === 'challenge') connections.believed(request);
@@ -92,30 +92,7 @@ export function requestHandler(parts: RequestParts) {
     else sendPage(answer, exchange.response);
   }
 
-  async function answerForm(exchange: Exchange): Promise<void> {
-    const { request, response, invite } = exchange;
-    const { method, url: path = '/', headers } = request;
-    if (method !== 'POST') return refuse('method', exchange);
-    const asked = await page({ method, path, headers });
-    if (asked === null) return refuse('overloaded', exchange);
-    // Who may not send it has none of it read.
-    if (asked.status !== CONTINUE) return sendLast(asked, exchange);
-    const read = await form(request, invite);
-    if (read === 'gone') return finish({ kind: 'gone' }, exchange);
-    if ('refused' in read) {
-      refusedForm(read.refused);
-      return refuse(read.refused, exchange);
-    }
-    const answer = await page({ method, path, headers, body: read.body });
-    if (answer === null) refuse('overloaded', exchange);
-    else sendPage(answer, response);
-  }
-
-  /** What is left of the request is not read for another one. */
-  function sendLast(answer: PageAnswer, { response }: Exchange): void {
-    response.shouldKeepAlive = false;
-    sendPage(answer, response);
-  }
+  const answerForm = formAnswerer(parts, { refuse, finish });
 
   async function answer(exchange: Exchange): Promise<void> {
     const { request, response, invite } = exchange;
@@ -142,6 +119,38 @@ export function requestHandler(parts: RequestParts) {
       refuse('expectation', { request, response, invite: () => undefined }),
     malformed: (reason: string): void => countUp(unclaimed, reason),
   };
+}
+
+interface Answering {
+  refuse: (reason: RefusalReason, exchange: Exchange) => void;
+  finish: (outcome: Outcome, exchange: Exchange) => void;
+}
+
+/** Asks the main thread first by a form's headers: who may not send it has none of it read. */
+function formAnswerer({ page, form, refusedForm }: RequestParts, { refuse, finish }: Answering) {
+  return async (exchange: Exchange): Promise<void> => {
+    const { request, response, invite } = exchange;
+    const { method, url: path = '/', headers } = request;
+    if (method !== 'POST') return refuse('method', exchange);
+    const asked = await page({ method, path, headers });
+    if (asked === null) return refuse('overloaded', exchange);
+    if (asked.status !== CONTINUE) return sendLast(asked, exchange);
+    const read = await form(request, invite);
+    if (read === 'gone') return finish({ kind: 'gone' }, exchange);
+    if ('refused' in read) {
+      refusedForm(read.refused);
+      return refuse(read.refused, exchange);
+    }
+    const answer = await page({ method, path, headers, body: read.body });
+    if (answer === null) refuse('overloaded', exchange);
+    else sendPage(answer, response);
+  };
+}
+
+/** What is left of the request is not read for another one. */
+function sendLast(answer: PageAnswer, { response }: Exchange): void {
+  response.shouldKeepAlive = false;
+  sendPage(answer, response);
 }
 
 function health(isAlive: boolean): PageAnswer {

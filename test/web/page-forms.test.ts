@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import type { ControlOrigin, ControlRequest } from '../../src/serve/controls/control-request.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { createControlDoor, type ControlDoorOptions } from '../../src/web/control-door.ts';
+import { createDoor } from '../../src/web/door.ts';
+import type { PageAnswer, PageRequest } from '../../src/web/receiver/calls.ts';
+import { refusalLog } from '../../src/web/refusal-log.ts';
+import { HandClock } from '../support/hand-clock.ts';
+import { rawRequest } from '../support/raw-request.ts';
+import { pagesOf } from './page-server.ts';
+import { richSnapshot } from './sample-status.ts';
+import { receiverStage } from './receiver-stage.ts';
+
+const AUTH = { user: 'ops', password: 'secret word' };
+const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
+const HEADERS = { authorization: AUTHORIZATION, host: 'status.example.com', origin: 'https://status.example.com' };
+
+/** Pages with controls that only note what they were asked for. */
+function controlled(changes: Partial<ControlDoorOptions> = {}) {
+  const asked: [ControlRequest, ControlOrigin][] = [];
+  const refusals: string[] = [];
+  const door = createControlDoor({
+    control: async (request, origin) => {
+      asked.push([request, origin]);
+      return { done: true, message: 'content: a <full> walk begins', hint: null };
+    },
+    user: AUTH.user,
+    hosts: ['proxied.example.com'],
+    clock: systemClock,
+    refused: (reason) => refusals.push(reason),
+    ...changes,
+  });
+  const pages = pagesOf(richSnapshot, {
+    door: createDoor({ access: AUTH, hosts: [], clock: systemClock, refused: () => undefined }),
+    controls: () => door,
+  });
+  return { pages, asked, refusals };
+}
+
+type Stage = ReturnType<typeof controlled>;
+
+async function tokenOf({ pages }: Stage): Promise<string> {
+  const { body } = await pages({ method: 'GET', path: '/', headers: HEADERS });
+  return /name="token" value="([^"]+)"/.exec(String(body))?.[1] ?? '';
+}
+
+const SYNC = JSON.stringify({ action: 'sync', source: 'blog', resource: 'content', mode: 'full' });
+
+interface Sent {
+  fields?: Record<string, string>;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+async function post(stage: Stage, { fields = {}, headers = {}, body }: Sent = {}): Promise<PageAnswer> {
+  const form = { token: await tokenOf(stage), request: SYNC, back: 'sources/blog', ...fields };
+  const sent = body ?? new URLSearchParams(form).toString();
+  return stage.pages({ method: 'POST', path: '/control', headers: { ...HEADERS, ...headers }, body: sent });
+}
+
+describe('a form of the page', () => {
+  it.each<[string, Record<string, string>]>([
+    ['with the name that the browser asked for', {}],
+    ['from the same site', { 'sec-fetch-site': 'same-origin' }],
+    ['through a proxy that says the name', { host: 'inner:8080', 'x-forwarded-host': 'status.example.com' }],
+    ['through a proxy whose name is in the settings', { host: 'inner:8080', origin: 'https://proxied.example.com' }],
+  ])('is obeyed once, %s, and its reader is sent back to where the answer stands', async (_, headers) => {
+    const stage = controlled();
+    const answer = await post(stage, { headers });
+    expect(answer.status).toBe(303);
+    const location = answer.headers['location'] ?? '';
+    expect(location).toMatch(/^sources\/blog\?told=[\w-]+$/);
+    expect(stage.asked).toStrictEqual([
+      [
+        { action: 'sync', source: 'blog', resource: 'content', mode: 'full' },
+        { via: 'page', by: 'ops' },
+      ],
+    ]);
+    const page = await stage.pages({ method: 'GET', path: `/${location}`, headers: HEADERS });
+    expect(page.body).toContain('content: a &lt;full&gt; walk begins');
+    expect(stage.refusals).toStrictEqual([]);
+  });
+
+  it.each<[string, string, Sent]>([
+    ['other_site', 'of another site', { headers: { 'sec-fetch-site': 'cross-site' } }],
+    ['other_site', 'of a neighbouring site', { headers: { 'sec-fetch-site': 'same-site' } }],
+    ['other_origin', 'of another origin', { headers: { origin: 'https://evil.example.com' } }],
+    ['other_origin', 'of no origin', { headers: { origin: 'null' } }],
+    ['other_origin', 'of another port', { headers: { origin: 'https://status.example.com:8443' } }],
+    ['no_form', 'without fields', { body: '' }],
+    ['no_token', 'without a token', { body: new URLSearchParams({ request: SYNC }).toString() }],
+    ['wrong_token', 'with an empty token', { fields: { token: '' } }],
+    ['wrong_token', 'with a made-up token', { fields: { token: `${'A'.repeat(16)}.${'B'.repeat(43)}` } }],
+    ['wrong_request', 'that asks for nothing known', { fields: { request: '{"action":"drop","source":"blog"}' } }],
+    ['wrong_request', 'with more than was on the page', { fields: { request: '{"action":"reload","all":true}' } }],
+    ['wrong_request', 'that is no JSON', { fields: { request: 'sync' } }],
+  ])('%s: does nothing %s', async (reason, _, sent) => {
+    const stage = controlled();
+    const answer = await post(stage, sent);
+    expect([answer.status, stage.asked, stage.refusals]).toStrictEqual([403, [], [reason]]);
+    expect(String(answer.body)).toMatch(/^Nothing was done/);
+  });
+
+  it('is worth nothing to another user or another process, and its token differs on each page', async () => {
+    const [stage, other] = [controlled(), controlled({ user: 'other' })];
+    const [token, again] = [await tokenOf(stage), await tokenOf(stage)];
+    expect(token).not.toBe(again);
+    const { status } = await post(other, { fields: { token } });
+    expect([status, other.asked]).toStrictEqual([403, []]);
+    expect((await post(stage, { fields: { token } })).status).toBe(303);
+  });
+
+  it.each([
+    '',
+    'sources',
+    'https://evil.example.com',
+    '//evil.example.com',
+    'sources/../../x',
+    'sources/blog/content/x',
+  ])('sends its reader nowhere else: "%s"', async (back) => {
+    const { headers } = await post(controlled(), { fields: { back } });
+    expect(headers['location']).toMatch(/^\.\/\?told=/);
+  });
+
+  it('is not there without a name and a password, whatever is sent', async () => {
+    const pages = pagesOf(richSnapshot);
+    const { body } = await pages({ method: 'GET', path: '/', headers: HEADERS });
+    expect(String(body)).not.toMatch(/<button|method="post"/);
+    const sent = { path: '/control', headers: HEADERS };
+    const answers = await Promise.all([
+      pages({ ...sent, method: 'POST', body: `request=${SYNC}` }),
+      pages({ ...sent, method: 'POST' }),
+      pages({ ...sent, method: 'GET' }),
+    ]);
+    expect(answers.map(({ status }) => status)).toStrictEqual([404, 404, 404]);
+  });
+
+  it('is not read of somebody who does not prove who he is; GET and other paths do nothing', async () => {
+    const stage = controlled();
+    const sent = { method: 'POST', path: '/control', headers: { host: 'x' }, body: 'x' } as const;
+    expect((await stage.pages(sent)).status).toBe(401);
+    expect((await stage.pages({ ...sent, method: 'GET', headers: HEADERS })).status).toBe(405);
+    expect((await stage.pages({ ...sent, path: '/', headers: HEADERS })).status).toBe(404);
+    expect(stage.asked).toStrictEqual([]);
+  });
+
+  it('is answered while what it asked for goes on', async () => {
+    const clock = new HandClock();
+    const stage = controlled({ clock, control: () => new Promise(() => undefined) });
+    const answer = post(stage);
+    await clock.advance(5_000);
+    expect((await answer).status).toBe(303);
+  });
+
+  it('is told in the log when it is refused: each of ten a minute, and how many more there were', async () => {
+    const clock = new HandClock();
+    const lines: object[] = [];
+    const log = refusalLog(clock, (line) => lines.push(line));
+    for (let at = 0; at < 25; at += 1) log('no_token');
+    expect(lines).toHaveLength(10);
+    await clock.advance(60_000);
+    log('other_site');
+    expect(lines.at(-1)).toStrictEqual({ reason: 'other_site', further: 15 });
+  });
+});
+
+describe('a form on its way through the receiver', () => {
+  it('comes to the main thread if it may, is small, and is a form', async () => {
+    const seen: (string | undefined)[] = [];
+    const page = async ({ method, body, headers }: PageRequest): Promise<PageAnswer> => {
+      if (method === 'GET') return { status: 405, headers: {}, body: '' };
+      seen.push(`${method} ${body ?? '-'}`);
+      if (headers['authorization'] === undefined) return { status: 401, headers: {}, body: 'no' };
+      return { status: body === undefined ? 100 : 303, headers: {}, body: '' };
+    };
+    const stage = await receiverStage({ host: { page } });
+    const form = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'x' };
+    const send = async (headers: Record<string, string>, body: string, method = 'POST') =>
+      (await rawRequest('127.0.0.1', stage.port, { method, path: '/control', headers, body })).status;
+    expect(await send(form, 'token=1')).toBe(303);
+    expect(await send({ ...form, authorization: 'x', expect: '100-continue' }, 'token=2')).toBe(303);
+    expect(seen).toStrictEqual(['POST -', 'POST token=1', 'POST -', 'POST token=2']);
+    seen.splice(0);
+    expect(await send({ 'content-type': 'application/x-www-form-urlencoded' }, 'token=1')).toBe(401);
+    expect(await send({ ...form, 'content-type': 'application/json' }, '{}')).toBe(415);
+    expect(await send(form, 'x'.repeat(20_000))).toBe(413);
+    expect(await send(form, 'token=1', 'PUT')).toBe(405);
+    expect(await send({}, '', 'GET')).toBe(405);
+    expect(seen.filter((line) => line !== 'POST -')).toStrictEqual([]);
+    expect(stage.notes.map(({ event, error }) => [event, error])).toStrictEqual([
+      ['control_refused', 'content_type'],
+      ['control_refused', 'too_large'],
+    ]);
+  });
+});
