@@ -84,6 +84,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
+  rebuild: {
+    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
+    load: async () => (await import('./rebuild.ts')).rebuildCommand,
+  },
   forget: {
     about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
     load: async () => (await import('./forget/forget.ts')).forgetCommand,
@@ -164,6 +168,7 @@ export async function runCli(
     stderr: process.stderr,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    json: args.includes('--json'),
     ...given,
     exit: (chosen) => {
       code = chosen;
