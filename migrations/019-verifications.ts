@@ -6,7 +6,6 @@ export async function up(db: Kysely<unknown>, { timestamp }: MigrationDialect): 
   await db.schema
     .createTable('_sync_verifications')
     .ifNotExists()
-    // Sorts by time.
     .addColumn('verification_id', 'text', (c) => c.notNull())
     .addColumn('resource', 'text', (c) => c.notNull())
     .addColumn('mode', 'text', (c) => c.notNull())

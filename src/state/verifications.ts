@@ -11,7 +11,7 @@ export async function saveVerification(own: Kysely<OwnTables>, row: Verification
   const [oldest] = (await readVerifications(own, resource, KEPT)).slice(KEPT - 1);
   const old = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
   return [
-    ...(oldest === undefined ? [] : [old.where('verification_id', '<=', oldest.verification_id).compile()]),
+    ...(oldest === undefined ? [] : [old.where('ended_at', '<=', oldest.ended_at).compile()]),
     old.where('verification_id', '=', verification_id).compile(),
     own.insertInto('_sync_verifications').values(row).compile(),
   ];
@@ -20,5 +20,5 @@ export async function saveVerification(own: Kysely<OwnTables>, row: Verification
 /** Verifications of a resource, the newest first. */
 function readVerifications(own: Kysely<OwnTables>, resource: string, limit: number): Promise<VerificationRow[]> {
   const rows = own.selectFrom('_sync_verifications').selectAll().where('resource', '=', resource);
-  return rows.orderBy('verification_id', 'desc').limit(limit).execute();
+  return rows.orderBy('ended_at', 'desc').limit(limit).execute();
 }

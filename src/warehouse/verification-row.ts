@@ -8,7 +8,6 @@ export type Verdict = 'equal' | 'differs' | 'unproved';
 
 /** What one verification of a resource has found. */
 export interface VerificationRow {
-  /** Sorts by time. */
   verification_id: string;
   resource: string;
   mode: VerifyMode;

@@ -58,7 +58,7 @@ function verificationColumns(): OwnColumn[] {
 
 /** One that has come to no verdict says nothing. */
 function lastVerification(column: string): string {
-  return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."verification_id" DESC LIMIT 1)`;
+  return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."ended_at" DESC LIMIT 1)`;
 }
 
 function tableColumns({ resources, dialect }: ViewModel, above: ReadonlyMap<string, PlannedView>): OwnColumn[] {
