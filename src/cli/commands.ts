@@ -159,6 +159,7 @@ export async function runCli(
     stderr: process.stderr,
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
+    json: args.includes('--json'),
     ...given,
     exit: (chosen) => {
       code = chosen;

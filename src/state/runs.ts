@@ -1,7 +1,9 @@
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { ErrorReport } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Outcome, RunStatus } from '../model/vocabulary.ts';
-import type { OwnTables, RunRow, TimestampText } from '../warehouse/own-tables.ts';
+import type { OwnTables, TimestampText } from '../warehouse/own-tables.ts';
+import type { RunRow } from '../warehouse/run-row.ts';
 
 export const NO_FIGURES = {
   pages: 0,
@@ -75,7 +77,7 @@ export function saveFigures(
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
-  error: { code: string; message: string; hint?: string; request_id?: string } | null;
+  error: ErrorReport | null;
   /** As in the report. */
   warnings: readonly { accepted?: boolean }[];
   outcomes: OutcomeCounts;

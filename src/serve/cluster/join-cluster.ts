@@ -182,6 +182,6 @@ function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
     if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
     if (toldAt.size > 100) toldAt.clear();
     toldAt.set(message, now);
-    log.warn({ err: error }, `work was put off: ${message}`);
+    log.warn({ error }, `work was put off: ${message}`);
   };
 }

@@ -45,7 +45,7 @@ export function queuedWork({ source, clock, shared, opening, inbox }: QueuedWork
     wake: () => shared.wake(name),
     retry: () => shared.retry(name),
     pausesChanged: async () => {
-      shared.retry(name);
+      shared.lookAgain(name);
       await queue.put({ kind: 'drain', source: name });
     },
     open: async (opened, stopping) => {

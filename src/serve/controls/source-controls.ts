@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
-import { agoText, durationText } from '../../observe/figures.ts';
+import { agoText, countOf, durationText } from '../../observe/figures.ts';
 import { pauseResources, readPauses, resumeResources, type Pause } from '../../state/pauses.ts';
 import { lastRun } from '../../state/runs.ts';
 import { openWarehouse } from '../../warehouse/databases.ts';
@@ -8,7 +8,7 @@ import { done, originText, refused } from './answers.ts';
 import type { ControlledSource } from './controlled-source.ts';
 import type { ControlAction, ControlAnswer, ControlOrigin, ControlRequest } from './control-request.ts';
 import { decidedText, decideDeletes, type DeleteDecision } from './decide-deletes.ts';
-import { replayDeliveries, replayedText } from './replay-deliveries.ts';
+import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
 
 /** The actions that are carried out by what is stored and by the schedule alone. */
 type StoredAction = Exclude<ControlAction, 'reload' | 'sync'>;
@@ -118,14 +118,17 @@ async function retry(on: ControlledSource, resources: readonly string[], what: s
   };
   const failures = await withWarehouse(on, ({ own }) => Promise.all(resources.map((each) => isFailed(each, own))));
   const failed = resources.filter((_, index) => failures[index]);
+  const { warehouse, webhook } = on.source;
+  const hurried = webhook === null ? 0 : await hurryDeliveries(warehouse, on.clock, resources);
   on.retry(resources);
   on.wake();
   for (const resource of failed) {
     // Whatever it comes to shows in the runs, as it does for a walk that was due.
     void scheduler?.walkNow(resource, 'sync').catch(() => undefined);
   }
-  if (failed.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
-  return done(`${what}: tried again now: ${failed.join(', ')}`);
+  const told = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
+  if (told.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
+  return done(`${what}: tried again now: ${told.join(', ')}`);
 }
 
 async function decide(
